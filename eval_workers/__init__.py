@@ -1,0 +1,1 @@
+"""Everything that touches a language model: benchmarks, backends, scoring, training."""

@@ -1,0 +1,1 @@
+"""Model backends, one file each; the only modules that import torch."""

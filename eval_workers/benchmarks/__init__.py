@@ -1,0 +1,1 @@
+"""Benchmarks, one file each, found by module name."""

@@ -1,0 +1,1 @@
+"""Corpus statistics: tokenise, count, associate."""

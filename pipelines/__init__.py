@@ -1,0 +1,1 @@
+"""Prefect flows that only sequence, settings, the report and the `plumbline` command."""

@@ -1,0 +1,1 @@
+"""Spark settings, each line with its reason."""

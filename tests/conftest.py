@@ -1,0 +1,45 @@
+"""Shared fixtures. Tests use no network; those that need the reference data say so when skipped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from warehouse.store import Store
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def reference_directory() -> Path | None:
+    """Where the reference data lies: ``PLUMBLINE_DATA``, or ``shared/data`` beside the checkout."""
+    given = os.environ.get("PLUMBLINE_DATA")
+    path = Path(given) if given else REPOSITORY.parent / "shared" / "data"
+    return path if path.is_dir() else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if reference_directory() is not None:
+        return
+    skip = pytest.mark.skip(reason="no reference data: set PLUMBLINE_DATA to its directory")
+    for item in items:
+        if "reference" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The reference data directory (use with the marker ``reference``)."""
+    path = reference_directory()
+    assert path is not None, "tests that use this fixture carry the marker `reference`"
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty warehouse."""
+    return Store.open(tmp_path / "warehouse")

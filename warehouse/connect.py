@@ -1,0 +1,80 @@
+"""A DuckDB connection on a warehouse, with one view a table and the derived views of ``sql/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.errors import UsageProblem
+from warehouse.schemas import TABLES, Table
+from warehouse.store import Store
+
+_SQL_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
+}
+
+
+def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
+    """Open an in-memory DuckDB with a view for each table over the Parquet files.
+
+    A table without files is an empty view with the right columns. Nothing is written to the
+    warehouse, and DuckDB neither loads nor fetches extensions. Raises ``BadInput`` when ``root``
+    is not a warehouse of this version.
+
+    >>> import tempfile
+    >>> connection = connect(Store.open(tempfile.mkdtemp() + "/w").root)
+    >>> connection.execute("SELECT count(*) FROM pair_score").fetchone()
+    (0,)
+    """
+    store = Store.open(root, create=False)
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    for table in TABLES.values():
+        connection.execute(_view(store, table))
+    for name in sql_names("view_"):
+        connection.execute(sql(name))
+    return connection
+
+
+def _view(store: Store, table: Table) -> str:
+    directory = store.root.resolve() / table.name
+    columns = ", ".join(f'"{c.name}"' for c in table.columns)
+    if next(directory.glob("**/*.parquet"), None) is None:
+        nulls = ", ".join(f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
+        return f'CREATE VIEW "{table.name}" AS SELECT {nulls} WHERE false'
+    pattern = str(directory / "**" / "*.parquet").replace("'", "''")
+    source = f"read_parquet('{pattern}', hive_partitioning = false)"
+    return f'CREATE VIEW "{table.name}" AS SELECT {columns} FROM {source}'
+
+
+def sql_names(prefix: str) -> list[str]:
+    """Names (without `.sql`) of the SQL files that start with ``prefix``, sorted."""
+    files = resources.files("warehouse.sql").iterdir()
+    names = (f.name[:-4] for f in files if f.name.endswith(".sql"))
+    return sorted(n for n in names if n.startswith(prefix))
+
+
+def sql(name: str) -> str:
+    """Text of ``warehouse/sql/<name>.sql``. Raises ``UsageProblem`` naming those that exist."""
+    file = resources.files("warehouse.sql") / f"{name}.sql"
+    if not file.is_file():
+        known = ", ".join(sql_names(""))
+        raise UsageProblem(f"SQL {name!r}", f"there is none, only {known}")
+    return file.read_text(encoding="utf-8")
+
+
+def query(
+    connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
+) -> pa.Table:
+    """Run ``warehouse/sql/<name>.sql`` with its ``$params`` and return the rows."""
+    return connection.execute(sql(name), dict(params or {})).to_arrow_table()

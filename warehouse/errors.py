@@ -1,0 +1,55 @@
+"""Errors a user is meant to read: one line, and an exit status that says what kind it is.
+
+Every room raises these; the `plumbline` command prints the line and leaves with ``exit_code``.
+Anything else that escapes is a defect and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+
+class PlumblineError(Exception):
+    """Base of all errors with a one-line message for the user.
+
+    Attributes:
+        exit_code: the process status the command line leaves with (1 here, see the subclasses).
+
+    >>> BadInput("shard 3", "truncated", "download it again").exit_code
+    3
+    >>> str(BadInput("shard 3", "truncated", "download it again"))
+    'shard 3: truncated (download it again)'
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, problem: str = "", fix: str = "") -> None:
+        message = f"{what}: {problem}" if problem else what
+        super().__init__(f"{message} ({fix})" if fix else message)
+        self.args = (what, problem, fix)
+        self.message = f"{message} ({fix})" if fix else message
+
+    def __str__(self) -> str:
+        return " ".join(self.message.split())
+
+
+class UsageProblem(PlumblineError):
+    """The command was asked for something that does not exist or contradicts itself (status 2)."""
+
+    exit_code = 2
+
+
+class BadInput(PlumblineError):
+    """A file, row or model is not what it has to be (status 3)."""
+
+    exit_code = 3
+
+
+class MissingComponent(PlumblineError):
+    """A program or package is absent; the message holds the install line (status 4)."""
+
+    exit_code = 4
+
+
+class Interrupted(PlumblineError):
+    """Stopped before the end; the same command goes on from there (status 5)."""
+
+    exit_code = 5

@@ -1,0 +1,89 @@
+"""The ``run`` table: what wrote to the warehouse, with which options, versions and outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+
+from warehouse.store import Store
+
+_PACKAGES = ("plumbline", "duckdb", "numba", "numpy", "pyarrow", "pyspark", "torch", "transformers")
+
+
+def config_hash(config: Mapping[str, object]) -> str:
+    """Hash of options that does not depend on their order (16 hex digits).
+
+    >>> config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(config, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def new_run_id() -> str:
+    """A run identifier that sorts by time.
+
+    >>> len(new_run_id())
+    24
+    """
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
+    """Run a step under a new run id and record it when it ends, also when it fails.
+
+    Yields the run id. Exceptions are recorded (status ``failed``, their first line) and raised on.
+    """
+    run_id, started = new_run_id(), datetime.now(timezone.utc)
+    error: str | None = "interrupted"
+    try:
+        yield run_id
+        error = None
+    except Exception as e:
+        error = (str(e) or type(e).__name__).splitlines()[0]
+        raise
+    finally:
+        ended = datetime.now(timezone.utc)
+        row = {
+            "run_id": run_id,
+            "command": command,
+            "status": "failed" if error else "finished",
+            "started_at": started,
+            "ended_at": ended,
+            "seconds": (ended - started).total_seconds(),
+            "git_commit": _git_commit(),
+            "config_hash": config_hash(config),
+            "config": json.dumps(config, sort_keys=True, default=str),
+            "packages": json.dumps(package_versions()),
+            "error": error,
+        }
+        store.publish("run", [row], unit=run_id, run_id=run_id)
+
+
+def package_versions() -> dict[str, str]:
+    """Installed versions of the packages that decide results; absent ones are left out."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_commit() -> str | None:
+    here = Path(__file__).resolve().parent
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

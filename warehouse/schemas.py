@@ -1,0 +1,382 @@
+"""Every table once: columns with types and units, key, partitions and description.
+
+This is the only place that knows a table's shape. ``store.py`` casts to it, ``connect.py`` makes a
+DuckDB view of it, and the README's table section is generated from it
+(``python -m warehouse.schemas``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+#: Version of the layout on disk. A warehouse of another version is refused, never guessed at.
+WAREHOUSE_VERSION = 1
+
+_TYPES = {
+    "text": pa.string(),
+    "bool": pa.bool_(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "time": pa.timestamp("us", tz="UTC"),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, Arrow type, unit (empty for none), whether NULL may occur, meaning."""
+
+    name: str
+    type: pa.DataType
+    unit: str
+    nullable: bool
+    description: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: columns, the key that is unique over all files, and the partition columns.
+
+    ``partitions`` name the directories a file lies under; the columns are in the file as well, so
+    that a single file explains itself.
+    """
+
+    name: str
+    description: str
+    key: tuple[str, ...]
+    partitions: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema, fields in column order, nullability as declared.
+
+        >>> TABLES["word_count"].arrow.names
+        ['corpus', 'word', 'n_word']
+        """
+        return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
+
+
+def _columns(spec: str) -> tuple[Column, ...]:
+    """Parse the compact column notation ``name: type[?] [unit] -- meaning``, one a line.
+
+    ``?`` marks a column that may be NULL.
+
+    >>> [(c.name, c.unit, c.nullable) for c in _columns("pmi_nats: float? [nats] -- PMI")]
+    [('pmi_nats', 'nats', True)]
+    """
+    columns = []
+    for line in filter(None, map(str.strip, spec.splitlines())):
+        head, _, meaning = line.partition(" -- ")
+        name, _, rest = head.partition(":")
+        kind, _, unit = rest.strip().partition(" ")
+        nullable = kind.endswith("?")
+        columns.append(
+            Column(name, _TYPES[kind.rstrip("?")], unit.strip("[] "), nullable, meaning.strip())
+        )
+    return tuple(columns)
+
+
+def _table(name: str, description: str, key: str, partitions: str, spec: str) -> Table:
+    return Table(name, description, tuple(key.split()), tuple(partitions.split()), _columns(spec))
+
+
+_ALL = (
+    _table(
+        "run",
+        "One row a command that wrote to the warehouse: what ran, with what, and how it ended.",
+        "run_id",
+        "",
+        """
+        run_id: text -- time-ordered identifier; every file's metadata names its run
+        command: text -- the step, such as `corpus count`
+        status: text -- `finished` or `failed`
+        started_at: time [UTC] -- start
+        ended_at: time [UTC] -- end
+        seconds: float [s] -- wall time
+        git_commit: text? -- commit of the code, when it runs from a checkout
+        config_hash: text -- hash of `config`
+        config: text -- options as JSON, seeds among them
+        packages: text -- versions of the packages that decide results, as JSON
+        error: text? -- the one-line error of a failed run
+        """,
+    ),
+    _table(
+        "corpus",
+        "One row a corpus: how it was counted and its totals (before any filtering).",
+        "corpus",
+        "corpus",
+        """
+        corpus: text -- name given by the user
+        source: text -- `counted` from shards or `imported` from published statistics
+        rule: text? -- counting rule, `pairs` or `windows`
+        window: int? [tokens] -- width of the window in kept tokens
+        targets: text? -- name of the target word list
+        tokenizer: text? -- version of the token rules
+        n_shards: int -- shards counted
+        n_shards_failed: int -- shards that could not be read to their end and are not in the counts
+        n_documents: int -- documents counted
+        n_rejected: int -- documents rejected, each a row in `reject`
+        n_tokens: int [tokens] -- word tokens before stop words are dropped
+        n_kept_tokens: int [tokens] -- tokens after stop words are dropped; the sum of `n_word`
+        n_words: int -- distinct kept words
+        n_pairs: int [pairs] -- all co-occurrences under the rule, not only those with targets
+        run_id: text -- run that wrote the row
+        """,
+    ),
+    _table(
+        "corpus_shard",
+        "The counting ledger, one row a shard: documents in = counted + rejected, always.",
+        "corpus shard",
+        "corpus",
+        """
+        corpus: text -- corpus the shard belongs to
+        shard: text -- file name as given
+        fingerprint: text -- hash of the file's bytes
+        status: text -- `counted` or `failed`
+        error: text? -- why it failed
+        n_bytes: int [bytes] -- size of the file on disk
+        n_documents_in: int -- documents read
+        n_documents: int -- documents counted
+        n_rejected: int -- documents rejected
+        n_tokens: int [tokens] -- word tokens before stop words are dropped
+        n_kept_tokens: int [tokens] -- tokens after stop words are dropped
+        n_pairs: int [pairs] -- all co-occurrences under the rule
+        seconds: float [s] -- wall time of the shard's task
+        run_id: text -- run that counted it
+        """,
+    ),
+    _table(
+        "reject",
+        "Input that was not used, with its reason: documents, benchmark rows, pairs not scored.",
+        "stage subject source_file source_row reason",
+        "stage subject",
+        """
+        stage: text -- `count`, `benchmark` or `score`
+        subject: text -- the corpus, benchmark or model concerned
+        source_file: text -- file as given
+        source_row: int -- line or row, from 1
+        reason: text -- what was wrong and what was expected
+        excerpt: text -- the start of the input, made printable
+        run_id: text -- run that rejected it
+        """,
+    ),
+    _table(
+        "word_count",
+        "Occurrences of every kept word of a corpus.",
+        "corpus word",
+        "corpus",
+        """
+        corpus: text -- corpus name
+        word: text -- kept token, lowercase
+        n_word: int [tokens] -- occurrences
+        """,
+    ),
+    _table(
+        "pair_count",
+        "Co-occurrences of every kept word with every target word.",
+        "corpus word target",
+        "corpus",
+        """
+        corpus: text -- corpus name
+        rule: text -- `pairs`: position pairs at most window-1 apart; `windows`: windows with both
+        window: int [tokens] -- width of the window in kept tokens
+        word: text -- kept token
+        target: text -- target word
+        n_pair: int [pairs] -- co-occurrences, at least 1
+        """,
+    ),
+    _table(
+        "word_association",
+        "PMI of every word with every target it occurs with, and the counts behind it.",
+        "corpus word target",
+        "corpus",
+        """
+        corpus: text -- corpus name
+        word: text -- kept token
+        target: text -- target word
+        n_word: int [tokens] -- occurrences of the word
+        n_target: int [tokens] -- occurrences of the target
+        n_pair: int [pairs] -- co-occurrences, at least 1
+        pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
+        """,
+    ),
+    _table(
+        "word_delta",
+        "Lean of every word: PMI with the female minus PMI with the male word of a contrast.",
+        "corpus contrast word",
+        "corpus",
+        """
+        corpus: text -- corpus name
+        contrast: text -- a pair such as `she/he`, or a list of pairs such as `gendered` (Eq. 4)
+        word: text -- kept token
+        n_word: int? [tokens] -- occurrences of the word
+        n_pair_f: int? [pairs] -- co-occurrences with the female words of the defined pairs
+        n_pair_m: int? [pairs] -- co-occurrences with the male words of the defined pairs
+        n_defined: int -- pairs of the contrast for which the word has both counts
+        delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
+        """,
+    ),
+    _table(
+        "planted_word",
+        "The closed world's truth: the association with she/he that the corpus writer planted.",
+        "corpus word",
+        "corpus",
+        """
+        corpus: text -- the written corpus
+        world: text -- `straight`, or `swapped` when she and he changed places
+        word: text -- content word of the lexicon
+        word_class: text -- slot class of the word in the grammar
+        planted_delta_nats: float [nats] -- ln(p(word | she) / p(word | he)) used by the writer
+        """,
+    ),
+    _table(
+        "benchmark_pair",
+        "Sentence pairs that differ only in the gender of their pronouns.",
+        "benchmark pair_id",
+        "benchmark",
+        """
+        benchmark: text -- benchmark name
+        pair_id: text -- stable identifier within the benchmark
+        template: text -- sentence with {pronoun}, {pronoun1}, {pronoun2} placeholders
+        sentence_f: text -- template filled with female pronouns
+        sentence_m: text -- template filled with male pronouns
+        word: text? -- seed word or occupation the pair was made for
+        split: text? -- part of the benchmark, such as `dev` or `test`
+        stereotype: text? -- `pro` or `anti` where the source says so
+        is_natural: bool? -- the source's own naturalness verdict; NULL where there is none
+        pronoun_first: bool -- the sentence starts with the pronoun
+        source_file: text -- file the pair came from
+        source_row: int -- row in that file, from 1
+        """,
+    ),
+    _table(
+        "pair_association",
+        "MaxPMI of each pair against a corpus: the largest lean among the template's words.",
+        "corpus contrast benchmark pair_id",
+        "corpus benchmark",
+        """
+        corpus: text -- corpus whose word leans are used
+        contrast: text -- contrast of `word_delta`
+        benchmark: text -- benchmark name
+        pair_id: text -- pair
+        max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one
+        max_pmi_word: text? -- the word that decides it
+        sum_delta_nats: float? [nats] -- sum of the defined deltas of the template's words
+        n_words: int -- kept words of the template
+        n_words_defined: int -- those with a delta
+        """,
+    ),
+    _table(
+        "model",
+        "Scoring identities: two models, revisions, dtypes or BOS policies never share a key.",
+        "model_key",
+        "",
+        """
+        model_key: text -- hash of everything below that can change a score
+        model: text -- hub id, or the name of a local model
+        revision: text? -- hub revision, or hash of the local weights
+        backend: text -- `transformers` or `vllm`
+        backend_version: text -- versions of the libraries that computed the scores
+        dtype: text -- dtype of the weights
+        bos_policy: text -- how the context token was chosen
+        bos_token_id: int -- token given as context and never scored
+        quantisation: text? -- quantisation method
+        adapter: text? -- adapter applied
+        n_parameters: int -- parameters
+        run_id: text -- run that first used it
+        """,
+    ),
+    _table(
+        "trained_model",
+        "Models that Plumbline trained itself, with the corpus they learned from.",
+        "model",
+        "model",
+        """
+        model: text -- name of the model
+        path: text -- directory of the weights
+        corpus: text -- corpus it was trained on
+        seed: int -- seed of initialisation and order
+        n_parameters: int -- parameters
+        n_steps: int -- optimiser steps
+        n_tokens: int [tokens] -- model tokens seen
+        loss_start_nats: float [nats/token] -- mean loss over the first steps
+        loss_end_nats: float [nats/token] -- mean loss over the last steps
+        seconds: float [s] -- wall time
+        run_id: text -- run that trained it
+        """,
+    ),
+    _table(
+        "pair_score",
+        "Log-probability of both sentences of a pair under a model, a row a model and pair.",
+        "model_key benchmark pair_id",
+        "benchmark model_key",
+        """
+        model_key: text -- scoring identity, see `model`
+        model: text -- hub id, or the name of a local model
+        benchmark: text -- benchmark name
+        pair_id: text -- pair
+        text_id: text -- hash of both sentences as scored
+        logprob_f_nats: float [nats] -- log p(female sentence | BOS), natural log
+        logprob_m_nats: float [nats] -- log p(male sentence | BOS)
+        n_tokens_f: int [tokens] -- scored tokens: no BOS, no EOS
+        n_tokens_m: int [tokens] -- scored tokens
+        run_id: text -- run that scored it
+        """,
+    ),
+    _table(
+        "metric_value",
+        "Metrics in long form, each with its interval and the options that defined it.",
+        "metric model_key benchmark corpus contrast subset options",
+        "benchmark",
+        """
+        metric: text -- `us`, `pd`, `aufc`, `gap`, `slope`, `correlation`, ...
+        model_key: text -- scoring identity; empty when no model is involved
+        model: text -- model name; empty when no model is involved
+        benchmark: text -- benchmark name
+        corpus: text -- corpus of the constraint; empty for unconstrained metrics
+        contrast: text -- contrast of the constraint; empty for unconstrained metrics
+        subset: text -- which pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
+        eta_nats: float? [nats] -- constraint on |MaxPMI|, NULL without one
+        epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
+        value: float? -- the figure; NULL when n is 0
+        unit: text -- `share`, `percent`, `percentage points`, `nats` ...
+        sd: float? -- standard deviation in the same unit
+        ci_low: float? -- lower end of the 95% interval
+        ci_high: float? -- upper end of the 95% interval
+        interval: text -- method of the interval
+        n: int -- pairs (or words) behind the figure
+        options: text -- further conventions, as JSON
+        run_id: text -- run that computed it
+        """,
+    ),
+)
+
+#: Name -> table, in the order data flows.
+TABLES: dict[str, Table] = {table.name: table for table in _ALL}
+
+
+def markdown() -> str:
+    """The README's table section: a heading, description and column list for each table.
+
+    >>> markdown().splitlines()[0]
+    '### `run`'
+    """
+    lines: list[str] = []
+    for table in TABLES.values():
+        parts = ", ".join(f"`{p}`" for p in table.partitions) or "none"
+        keys = ", ".join(f"`{k}`" for k in table.key)
+        lines += [f"### `{table.name}`", "", table.description, ""]
+        lines += [f"Key: {keys}. Partitions: {parts}.", "", "| column | type | unit | meaning |"]
+        lines += ["|---|---|---|---|"]
+        for c in table.columns:
+            kind = f"{c.type}{', may be NULL' if c.nullable else ''}"
+            meaning = c.description.replace("|", "\\|")
+            lines.append(f"| `{c.name}` | {kind} | {c.unit} | {meaning} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(markdown())

@@ -1,0 +1,1 @@
+"""Plain SQL: views, metrics and checks; the first line of each file states its grain."""
