@@ -77,4 +77,4 @@ def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
     """Run ``warehouse/sql/<name>.sql`` with its ``$params`` and return the rows."""
-    return connection.execute(sql(name), dict(params or {})).to_arrow_table()
+    return connection.sql(sql(name), params=dict(params or {})).to_arrow_table()

@@ -31,9 +31,9 @@ def new_run_id() -> str:
     """A run identifier that sorts by time.
 
     >>> len(new_run_id())
-    24
+    28
     """
-    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
 @contextmanager

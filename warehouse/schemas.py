@@ -2,12 +2,14 @@
 
 This is the only place that knows a table's shape. ``store.py`` casts to it, ``connect.py`` makes a
 DuckDB view of it, and the README's table section is generated from it
-(``python -m warehouse.schemas``).
+(``python -m warehouse.schemas README.md``).
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -378,5 +380,13 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
+def update_readme(path: Path) -> None:
+    """Put the table section of a README between its ``tables`` markers up to date."""
+    begin, end = "<!-- tables: begin -->\n", "<!-- tables: end -->"
+    before, rest = path.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end)[1]
+    path.write_text(f"{before}{begin}\n{markdown()}\n{end}{after}", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    print(markdown())
+    update_readme(Path(sys.argv[1]))

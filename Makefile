@@ -1,0 +1,65 @@
+# Plumbline. `make` alone lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Options of `make pipeline`, see `make help`.
+CORPUS ?=
+BENCHMARKS ?=
+MODEL ?=
+CONF ?=
+OUT ?= out
+Q ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The newest interpreter the pins are made for; PYTHON=... names another.
+PYTHON ?= $(firstword $(shell for p in python3.11 python3.12 python3.13 python3 python3.10; do \
+	$$p -c 'import sys; sys.exit(not (3,10) <= sys.version_info < (3,14))' 2>/dev/null && echo $$p; done))
+# Reference data for tests and released benchmarks, where a checkout has it beside it.
+PLUMBLINE_DATA ?= $(wildcard ../shared/data)
+export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
+
+.PHONY: help setup pipeline test lint report sql bench clean
+
+help: ## list the targets
+	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make pipeline                      closed world, no data or network needed"
+	@echo "  make pipeline CORPUS='shards/*.jsonl.zst' BENCHMARKS=winobias,use-5 MODEL=train:small"
+	@echo "  make sql Q=\"SELECT * FROM word_delta ORDER BY delta_nats LIMIT 10\""
+
+setup: $(STAMP) ## create .venv with the pinned versions (once)
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.10 to 3.13 found. Install one, or: make setup PYTHON=/path/to/python3"; exit 4; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
+	@$(BIN)/plumbline pipeline --corpus "$$CORPUS" --benchmarks "$$BENCHMARKS" --model "$$MODEL" --out "$$OUT" $${CONF:+--conf "$$CONF"}
+
+test: $(STAMP) ## run every test (real Spark, DuckDB, Prefect and models)
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+report: $(STAMP) ## write the report again from the warehouse
+	@$(BIN)/plumbline report --warehouse "$$OUT/warehouse" --out "$$OUT/report"
+
+sql: $(STAMP) ## a SQL shell on the warehouse, or one query with Q="..."
+	@$(BIN)/plumbline sql $${Q:+"$$Q"} --warehouse "$$OUT/warehouse"
+
+bench: $(STAMP) ## timings side by side with peers
+	$(BIN)/python -m benchmarks
+
+clean: ## remove what was built and written (not .venv)
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(OUT)
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

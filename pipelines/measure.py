@@ -1,0 +1,167 @@
+"""Every metric of ``warehouse/sql/metric_*.sql`` computed and written to ``metric_value``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from warehouse.connect import connect, sql, sql_names
+from warehouse.errors import UsageProblem
+from warehouse.runs import recorded
+from warehouse.schemas import TABLES
+from warehouse.store import Store, cast
+
+if TYPE_CHECKING:
+    import duckdb
+    from rich.table import Table
+
+#: Names of the metric files, found by their prefix: a new file is a new metric family.
+METRIC_PREFIX = "metric_"
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What the metrics' ``$params`` are set to.
+
+    Attributes:
+        epsilon_nats: a pair counts as unstereotypical up to this \\|log ratio\\|; ln 1.65 as
+            published by UnStereoEval.
+        etas: constraints on \\|MaxPMI\\|, in nats; besides them every subset with a defined MaxPMI.
+        log_base: base of the log ratios that AuFC is integrated over (10 in their Table 19).
+
+    Raises ``UsageProblem`` for values that are not finite, negative, or a base of 1 or less.
+
+    >>> round(MeasureOptions().epsilon_nats, 4)
+    0.5008
+    """
+
+    epsilon_nats: float = math.log(1.65)
+    etas: tuple[float, ...] = (0.5, 0.65, 0.8, 1.0)
+    log_base: float = math.e
+
+    def __post_init__(self) -> None:
+        for name, value in [("epsilon", self.epsilon_nats), *(("eta", eta) for eta in self.etas)]:
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageProblem(f"{name} {value}", "expected a number of nats, 0 or more")
+        if not (math.isfinite(self.log_base) and self.log_base > 1):
+            raise UsageProblem(f"log base {self.log_base}", "expected a number above 1")
+
+    def params(self) -> dict[str, object]:
+        """The options as DuckDB parameters; repeated etas count once, in ascending order.
+
+        >>> MeasureOptions(etas=(0.8, 0.5, 0.8)).params()["etas"]
+        [0.5, 0.8]
+        """
+        etas = sorted({float(eta) for eta in self.etas})
+        return {"epsilon_nats": self.epsilon_nats, "etas": etas, "log_base": self.log_base}
+
+
+def run_metric(
+    connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object]
+) -> pa.Table:
+    """Rows of one metric query, given those of ``params`` that it names.
+
+    >>> import duckdb
+    >>> run_metric(duckdb.connect(), "SELECT $a AS a", {"a": 1, "b": 2}).to_pylist()
+    [{'a': 1}]
+    """
+    wanted = {name for s in connection.extract_statements(text) for name in s.named_parameters}
+    return connection.execute(text, {k: params[k] for k in wanted & set(params)}).to_arrow_table()
+
+
+def compute(root: Path, options: MeasureOptions, run_id: str) -> pa.Table:
+    """All metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
+
+    An empty warehouse gives no rows.
+    """
+    connection = connect(root)
+    schema = TABLES["metric_value"]
+    parts = []
+    for name in sql_names(METRIC_PREFIX):
+        rows = run_metric(connection, sql(name), options.params())
+        parts.append(cast(schema, rows.append_column("run_id", pa.array([run_id] * len(rows)))))
+    table = pa.concat_tables(parts)
+    return table.sort_by([(column, "ascending") for column in schema.key])
+
+
+def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:
+    """Compute every metric and replace ``metric_value`` with the result, benchmark by benchmark.
+
+    Returns the rows written. Benchmarks that have no metrics any more lose their old ones.
+    """
+    rows = compute(store.root, options or MeasureOptions(), run_id)
+    stale = set(store.read("metric_value")["benchmark"].unique().to_pylist())
+    for benchmark in sorted(stale | set(rows["benchmark"].unique().to_pylist())):
+        of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
+        store.replace("metric_value", of_benchmark, {"benchmark": benchmark}, run_id)
+    return rows
+
+
+def summary_table(rows: pa.Table) -> Table:
+    """A compact table of ``metric_value`` rows: one line a model and benchmark, all pairs.
+
+    A dash stands where a metric has no value (no pairs).
+    """
+    from rich.table import Table
+
+    table = Table(title="all pairs, 95% intervals in brackets", title_justify="left")
+    for heading in ("benchmark", "model"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("pairs", "US %", "PD points", "AuFC"):
+        table.add_column(heading, justify="right")
+    found: dict[tuple[str, str, str], dict[str, dict[str, float | None]]] = {}
+    for row in rows.to_pylist():
+        if row["subset"] == "all":
+            key = (row["benchmark"], row["model"], row["model_key"])
+            found.setdefault(key, {})[row["metric"]] = row
+    for (benchmark, model, _), of in sorted(found.items()):
+        cells = [_cell(of["us"], 100, 1), _cell(of["pd"], 1, 1), _cell(of["aufc"], 1, 2)]
+        table.add_row(benchmark, model, f"{of['n']['n']:,}", *cells)
+    return table
+
+
+def _cell(row: Mapping[str, float | None], scale: float, digits: int) -> str:
+    value, low, high = row["value"], row["ci_low"], row["ci_high"]
+    if value is None:
+        return "–"
+    text = f"{value * scale:.{digits}f}"
+    if low is None or high is None:
+        return text
+    return f"{text} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"
+
+
+def measure_command(
+    warehouse: Annotated[
+        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
+    ] = Path("out/warehouse"),
+    epsilon: Annotated[
+        float, typer.Option(help="Largest |log ratio| that is no preference, in nats.")
+    ] = math.log(1.65),
+    eta: Annotated[
+        list[float] | None,
+        typer.Option(help="Constraint on |MaxPMI| in nats; repeat for several."),
+    ] = None,
+) -> None:
+    """Compute US, PD, AuFC, gaps and how far models follow their corpus.
+
+    Example: plumbline measure --eta 0.5 --eta 0.65
+    """
+    from rich.console import Console
+
+    options = MeasureOptions(epsilon, tuple(eta) if eta else MeasureOptions().etas)
+    store = Store.open(warehouse, create=False)
+    with recorded(store, "measure", asdict(options)) as run_id:
+        rows = measure(store, run_id, options)
+    console = Console()
+    if rows.num_rows == 0:
+        console.print("nothing to measure yet: run `plumbline score` first")
+        return
+    console.print(summary_table(rows))
+    console.print(f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report")

@@ -1,0 +1,24 @@
+"""Prefect's environment for a run on one machine: embedded server, quiet, nothing sent out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_DEFAULTS = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",  # no usage statistics leave the machine
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",  # slow disks need more than 20 s
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command prints its own stages and errors
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+}
+
+
+def prepare(out: str | Path) -> None:
+    """Set what Prefect reads when it is imported; values that are already set stay.
+
+    Without ``PREFECT_API_URL`` runs are kept by an embedded server under ``<out>/prefect``.
+    """
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    os.environ.setdefault("PREFECT_HOME", str((Path(out) / "prefect").resolve()))

@@ -1,0 +1,105 @@
+"""What a pipeline will do, decided from the settings before anything starts. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.settings import Settings
+from warehouse.errors import UsageProblem
+
+#: The two closed worlds: the second has she and he exchanged, all else equal.
+WORLDS = ("straight", "swapped")
+#: Asks for a small model trained on the corpus itself, in place of a hub id or path.
+TRAIN_SMALL = "train:small"
+#: Benchmarks scored when none are named and reference data is configured.
+RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
+
+
+@dataclass(frozen=True)
+class CorpusPlan:
+    """A corpus to count: shards given by patterns, or a closed world to be written first."""
+
+    name: str
+    patterns: tuple[str, ...] = ()
+    world: str = ""
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first."""
+
+    name: str
+    location: str = ""
+    corpus: str = ""
+    preset: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a pipeline will do, in order of its fields."""
+
+    corpora: tuple[CorpusPlan, ...]
+    benchmarks: tuple[str, ...]
+    models: tuple[ModelPlan, ...]
+
+
+def make_plan(settings: Settings) -> Plan:
+    """Turn settings into a plan. Without corpus, benchmarks and model: the closed world.
+
+    Raises ``UsageProblem`` when the parts do not fit: a model to train without a corpus,
+    a benchmark without a model.
+
+    >>> plan = make_plan(Settings())
+    >>> [c.name for c in plan.corpora], plan.benchmarks, [m.name for m in plan.models]
+    (['closed-world-straight', 'closed-world-swapped'], ('closed-world',), \
+['closed-world-straight', 'closed-world-swapped'])
+    >>> make_plan(Settings(corpus="novels/*.jsonl", model="train:small")).models
+    (ModelPlan(name='small-novels', location='', corpus='novels', preset='small'),)
+    """
+    if not (settings.corpus or settings.benchmarks or settings.model):
+        return _closed_world()
+    corpora = _corpora(settings)
+    benchmarks = tuple(settings.benchmark_names())
+    names = settings.models()
+    if benchmarks and not names:
+        raise UsageProblem("MODEL is empty", "benchmarks need a model", "add MODEL=train:small")
+    if names and not benchmarks and settings.data:
+        benchmarks = RELEASED
+    return Plan(corpora, benchmarks, tuple(_model(name, corpora) for name in names))
+
+
+def _closed_world() -> Plan:
+    names = {world: f"closed-world-{world}" for world in WORLDS}
+    corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
+    models = tuple(ModelPlan(name, corpus=name, preset="closed") for name in names.values())
+    return Plan(corpora, ("closed-world",), models)
+
+
+def _corpora(settings: Settings) -> tuple[CorpusPlan, ...]:
+    patterns = tuple(settings.corpus.split())
+    if not patterns:
+        return ()
+    return (CorpusPlan(settings.corpus_name or corpus_name(patterns[0]), patterns),)
+
+
+def corpus_name(pattern: str) -> str:
+    """A corpus name from the first shard pattern: its directory's name, in plain characters.
+
+    >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("text.jsonl")
+    ('my-novels', 'text')
+    """
+    path = Path(pattern)
+    source = path.parent.name or path.name.split(".")[0]
+    return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
+
+
+def _model(name: str, corpora: tuple[CorpusPlan, ...]) -> ModelPlan:
+    if not name.startswith("train:"):
+        return ModelPlan(Path(name).name if Path(name).is_dir() else name, location=name)
+    if name != TRAIN_SMALL:
+        raise UsageProblem(f"MODEL={name}", f"only {TRAIN_SMALL} can be trained here")
+    if not corpora:
+        raise UsageProblem(f"MODEL={name}", "needs a corpus to learn from", "add CORPUS='shards'")
+    return ModelPlan(f"small-{corpora[0].name}", corpus=corpora[0].name, preset="small")

@@ -1,0 +1,151 @@
+"""Settings of the pipeline: defaults, then a TOML file, then ``PLUMBLINE_*``, then the command.
+
+This is the only place that knows a setting's name and default; ``plumbline config`` prints them
+with where each value came from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: File read when no other is named, if it exists.
+DEFAULT_FILE = "plumbline.toml"
+
+
+def _setting(default: object, meaning: str) -> object:
+    return field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a pipeline runs on. All paths are relative to the working directory.
+
+    >>> Settings(benchmarks="winobias, use-5").benchmark_names()
+    ['winobias', 'use-5']
+    """
+
+    data: str = _setting("", "directory of the reference data (benchmarks as released)")  # type: ignore[assignment]
+    out: str = _setting("out", "directory for everything that is written")  # type: ignore[assignment]
+    warehouse: str = _setting("", "warehouse directory; empty: `<out>/warehouse`")  # type: ignore[assignment]
+    corpus: str = _setting("", "shards to count: paths or globs, separated by spaces")  # type: ignore[assignment]
+    corpus_name: str = _setting("", "name of the corpus; empty: the shards' directory")  # type: ignore[assignment]
+    targets: str = _setting("gendered", "target word list")  # type: ignore[assignment]
+    rule: str = _setting("pairs", "counting rule: pairs or windows")  # type: ignore[assignment]
+    window: int = _setting(10, "width of the window in kept tokens")  # type: ignore[assignment]
+    contrast: str = _setting("she/he", "contrast that constrains the benchmarks")  # type: ignore[assignment]
+    benchmarks: str = _setting("", "benchmarks, separated by commas")  # type: ignore[assignment]
+    model: str = _setting("", "hub ids, paths or train:small, separated by commas")  # type: ignore[assignment]
+    seed: int = _setting(0, "seed of corpus writing and training")  # type: ignore[assignment]
+    demo_tokens: int = _setting(3_000_000, "size of each closed-world corpus in tokens")  # type: ignore[assignment]
+    train_tokens: int = _setting(0, "limit on the tokens a model is trained on; 0: the preset's")  # type: ignore[assignment]
+
+    def warehouse_path(self) -> Path:
+        """The warehouse directory."""
+        return Path(self.warehouse) if self.warehouse else Path(self.out) / "warehouse"
+
+    def benchmark_names(self) -> list[str]:
+        """The benchmarks in order, without blanks."""
+        return _split(self.benchmarks)
+
+    def models(self) -> list[str]:
+        """The models in order, without blanks."""
+        return _split(self.model)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def load(
+    file: str | Path | None = None,
+    overrides: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Settings, dict[str, str]]:
+    """Settings, and for each one where its value came from.
+
+    ``overrides`` are the command's own options; ``None`` values count as not given. Raises
+    ``BadInput`` for a file that is not TOML, ``UsageProblem`` for an unknown name or a value of
+    another type.
+
+    >>> settings, origin = load(None, {"window": 5}, {"PLUMBLINE_SEED": "7"})
+    >>> settings.window, settings.seed, origin["seed"], origin["rule"]
+    (5, 7, 'PLUMBLINE_SEED', 'default')
+    """
+    environment = os.environ if environment is None else environment
+    values: dict[str, object] = {}
+    origin = {f.name: "default" for f in fields(Settings)}
+    for name, value, source in _given(file, overrides or {}, environment):
+        if name not in origin:
+            known = ", ".join(origin)
+            raise UsageProblem(source, f"no setting named {name!r}", f"there are {known}")
+        values[name] = _typed(name, value, source)
+        origin[name] = source
+    return replace(Settings(), **values), origin  # type: ignore[arg-type]
+
+
+def _given(
+    file: str | Path | None, overrides: Mapping[str, object], environment: Mapping[str, str]
+) -> list[tuple[str, object, str]]:
+    """Every setting given anywhere as (name, value, source), weakest source first."""
+    file = file or environment.get("PLUMBLINE_CONF") or _default_file()
+    given: list[tuple[str, object, str]] = []
+    if file:
+        given += [(name, value, str(file)) for name, value in _read_toml(Path(file)).items()]
+    for f in fields(Settings):
+        variable = f"PLUMBLINE_{f.name.upper()}"
+        if environment.get(variable):
+            given.append((f.name, environment[variable], variable))
+    given += [(n, v, "command line") for n, v in overrides.items() if v is not None]
+    return given
+
+
+def _default_file() -> str | None:
+    return DEFAULT_FILE if Path(DEFAULT_FILE).is_file() else None
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise BadInput(f"settings file {path}", e.strerror or "cannot be read") from e
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise BadInput(f"settings file {path}", f"not TOML: {e}") from e
+
+
+def _typed(name: str, value: object, source: str) -> object:
+    default = getattr(Settings(), name)
+    if isinstance(default, int):
+        try:
+            return int(str(value))
+        except ValueError:
+            raise UsageProblem(source, f"{name} should be a whole number, not {value!r}") from None
+    if isinstance(value, list):
+        return (" " if name == "corpus" else ",").join(map(str, value))
+    if not isinstance(value, str):
+        raise UsageProblem(source, f"{name} should be text, not {value!r}")
+    return value
+
+
+def as_toml(settings: Settings, origin: Mapping[str, str]) -> str:
+    """The settings as a TOML file with meaning and origin as comments."""
+    lines = []
+    for f in fields(Settings):
+        value = asdict(settings)[f.name]
+        shown = str(value) if isinstance(value, int) else '"' + _escape(str(value)) + '"'
+        lines.append(f"# {f.metadata['meaning']} [{origin[f.name]}]\n{f.name} = {shown}")
+    return "\n".join(lines)
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,1 @@
+"""Tests; the oracles in them share no code with what they test."""

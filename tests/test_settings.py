@@ -1,0 +1,78 @@
+"""Settings and the plan made from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines import settings
+from pipelines.plan import ModelPlan, make_plan
+from pipelines.settings import Settings
+from warehouse.errors import BadInput, UsageProblem
+
+
+def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text('rule = "windows"\nwindow = 7\nseed = 3\nbenchmarks = ["winobias", "use-5"]\n')
+    environment = {"PLUMBLINE_WINDOW": "8", "PLUMBLINE_SEED": "4", "PLUMBLINE_RULE": ""}
+    chosen, origin = settings.load(file, {"seed": 5, "model": None}, environment)
+    assert (chosen.rule, chosen.window, chosen.seed) == ("windows", 8, 5)
+    assert chosen.benchmark_names() == ["winobias", "use-5"]
+    assert origin["rule"] == str(file)
+    assert origin["window"] == "PLUMBLINE_WINDOW"
+    assert origin["seed"] == "command line"
+    assert origin["model"] == "default"
+
+
+def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
+    chosen, origin = settings.load(None, {"corpus": 'a "b" \\c', "window": 4}, {})
+    file = tmp_path / "printed.toml"
+    file.write_text(settings.as_toml(chosen, origin))
+    assert settings.load(file, {}, {})[0] == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("windw = 7", UsageProblem, "no setting named 'windw'"),
+        ('window = "wide"', UsageProblem, "window should be a whole number"),
+        ("rule = 3", UsageProblem, "rule should be text"),
+        ("window = ", BadInput, "not TOML"),
+    ],
+)
+def test_wrong_settings_files(
+    tmp_path: Path, text: str, error: type[Exception], message: str
+) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(text)
+    with pytest.raises(error, match=message) as caught:
+        settings.load(file, {}, {})
+    assert "wrong.toml" in str(caught.value)
+
+
+def test_a_settings_file_that_is_not_there() -> None:
+    with pytest.raises(BadInput, match=r"nowhere\.toml"):
+        settings.load("nowhere.toml", {}, {})
+
+
+def test_plans() -> None:
+    plan = make_plan(Settings(corpus="a/*.jsonl b/*.jsonl", benchmarks="winobias", model="gpt2"))
+    assert [(c.name, c.patterns) for c in plan.corpora] == [("a", ("a/*.jsonl", "b/*.jsonl"))]
+    assert plan.models == (ModelPlan("gpt2", location="gpt2"),)
+    assert make_plan(Settings(model="gpt2", data="d")).benchmarks[0] == "winobias"
+    assert make_plan(Settings(corpus="a/x.jsonl")).models == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Settings(benchmarks="winobias"),
+        Settings(benchmarks="winobias", model="train:small"),
+        Settings(corpus="a/x.jsonl", model="train:huge"),
+    ],
+)
+def test_plans_that_do_not_fit(wrong: Settings) -> None:
+    with pytest.raises(UsageProblem) as caught:
+        make_plan(wrong)
+    assert "MODEL" in str(caught.value)

@@ -1,0 +1,167 @@
+"""The Parquet store and the DuckDB views on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warehouse import connect, runs
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.schemas import TABLES
+from warehouse.store import Store, cast
+
+_SAMPLE = {
+    pa.string(): "x",
+    pa.int64(): 3,
+    pa.float64(): 0.5,
+    pa.bool_(): True,
+    pa.timestamp("us", tz="UTC"): datetime(2024, 5, 1, tzinfo=timezone.utc),
+}
+
+
+def words(corpus: str, **counts: int) -> list[dict[str, object]]:
+    return [{"corpus": corpus, "word": w, "n_word": n} for w, n in counts.items()]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_goes_in_and_comes_out_through_its_view(store: Store, name: str) -> None:
+    row = {c.name: _SAMPLE[c.type] for c in TABLES[name].columns}
+    store.publish(name, [row], unit="one", run_id="r")
+    assert store.read(name).to_pylist() == [row]
+    with connect.connect(store.root) as connection:
+        view = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table()
+    assert view.column_names == TABLES[name].arrow.names
+    assert view.to_pylist() == [row]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_empty_table_is_an_empty_view_of_the_same_types(store: Store, name: str) -> None:
+    with connect.connect(store.root) as connection:
+        view = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table()
+    assert view.num_rows == 0
+    assert view.schema.types == TABLES[name].arrow.types
+
+
+def test_a_file_names_its_table_and_run(store: Store) -> None:
+    path = store.publish("word_count", words("c", tea=1), unit="u", run_id="run-7")
+    assert path is not None
+    metadata = pq.read_schema(path).metadata
+    assert metadata[b"plumbline.run_id"] == b"run-7"
+    assert metadata[b"plumbline.table"] == b"word_count"
+
+
+def test_publishing_a_unit_again_replaces_it_alone(store: Store) -> None:
+    store.publish("word_count", words("c", tea=1), unit="a", run_id="r")
+    store.publish("word_count", words("c", cup=2), unit="b", run_id="r")
+    store.publish("word_count", words("c", tea=5), unit="a", run_id="r")
+    rows = store.read("word_count", corpus="c").to_pylist()
+    assert sorted((r["word"], r["n_word"]) for r in rows) == [("cup", 2), ("tea", 5)]
+    assert store.units("word_count", corpus="c") == {"a", "b"}
+
+
+def test_replacing_a_partition_leaves_the_others(store: Store) -> None:
+    for corpus in ("c", "d"):
+        store.replace("word_count", words(corpus, tea=1, cup=1), {"corpus": corpus}, "r")
+    store.replace("word_count", words("c", pot=9), {"corpus": "c"}, "r2")
+    assert store.read("word_count", corpus="c").to_pylist() == words("c", pot=9)
+    assert store.read("word_count", corpus="d").num_rows == 2
+    store.replace("word_count", [], {"corpus": "d"}, "r3")
+    assert store.read("word_count").to_pylist() == words("c", pot=9)
+    assert not any((store.root / "_staging").iterdir())
+
+
+def test_a_partition_that_is_not_committed_is_seen_by_nobody(store: Store) -> None:
+    staged = store.stage("word_count", {"corpus": "c"}, "r")
+    batch = cast(TABLES["word_count"], words("c", tea=1)).to_batches()[0]
+    assert staged.write_part("0", [batch]) == 1
+    assert store.read("word_count").num_rows == 0
+    with connect.connect(store.root) as connection:
+        assert connection.execute("SELECT count(*) FROM word_count").fetchone() == (0,)
+    store.commit(staged)
+    assert store.read("word_count").num_rows == 1
+
+
+def test_a_writer_that_breaks_off_leaves_nothing(store: Store) -> None:
+    staged = store.stage("word_count", {"corpus": "c"}, "r")
+    batch = cast(TABLES["word_count"], words("c", tea=1)).to_batches()[0]
+
+    def broken():  # type: ignore[no-untyped-def]
+        yield batch
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        staged.write_part("0", broken())
+    assert os.listdir(staged.directory) == []
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30))
+def test_any_name_is_a_partition(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    store = Store.open(tmp_path_factory.mktemp("w") / "w")
+    store.publish("word_count", words(name, tea=1), unit=name, run_id="r")
+    assert store.read("word_count", corpus=name).to_pylist() == words(name, tea=1)
+    assert all(store.root in p.resolve().parents for p in store.root.rglob("*.parquet"))
+    with connect.connect(store.root) as connection:
+        assert connection.execute("SELECT corpus FROM word_count").fetchone() == (name,)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words_in_message"),
+    [
+        ([{"corpus": "c", "word": "tea", "n_word": "many"}], ("word_count", "n_word", "int64")),
+        ([{"corpus": "c", "word": None, "n_word": 1}], ("word_count", "word", "NULL")),
+        ([{"corpus": "c", "word": "tea", "count": 1}], ("word_count", "count")),
+        ([*words("c", tea=1), *words("d", tea=1)], ("word_count", "corpus", "2")),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(
+    store: Store, rows: list[dict[str, object]], words_in_message: tuple[str, ...]
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        store.publish("word_count", rows, unit="u", run_id="r")
+    assert all(w in str(caught.value) for w in words_in_message)
+    assert "\n" not in str(caught.value)
+    assert store.read("word_count").num_rows == 0
+
+
+def test_a_warehouse_of_another_version_is_refused(tmp_path: Path) -> None:
+    root = Store.open(tmp_path / "w").root
+    (root / "plumbline.json").write_text(json.dumps({"warehouse_version": 99}))
+    for opening in (Store.open, connect.connect):
+        with pytest.raises(BadInput, match=r"version 99, this Plumbline reads version 1"):
+            opening(root)
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(BadInput, match="not a Plumbline warehouse"):
+        Store.open(tmp_path)
+    with pytest.raises(BadInput, match="does not exist"):
+        connect.connect(tmp_path / "nowhere")
+    with pytest.raises(UsageProblem, match="may not hold"):
+        Store.open(tmp_path / "what?")
+
+
+def test_runs_are_recorded_also_when_they_fail(store: Store) -> None:
+    with runs.recorded(store, "one", {"seed": 1}) as first:
+        pass
+    with pytest.raises(BadInput), runs.recorded(store, "two", {}) as second:
+        raise BadInput("shard", "truncated")
+    rows = {r["run_id"]: r for r in store.read("run").to_pylist()}
+    assert (rows[first]["status"], rows[first]["error"]) == ("finished", None)
+    assert (rows[second]["status"], rows[second]["error"]) == ("failed", "shard: truncated")
+    assert json.loads(rows[first]["config"]) == {"seed": 1}
+    assert rows[first]["seconds"] >= 0 and first < second
+
+
+def test_sql_by_name(store: Store) -> None:
+    with pytest.raises(UsageProblem, match="there is none"):
+        connect.sql("metric_of_nothing")
+    assert connect.sql_names("metric_of_nothing") == []

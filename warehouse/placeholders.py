@@ -1,0 +1,10 @@
+"""The pronoun placeholders of a template, in the one place that every room may import."""
+
+from __future__ import annotations
+
+import re
+
+#: A pronoun placeholder: ``{pronoun}`` (he/she), ``{pronoun1}`` (his/her), ``{pronoun2}``
+#: (him/her), or ``{pronoun2}self`` (himself/herself), which is one placeholder and not a
+#: placeholder followed by the word "self".
+PLACEHOLDER = re.compile(r"\{pronoun2\}self\b|\{pronoun[12]?\}")
