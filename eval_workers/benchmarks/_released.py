@@ -1,0 +1,95 @@
+"""Reading the released UnStereoEval tables: CSV, plain or gzipped, one template a row."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from warehouse.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of a table: its number from 1 (the header not counted), fields, or a problem."""
+
+    number: int
+    fields: dict[str, str]
+    problem: str | None = None
+
+
+def locate(source: Path, stem: str) -> Path:
+    """The table ``<stem>.csv`` or ``<stem>.csv.gz`` in a directory, or the file itself.
+
+    Raises ``BadInput`` naming what was looked for.
+    """
+    if source.is_file():
+        return source
+    for name in (f"{stem}.csv", f"{stem}.csv.gz"):
+        if (source / name).is_file():
+            return source / name
+    raise BadInput(f"{source}", f"holds neither {stem}.csv nor {stem}.csv.gz", "give --source PATH")
+
+
+def records(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
+    """The rows of a table that has at least ``columns``.
+
+    A row with the wrong number of fields, or one the CSV rules forbid, comes with its ``problem``.
+    Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.
+    Raises ``BadInput`` when the file can't be read to its end or a column is missing.
+    """
+    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    header = next(reader, [])
+    if missing := [c for c in columns if c not in header]:
+        expected = f"expected the columns {', '.join(columns)}"
+        raise BadInput(f"{path}", f"no column {', '.join(missing)} in its header; {expected}")
+    number = 0
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as e:
+            number += 1
+            yield Record(number, {}, f"not a CSV row: {e}")
+            continue
+        if not row:  # a blank line is no row
+            continue
+        number += 1
+        fields = dict(zip(header, row, strict=False))
+        problem = None
+        if len(row) != len(header):
+            problem = f"the row holds {len(row)} fields, expected {len(header)}"
+        yield Record(number, fields, problem)
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as e:
+        raise BadInput(f"{path}", f"can't be read to its end: {e}", "download it again") from e
+    return data.decode("utf-8-sig", errors="surrogateescape")
+
+
+def truth(value: str) -> bool | None:
+    """A released yes or no; ``None`` for anything else.
+
+    >>> truth("True"), truth("False"), truth("")
+    (True, False, None)
+    """
+    return {"True": True, "False": False}.get(value)
+
+
+def index_id(prefix: str, value: str) -> str:
+    """A pair's identifier from a table's own index, sorted as text like the index; empty if none.
+
+    >>> index_id("dev-", "7"), index_id("", "x")
+    ('dev-00007', '')
+    """
+    return f"{prefix}{int(value):05d}" if value.isascii() and value.isdigit() else ""

@@ -1,0 +1,93 @@
+"""Pronoun templates: fill one with female or male pronouns. Pure text in, text out.
+
+The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun}`` he/she,
+``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from warehouse.errors import BadInput
+from warehouse.placeholders import PLACEHOLDER
+
+Gender = Literal["f", "m"]
+
+#: Placeholder -> pronoun, female and male.
+PRONOUNS: dict[Gender, dict[str, str]] = {
+    "f": {
+        "{pronoun}": "she",
+        "{pronoun1}": "her",
+        "{pronoun2}": "her",
+        "{pronoun2}self": "herself",
+    },
+    "m": {
+        "{pronoun}": "he",
+        "{pronoun1}": "his",
+        "{pronoun2}": "him",
+        "{pronoun2}self": "himself",
+    },
+}
+
+_OPENING = r"[\"'“‘«(\[]*"
+# A full stop may be followed by closing quotes; after `?"` and `!"` a speech tag ("Why?" she
+# asked) is the usual continuation, so there only closing brackets are allowed between.
+_SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
+_AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
+_LEADING = re.compile(rf"\s*{_OPENING}")
+
+
+def template_problem(template: str) -> str | None:
+    """Why a template can't be filled, or ``None`` when it can.
+
+    >>> template_problem("The nurse lost {pronoun1} key.") is None
+    True
+    >>> template_problem("The nurse lost a key.")
+    'the template holds no placeholder, expected one of {pronoun}, {pronoun1}, {pronoun2}'
+    """
+    if not template.strip():
+        return "the template is empty"
+    if not template.isprintable() and re.search(r"[\x00\ud800-\udfff]", template):
+        return "the template holds a NUL or bytes that are not UTF-8"
+    if not PLACEHOLDER.search(template):
+        wanted = "{pronoun}, {pronoun1}, {pronoun2}"
+        return f"the template holds no placeholder, expected one of {wanted}"
+    if left := re.search(r"\{[^{}]*\}?|\}", PLACEHOLDER.sub("", template)):
+        return f"the template holds {left.group()!r}, which is no placeholder"
+    return None
+
+
+def fill(template: str, gender: Gender) -> str:
+    """The template with its placeholders filled with female (``f``) or male (``m``) pronouns.
+
+    A pronoun is capitalised at a sentence start: at the start of the text or of a line, and after
+    a full stop, question or exclamation mark; opening quotes and brackets may stand between. An
+    abbreviation's full stop is taken for the end of a sentence. Nothing but the placeholders
+    changes. Raises ``BadInput`` when ``template_problem`` finds one.
+
+    >>> fill("{pronoun} hurt {pronoun2}self. '{pronoun1} arm!', {pronoun} said.", "f")
+    "She hurt herself. 'Her arm!', she said."
+    >>> fill("The nurse met {pronoun1} friend.", "m")
+    'The nurse met his friend.'
+    """
+    if problem := template_problem(template):
+        raise BadInput("template", problem)
+    pronouns = PRONOUNS[gender]
+
+    def pronoun(match: re.Match[str]) -> str:
+        word = pronouns[match.group()]
+        starts = _AT_SENTENCE_START.search(template, 0, match.start())
+        return word.capitalize() if starts else word
+
+    return PLACEHOLDER.sub(pronoun, template)
+
+
+def pronoun_first(template: str) -> bool:
+    """Whether the text starts with a placeholder, leading quotes and brackets aside.
+
+    >>> pronoun_first("'{pronoun1} idea won."), pronoun_first("Then {pronoun} won.")
+    (True, False)
+    """
+    leading = _LEADING.match(template)
+    return PLACEHOLDER.match(template, leading.end() if leading else 0) is not None

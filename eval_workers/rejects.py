@@ -1,0 +1,35 @@
+"""Rows of the ``reject`` table: input that was not used, kept with its reason."""
+
+from __future__ import annotations
+
+_EXCERPT_CHARACTERS = 120
+
+
+def printable(text: str) -> str:
+    """The start of a text with everything unprintable escaped, safe for a terminal and for UTF-8.
+
+    >>> printable("a\\x00b\\ud800")
+    'a\\\\x00b\\\\ud800'
+    """
+    start = text[:_EXCERPT_CHARACTERS]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in start)
+
+
+def reject_row(
+    *, stage: str, subject: str, source_file: str, source_row: int, reason: str, excerpt: str
+) -> dict[str, object]:
+    """One row of ``reject`` without its ``run_id``; the excerpt is shortened and made printable.
+
+    >>> row = reject_row(stage="benchmark", subject="demo", source_file="a.csv", source_row=1,
+    ...                  reason="the template is empty", excerpt="")
+    >>> row["source_row"], row["reason"]
+    (1, 'the template is empty')
+    """
+    return {
+        "stage": stage,
+        "subject": subject,
+        "source_file": source_file,
+        "source_row": source_row,
+        "reason": reason,
+        "excerpt": printable(excerpt),
+    }

@@ -1,0 +1,155 @@
+"""Importing benchmarks: every row of a source is a pair or a reject, and figures are published."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from eval_workers.benchmarks import default_source, discover, find, import_benchmark, modules
+from eval_workers.cli import benchmark_app
+from warehouse.errors import BadInput, MissingComponent, UsageProblem
+from warehouse.store import Store
+
+RAW = Path("unstereo-eval/data/datasets/raw")
+HEADER = ["", "word", "template", "is_natural"]
+
+
+def _write(path: Path, rows: list[list[str]], header: list[str] = HEADER) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def test_names_lead_to_modules_without_importing_the_others() -> None:
+    code = (
+        "import sys; from eval_workers.benchmarks import find; find('use-20');"
+        "print(sorted(m for m in sys.modules if m.startswith('eval_workers.benchmarks.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "use" in done.stdout and "wino" not in done.stdout
+
+
+def test_every_module_keeps_the_contract() -> None:
+    for name, description in discover().items():
+        benchmark = find(name)
+        assert description and callable(benchmark.read) and name in benchmark.NAMES
+    assert {"use", "winobias", "winogender"} <= set(modules())
+    for unknown in ("use", "use-6", "winobias-x", "_released", ""):
+        with pytest.raises(UsageProblem):
+            find(unknown)
+
+
+def test_rows_in_are_pairs_and_rejects(store: Store, tmp_path: Path) -> None:
+    rows = [
+        ["0", "tea", "{pronoun} drank {pronoun1} tea.", "True"],
+        ["1", "tea", "They drank tea.", "True"],
+        ["2", "tea", "", "True"],
+        ["3", "tea", "{pronoun} drank tea.", "perhaps"],
+        ["x", "tea", "{pronoun} drank tea.", "True"],
+        ["0", "tea", "{pronoun} spilt tea.", "True"],
+        ["5", "tea", "{pronoun} drank, said {name}.", "True"],
+        ["6", "tea", "{pronoun} drank\0 tea.", "True"],
+        ["7", "tea"],
+        ["8", "", "Two lines:\n{pronoun} drank tea.", "False"],
+    ]
+    path = _write(tmp_path / "USE-5.csv", rows)
+    done = import_benchmark(store, "use-5", tmp_path, "run")
+    assert (done.n_pairs, done.n_rejects) == (2, 8)
+    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
+    assert pairs["00000"]["sentence_f"] == "She drank her tea."
+    assert pairs["00000"]["sentence_m"] == "He drank his tea."
+    assert pairs["00000"]["pronoun_first"] and not pairs["00008"]["pronoun_first"]
+    assert pairs["00008"]["sentence_f"] == "Two lines:\nShe drank tea."
+    assert (pairs["00008"]["is_natural"], pairs["00008"]["word"]) == (False, None)
+    rejects = store.read("reject").to_pylist()
+    assert sorted(r["source_row"] for r in rejects) == list(range(2, 10))
+    assert {r["source_file"] for r in rejects} == {path.name}
+    reasons = {r["source_row"]: r["reason"] for r in rejects}
+    assert "no placeholder" in reasons[2] and "empty" in reasons[3]
+    assert "already used" in reasons[6] and "{name}" in reasons[7]
+    # a second import replaces the first
+    _write(path, rows[:1])
+    import_benchmark(store, "use-5", path, "run2")
+    assert store.read("benchmark_pair").num_rows == 1
+    assert store.read("reject").num_rows == 0
+
+
+def test_bytes_that_are_not_utf8_reject_their_row_only(store: Store, tmp_path: Path) -> None:
+    good = b",word,template,is_natural\n0,tea,{pronoun} drank.,True\n"
+    (tmp_path / "USE-5.csv").write_bytes(
+        good + b"1,t\xff,{pronoun} ate.,True\n2,tea,{pronoun} \xff.,True\n"
+    )
+    done = import_benchmark(store, "use-5", tmp_path, "run")
+    assert (done.n_pairs, done.n_rejects) == (1, 2)
+    assert all("UTF-8" in reason for reason in store.read("reject")["reason"].to_pylist())
+
+
+def test_gzip_reads_the_same_and_a_truncated_one_is_refused(store: Store, tmp_path: Path) -> None:
+    plain = _write(tmp_path / "USE-5.csv", [["0", "tea", "{pronoun} drank.", "True"]])
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    read = find("use-5").read
+    assert read("use-5", packed).pairs[0]["template"] == read("use-5", plain).pairs[0]["template"]
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(BadInput, match="read to its end"):
+        import_benchmark(store, "use-5", packed, "run")
+    assert store.read("benchmark_pair").num_rows == 0
+
+
+def test_unusable_sources_leave_one_line(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    with pytest.raises(MissingComponent, match="PLUMBLINE_DATA"):
+        default_source("use-5")
+    with pytest.raises(BadInput, match="does not exist"):
+        import_benchmark(store, "use-5", tmp_path / "none", "run")
+    with pytest.raises(BadInput, match=r"neither USE-5\.csv nor"):
+        import_benchmark(store, "use-5", tmp_path, "run")
+    path = _write(tmp_path / "USE-5.csv", [["0", "They ran."]], ["", "template"])
+    with pytest.raises(BadInput, match="no column word, is_natural"):
+        import_benchmark(store, "use-5", path, "run")
+    _write(path, [["0", "tea", "They ran.", "True"]])
+    with pytest.raises(BadInput, match=r"no usable pair.*no placeholder"):
+        import_benchmark(store, "use-5", path, "run")
+    with pytest.raises(BadInput, match="expected a directory"):
+        import_benchmark(store, "winobias", path, "run")
+
+
+def test_commands(tmp_path: Path) -> None:
+    _write(tmp_path / "USE-5.csv", [["0", "tea", "[{pronoun}] drank.", "True"]])
+    warehouse = ["--warehouse", str(tmp_path / "w")]
+    run = CliRunner().invoke
+    arguments = ["import", "use-5", "use-10", "--source", str(tmp_path), *warehouse]
+    done = run(benchmark_app, arguments)
+    assert isinstance(done.exception, BadInput)  # use-10 has no table; use-5 is in all the same
+    assert "use-5: 1 pairs" in done.output
+    assert "use-10" in run(benchmark_app, ["list", *warehouse]).output
+    shown = run(benchmark_app, ["show", "use-5", *warehouse]).output
+    assert "[She] drank." in shown and "plumbline score" in shown
+    assert isinstance(run(benchmark_app, ["show", "x", *warehouse]).exception, UsageProblem)
+    assert "Example" in run(benchmark_app, ["import", "--help"]).output
+
+
+@pytest.mark.reference
+def test_released_files_give_the_published_numbers_of_pairs(
+    store: Store, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_DATA", str(data))
+    natural = {"use-5": 4405, "use-10": 4740, "use-20": 4839, "winobias": 0, "winogender": 0}
+    rows_in = {"use-5": 4954, "use-10": 4943, "use-20": 4945, "winobias": 1586, "winogender": 240}
+    for name in natural:
+        done = import_benchmark(store, name, None, "run")
+        assert done.n_pairs + done.n_rejects == rows_in[name]
+        pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
+        assert sum(p["is_natural"] is True for p in pairs) == natural[name]
+        assert len({p["pair_id"] for p in pairs}) == rows_in[name]
+        assert all(p["sentence_f"] != p["sentence_m"] for p in pairs)
+    winobias = store.read("benchmark_pair", benchmark="winobias").to_pylist()
+    assert sum(p["split"] == "dev" for p in winobias) == 792
