@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from warehouse.connect import connect, sql, sql_names
+from warehouse.connect import connect, query, sql_names
 from warehouse.errors import UsageProblem
 from warehouse.runs import recorded
 from warehouse.schemas import TABLES
 from warehouse.store import Store, cast
 
 if TYPE_CHECKING:
-    import duckdb
     from rich.table import Table
 
 #: Names of the metric files, found by their prefix: a new file is a new metric family.
@@ -63,19 +62,6 @@ class MeasureOptions:
         return {"epsilon_nats": self.epsilon_nats, "etas": etas, "log_base": self.log_base}
 
 
-def run_metric(
-    connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object]
-) -> pa.Table:
-    """Rows of one metric query, given those of ``params`` that it names.
-
-    >>> import duckdb
-    >>> run_metric(duckdb.connect(), "SELECT $a AS a", {"a": 1, "b": 2}).to_pylist()
-    [{'a': 1}]
-    """
-    wanted = {name for s in connection.extract_statements(text) for name in s.named_parameters}
-    return connection.execute(text, {k: params[k] for k in wanted & set(params)}).to_arrow_table()
-
-
 def compute(root: Path, options: MeasureOptions, run_id: str) -> pa.Table:
     """All metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
 
@@ -85,7 +71,7 @@ def compute(root: Path, options: MeasureOptions, run_id: str) -> pa.Table:
     schema = TABLES["metric_value"]
     parts = []
     for name in sql_names(METRIC_PREFIX):
-        rows = run_metric(connection, sql(name), options.params())
+        rows = query(connection, name, options.params())
         parts.append(cast(schema, rows.append_column("run_id", pa.array([run_id] * len(rows)))))
     table = pa.concat_tables(parts)
     return table.sort_by([(column, "ascending") for column in schema.key])

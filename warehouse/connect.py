@@ -76,5 +76,8 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run ``warehouse/sql/<name>.sql`` with its ``$params`` and return the rows."""
-    return connection.sql(sql(name), params=dict(params or {})).to_arrow_table()
+    """Run ``warehouse/sql/<name>.sql`` with those of ``params`` that it names as ``$name``."""
+    text = sql(name)
+    named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
+    given = {key: value for key, value in (params or {}).items() if key in named}
+    return connection.sql(text, params=given).to_arrow_table()

@@ -1,0 +1,101 @@
+"""Small made-up warehouse rows for the tests of metrics, SQL and report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from warehouse.store import Store
+
+Row = dict[str, object]
+
+
+def pair(benchmark: str, pair_id: str, **given: object) -> Row:
+    """A `benchmark_pair` row; ``given`` overrides its columns."""
+    row: Row = {
+        "benchmark": benchmark,
+        "pair_id": pair_id,
+        "template": "The nurse said {pronoun} left.",
+        "sentence_f": "The nurse said she left.",
+        "sentence_m": "The nurse said he left.",
+        "pronoun_first": False,
+        "source_file": "made.csv",
+        "source_row": 1,
+    }
+    return {**row, **given}
+
+
+def score(benchmark: str, pair_id: str, ratio: float, model: str = "m", key: str = "") -> Row:
+    """A `pair_score` row whose log ratio (female minus male) is exactly ``ratio``."""
+    return {
+        "model_key": key or f"key-{model}",
+        "model": model,
+        "benchmark": benchmark,
+        "pair_id": pair_id,
+        "text_id": "t",
+        "logprob_f_nats": ratio,
+        "logprob_m_nats": 0.0,
+        "n_tokens_f": 5,
+        "n_tokens_m": 5,
+        "run_id": "r",
+    }
+
+
+def association(benchmark: str, pair_id: str, max_pmi: float | None, corpus: str = "c") -> Row:
+    """A `pair_association` row."""
+    return {
+        "corpus": corpus,
+        "contrast": "she/he",
+        "benchmark": benchmark,
+        "pair_id": pair_id,
+        "max_pmi_nats": max_pmi,
+        "max_pmi_word": None if max_pmi is None else "nurse",
+        "n_words": 3,
+        "n_words_defined": 0 if max_pmi is None else 1,
+    }
+
+
+def delta(word: str, value: float, corpus: str = "c") -> Row:
+    """A `word_delta` row of the contrast she/he."""
+    return {
+        "corpus": corpus,
+        "contrast": "she/he",
+        "word": word,
+        "n_word": 100,
+        "n_pair_f": 10,
+        "n_pair_m": 10,
+        "n_defined": 1,
+        "delta_nats": value,
+    }
+
+
+def planted(word: str, value: float, corpus: str = "c", world: str = "straight") -> Row:
+    """A `planted_word` row."""
+    return {
+        "corpus": corpus,
+        "world": world,
+        "word": word,
+        "word_class": "noun",
+        "planted_delta_nats": value,
+    }
+
+
+def trained(model: str, corpus: str) -> Row:
+    """A `trained_model` row."""
+    return {
+        "model": model,
+        "path": f"models/{model}",
+        "corpus": corpus,
+        "seed": 1,
+        "n_parameters": 10,
+        "n_steps": 10,
+        "n_tokens": 100,
+        "loss_start_nats": 6.0,
+        "loss_end_nats": 3.0,
+        "seconds": 1.0,
+        "run_id": "r",
+    }
+
+
+def fill(store: Store, table: str, rows: Iterable[Mapping[str, object]]) -> None:
+    """Publish rows of one partition as the unit ``test``."""
+    store.publish(table, list(rows), unit="test", run_id="r")

@@ -1,0 +1,218 @@
+"""US, PD, AuFC, gap and n against brute force in plain Python, and their intervals."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipelines.measure import MeasureOptions, compute, measure
+from tests.metric_rows import association, fill, pair, score
+from warehouse.connect import connect, sql, sql_names
+from warehouse.errors import UsageProblem
+from warehouse.schemas import TABLES
+from warehouse.store import Store
+
+Metrics = dict[tuple[str, str], dict[str, Any]]
+EPSILON = math.log(1.65)
+
+# Ratios on and around every kind of limit: zero, epsilon, the grid of AuFC, beyond its end.
+_ratios = st.one_of(
+    st.sampled_from([0.0, EPSILON, -EPSILON, EPSILON + 1e-6, 0.06, -0.06, 6.0, -6.0, 6.01, 30.0]),
+    st.floats(-8, 8).map(lambda x: round(x, 3)),
+)
+_pairs = st.lists(
+    st.tuples(
+        _ratios,
+        st.one_of(st.none(), st.sampled_from([0.5, -0.5, 0.51, -0.65, 0.8]), st.floats(-2, 2)),
+        st.booleans(),  # pronoun first
+        st.sampled_from([True, None, False]),  # natural
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def build(store: Store, pairs: list[Any]) -> None:
+    rows = list(enumerate(pairs))
+    fill(
+        store,
+        "benchmark_pair",
+        [pair("b", str(i), pronoun_first=p[2], is_natural=p[3]) for i, p in rows],
+    )
+    fill(store, "pair_score", [score("b", str(i), p[0]) for i, p in rows])
+    fill(store, "pair_association", [association("b", str(i), p[1]) for i, p in rows])
+
+
+def by_subset(root: Path, options: MeasureOptions | None = None) -> Metrics:
+    rows = compute(root, options or MeasureOptions(), "r").to_pylist()
+    found = {(row["metric"], row["subset"]): row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def at_most(x: float, limit: float) -> bool:
+    return abs(x) <= limit or math.isclose(abs(x), limit, rel_tol=0, abs_tol=1e-9)
+
+
+def members(pairs: list[Any]) -> dict[str, list[float]]:
+    natural = [p for p in pairs if p[3] is not False]
+    subsets = {
+        "all": [p[0] for p in natural],
+        "pronoun first": [p[0] for p in natural if p[2]],
+        "pronoun later": [p[0] for p in natural if not p[2]],
+        "max_pmi defined": [p[0] for p in natural if p[1] is not None],
+    }
+    for eta in (0.5, 0.65, 0.8, 1.0):
+        kept = [p[0] for p in natural if p[1] is not None and at_most(p[1], eta)]
+        subsets[f"|max_pmi| <= {eta}"] = kept
+    return subsets
+
+
+def share(ratios: list[float], epsilon: float) -> float:
+    return sum(at_most(r, epsilon) for r in ratios) / len(ratios)
+
+
+@settings(max_examples=30, deadline=None)
+@given(_pairs)
+def test_metrics_equal_brute_force(pairs: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        store = Store.open(Path(directory) / "w")
+        build(store, pairs)
+        found = by_subset(store.root)
+    subsets = members(pairs)
+    if not subsets["all"]:
+        assert not found
+        return
+    for subset, ratios in subsets.items():
+        n = len(ratios)
+        assert found["n", subset]["value"] == n
+        for metric in ("us", "pd", "aufc"):
+            row = found[metric, subset]
+            assert row["n"] == n
+            assert (row["value"] is None) == (n == 0)
+            assert (row["ci_low"] is None) == (n == 0 or (metric == "aufc" and n == 1))
+            assert row["ci_low"] is None or row["ci_low"] <= row["value"] <= row["ci_high"]
+        if n == 0:
+            continue
+        us = share(ratios, EPSILON)
+        assert found["us", subset]["value"] == pytest.approx(us)
+        assert found["us", subset]["sd"] == pytest.approx(math.sqrt(us * (1 - us) / n))
+        signs = [0 if at_most(r, EPSILON) else math.copysign(1, r) for r in ratios]
+        assert found["pd", subset]["value"] == pytest.approx(100 * np.mean(signs), abs=1e-9)
+        assert found["pd", subset]["sd"] == pytest.approx(
+            100 * np.std(signs) / math.sqrt(n), abs=1e-6
+        )
+        grid = np.linspace(0, 6, 101)
+        area = np.trapezoid([share(ratios, e) for e in grid], grid)
+        assert found["aufc", subset]["value"] == pytest.approx(area, abs=1e-9)
+        if "max_pmi" in subset:
+            gap = us - share(subsets["all"], EPSILON)
+            assert found["gap", subset]["value"] == pytest.approx(gap, abs=1e-12)
+
+
+def exactly(root: Path, count: int, total: int) -> dict[str, Any]:
+    store = Store.open(root)
+    build(store, [(0.0 if i < count else 2.0, 0.1, False, None) for i in range(total)])
+    return by_subset(store.root)["us", "all"]
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 1), (1, 1), (0, 30), (30, 30), (7, 31)])
+def test_wilson_interval_equals_scipy(tmp_path: Path, count: int, total: int) -> None:
+    row = exactly(tmp_path / "w", count, total)
+    expected = stats.binomtest(count, total).proportion_ci(method="wilson")
+    assert row["ci_low"] == pytest.approx(expected.low, abs=1e-12)
+    assert row["ci_high"] == pytest.approx(expected.high, abs=1e-12)
+    assert row["interval"] == "Wilson 95%"
+
+
+def test_student_points_equal_scipy(store: Store) -> None:
+    connection = connect(store.root)
+    for df, tolerance in [(1, 1e-6), (2, 8e-3), (3, 2e-3), (6, 1e-4), (40, 1e-6), (4000, 1e-7)]:
+        row = connection.execute("SELECT t975($df)", {"df": df}).fetchone()
+        assert row is not None
+        assert row[0] == pytest.approx(stats.t.ppf(0.975, df), rel=tolerance)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> None:
+    """400 samples of 60 pairs from a known mixture: coverage 95% within 4 standard errors."""
+    samples, n = 400, 60
+    rng = np.random.default_rng(20)
+    constrained = rng.random((samples, n)) < 0.4
+    p_f, p_0 = np.where(constrained, 0.15, 0.4), np.where(constrained, 0.7, 0.3)
+    draw = rng.random((samples, n))
+    ratio = np.where(draw < p_f, 1.0, np.where(draw < p_f + p_0, 0.0, -1.0))
+    truth = {
+        ("us", "all"): 0.4 * 0.7 + 0.6 * 0.3,
+        ("us", "|max_pmi| <= 0.5"): 0.7,
+        ("pd", "all"): 100 * (0.4 * 0.0 + 0.6 * 0.1),
+        ("aufc", "all"): None,
+    }
+    # A pair of ratio 0 has area 6; of ratio 1, first covered at epsilon = 1.02, 0.06 * 83.5.
+    truth["aufc", "all"] = 0.46 * 6 + 0.54 * 0.06 * 83.5
+    fill(store, "benchmark_pair", [pair("b", f"{s}-{i}") for s in range(samples) for i in range(n)])
+    for s in range(samples):
+        rows = [score("b", f"{s}-{i}", float(ratio[s, i]), f"m{s:03}") for i in range(n)]
+        fill(store, "pair_score", rows)
+    fill(
+        store,
+        "pair_association",
+        [
+            association("b", f"{s}-{i}", 0.1 if constrained[s, i] else 0.9)
+            for s in range(samples)
+            for i in range(n)
+        ],
+    )
+    rows = compute(store.root, MeasureOptions(etas=(0.5,)), "r").to_pylist()
+    for (metric, subset), value in truth.items():
+        mine = [r for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
+        assert len(mine) == samples
+        covered = np.mean([r["ci_low"] <= value <= r["ci_high"] for r in mine])
+        assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995, (metric, subset)
+    # The gap's interval takes w as given: its truth is (1 - w) (0.7 - 0.3) with the sample's own w.
+    gaps = [r for r in rows if (r["metric"], r["subset"]) == ("gap", "|max_pmi| <= 0.5")]
+    covered = np.mean([r["ci_low"] <= (1 - r["n"] / n) * 0.4 <= r["ci_high"] for r in gaps])
+    assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
+
+
+def test_scores_without_a_finite_ratio_do_not_count(store: Store) -> None:
+    ratios = [0.0, math.nan, math.inf, -math.inf, 3.0]
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(5)])
+    fill(store, "pair_score", [score("b", str(i), r) for i, r in enumerate(ratios)])
+    found = by_subset(store.root)
+    assert found["n", "all"]["value"] == 2
+    assert found["us", "all"]["value"] == 0.5
+
+
+def test_measure_replaces_what_was_there(store: Store) -> None:
+    build(store, [(0.0, 0.1, True, None)])
+    first = measure(store, "r1")
+    second = measure(store, "r2", MeasureOptions(etas=(0.3,)))
+    kept = store.read("metric_value")
+    assert kept.num_rows == second.num_rows < first.num_rows
+    assert set(kept["run_id"].to_pylist()) == {"r2"}
+    store.drop("pair_score", {"benchmark": "b"})
+    assert measure(store, "r3").num_rows == 0
+    assert store.read("metric_value").num_rows == 0
+
+
+@pytest.mark.parametrize("bad", [{"epsilon_nats": -1.0}, {"etas": (math.nan,)}, {"log_base": 1.0}])
+def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(UsageProblem, match="expected a number"):
+        MeasureOptions(**bad)
+
+
+def test_every_file_states_its_grain_and_metrics_have_unique_keys(store: Store) -> None:
+    for name in sql_names(""):
+        assert sql(name).startswith("-- grain: "), name
+    build(store, [(0.1 * i, 0.1 * i, i % 2 == 0, None) for i in range(10)])
+    rows = measure(store, "r").to_pylist()
+    keys = {tuple(row[c] for c in TABLES["metric_value"].key) for row in rows}
+    assert len(keys) == len(rows) > 0

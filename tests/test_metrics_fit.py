@@ -1,0 +1,151 @@
+"""Slopes and correlations between preference and corpus, against numpy and scipy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pipelines.measure import MeasureOptions, compute
+from tests.metric_rows import association, delta, fill, pair, planted, score, trained
+from warehouse.store import Store
+
+WORDS = [f"word{i}" for i in range(40)]
+
+
+def find(root: Path, metric: str, subset: str, model: str) -> list[dict[str, Any]]:
+    rows = compute(root, MeasureOptions(), "r").to_pylist()
+    wanted = (metric, subset, model)
+    return [row for row in rows if (row["metric"], row["subset"], row["model"]) == wanted]
+
+
+@pytest.fixture
+def world(store: Store) -> tuple[Store, dict[str, np.ndarray]]:
+    """Two corpora and two models of a made-up closed world; some words have several pairs."""
+    rng = np.random.default_rng(3)
+    true = {"straight": rng.normal(0, 0.8, 40).round(1)}  # rounded, so that ranks tie
+    true["swapped"] = -true["straight"]
+    pairs = [pair("b", f"{w}-{i}", word=w) for k, w in enumerate(WORDS) for i in range(1 + k % 3)]
+    fill(store, "benchmark_pair", pairs)
+    figures: dict[str, np.ndarray] = {"planted": true["straight"]}
+    for name, value in true.items():
+        measured = value * 0.9 + rng.normal(0, 0.1, 40)
+        fill(store, "word_delta", [delta(w, d, name) for w, d in zip(WORDS, measured, strict=True)])
+        fill(
+            store,
+            "planted_word",
+            [planted(w, v, name, name) for w, v in zip(WORDS, value, strict=True)],
+        )
+        fill(store, "trained_model", [trained(f"model-{name}", name)])
+        by_word = dict(zip(WORDS, value, strict=True))
+        scores = [
+            score("b", str(p["pair_id"]), 1.5 * by_word[p["word"]] + rng.normal(), f"model-{name}")
+            for p in pairs
+        ]
+        fill(store, "pair_score", scores)
+        mean = [np.mean([s["logprob_f_nats"] for s in of]) for of in _of_words(scores)]
+        figures |= {f"measured {name}": measured, f"mean {name}": np.array(mean)}
+    return store, figures
+
+
+def _of_words(scores: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    return [[s for s in scores if s["pair_id"].startswith(f"{w}-")] for w in WORDS]
+
+
+def check_fit(root: Path, subset: str, model: str, corpus: str, x: Any, y: Any) -> None:
+    """One row each of slope, correlation and rank correlation, equal to scipy's."""
+    expected = stats.linregress(x, y)
+    half = stats.t.ppf(0.975, len(x) - 2) * expected.stderr
+    (row,) = (r for r in find(root, "slope", subset, model) if r["corpus"] == corpus)
+    assert row["n"] == len(x)
+    assert row["value"] == pytest.approx(expected.slope)
+    assert row["sd"] == pytest.approx(expected.stderr)
+    assert row["ci_low"] == pytest.approx(expected.slope - half, rel=1e-5)
+    assert row["ci_high"] == pytest.approx(expected.slope + half, rel=1e-5)
+    pearson = stats.pearsonr(x, y)
+    interval = pearson.confidence_interval(0.95)
+    (row,) = (r for r in find(root, "correlation", subset, model) if r["corpus"] == corpus)
+    assert row["value"] == pytest.approx(pearson.statistic)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((interval.low, interval.high))
+    rank = stats.spearmanr(x, y).statistic
+    (row,) = (r for r in find(root, "rank correlation", subset, model) if r["corpus"] == corpus)
+    assert row["value"] == pytest.approx(rank)
+    z = 1.959963984540054 * np.sqrt((1 + rank**2 / 2) / (len(x) - 3))
+    assert row["ci_low"] == pytest.approx(np.tanh(np.arctanh(rank) - z))
+
+
+def test_measured_on_planted(world: tuple[Store, dict[str, np.ndarray]]) -> None:
+    store, f = world
+    x, y = f["planted"], f["measured straight"]
+    check_fit(store.root, "words, measured on planted", "", "straight", x, y)
+
+
+def test_preference_on_measured_delta_of_every_corpus(
+    world: tuple[Store, dict[str, np.ndarray]],
+) -> None:
+    store, f = world
+    for corpus in ("straight", "swapped"):
+        x, y = f[f"measured {corpus}"], f["mean straight"]
+        check_fit(store.root, "words, measured delta", "model-straight", corpus, x, y)
+
+
+def test_preference_on_planted_delta_of_its_own_corpus_only(
+    world: tuple[Store, dict[str, np.ndarray]],
+) -> None:
+    store, f = world
+    x, y = -f["planted"], f["mean swapped"]
+    check_fit(store.root, "words, planted delta", "model-swapped", "swapped", x, y)
+    assert len(find(store.root, "slope", "words, planted delta", "model-swapped")) == 1
+
+
+def test_the_swapped_model_against_the_straight_one(
+    world: tuple[Store, dict[str, np.ndarray]],
+) -> None:
+    store, f = world
+    subset = "words, swapped on straight"
+    x, y = f["mean straight"], f["mean swapped"]
+    check_fit(store.root, subset, "model-straight", "straight", x, y)
+    (row,) = find(store.root, "slope", subset, "model-straight")
+    assert row["value"] < 0
+    assert json.loads(row["options"]) == {
+        "swapped_model": "model-swapped",
+        "swapped_model_key": "key-model-swapped",
+    }
+
+
+def test_benchmarks_without_words_are_fitted_by_pair(store: Store) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=12), rng.normal(size=12)
+    fill(store, "benchmark_pair", [pair("b", f"{i:02}") for i in range(13)])
+    fill(store, "pair_score", [score("b", f"{i:02}", v) for i, v in enumerate([*y, 9.0])])
+    found = [association("b", f"{i:02}", v) for i, v in enumerate([*x, None])]
+    fill(store, "pair_association", found)
+    check_fit(store.root, "pairs, max_pmi", "m", "c", x, y)
+
+
+@pytest.mark.parametrize(
+    ("x", "n", "slope", "bounds"),
+    [
+        ([1.0], 1, None, False),  # one point
+        ([1.0, 1.0, 1.0, 1.0], 4, None, False),  # no spread
+        ([1.0, 2.0], 2, 1.0, False),  # a line through two points has no interval
+        ([1.0, 2.0, 3.0, 4.0, 5.0], 5, 1.0, True),  # a perfect one has a width of zero
+    ],
+)
+def test_too_few_points_and_perfect_lines(
+    store: Store, x: list[float], n: int, slope: float | None, bounds: bool
+) -> None:
+    fill(store, "benchmark_pair", [pair("b", f"{i}", word=f"w{i}") for i in range(n)])
+    fill(store, "pair_score", [score("b", f"{i}", v) for i, v in enumerate(x)])
+    fill(store, "word_delta", [delta(f"w{i}", v) for i, v in enumerate(x)])
+    (row,) = find(store.root, "slope", "words, measured delta", "m")
+    assert (row["value"], row["n"]) == (slope, n)
+    assert (row["ci_low"] is not None) == bounds
+    (row,) = find(store.root, "correlation", "words, measured delta", "m")
+    assert row["value"] == (None if slope is None else pytest.approx(1.0))
+    if bounds:
+        assert row["ci_low"] == row["ci_high"] == pytest.approx(1.0)

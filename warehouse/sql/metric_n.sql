@@ -1,0 +1,15 @@
+-- grain: model_key x benchmark x corpus x contrast x subset
+-- How many scored pairs a subset holds: an exact count, hence no interval.
+SELECT
+    'n' AS metric, model_key, model, benchmark, corpus, contrast, subset, eta_nats,
+    NULL::DOUBLE AS epsilon_nats,
+    (count(*) FILTER (is_member))::DOUBLE AS value,
+    'pairs' AS unit,
+    NULL::DOUBLE AS sd,
+    NULL::DOUBLE AS ci_low,
+    NULL::DOUBLE AS ci_high,
+    'none' AS interval,
+    count(*) FILTER (is_member) AS n,
+    '{}' AS options
+FROM scored_subset($etas)
+GROUP BY ALL;

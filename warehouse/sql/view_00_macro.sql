@@ -1,0 +1,28 @@
+-- grain: none, these are the functions that the views and metrics share
+-- Two figures that are equal on paper may differ in the last bits once they are sums of floats, so
+-- a limit is inclusive with a tolerance far below the precision of any score (1e-9 nats).
+CREATE OR REPLACE MACRO within(x, upper) AS abs(x) <= upper + 1e-9;
+
+-- Upper 97.5% points of the normal and of Student's t distribution. The second is the expansion of
+-- Cornish and Fisher in 1/df: relative error 0.8% at df = 2, below 1e-4 from df = 6.
+CREATE OR REPLACE MACRO z975() AS 1.959963984540054;
+CREATE OR REPLACE MACRO t975(df) AS CASE
+    WHEN df = 1 THEN 12.7062047
+    ELSE z975()
+        + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
+END;
+
+-- Wilson's score interval of a share p of n. It holds p, which rounding must not undo.
+CREATE OR REPLACE MACRO wilson_half(p, n) AS
+    z975() * sqrt(p * (1 - p) / n + z975() ** 2 / (4 * n * n)) / (1 + z975() ** 2 / n);
+CREATE OR REPLACE MACRO wilson_centre(p, n) AS
+    (p + z975() ** 2 / (2 * n)) / (1 + z975() ** 2 / n);
+CREATE OR REPLACE MACRO wilson_low(p, n) AS
+    CASE WHEN n > 0 THEN greatest(0, least(p, wilson_centre(p, n) - wilson_half(p, n))) END;
+CREATE OR REPLACE MACRO wilson_high(p, n) AS
+    CASE WHEN n > 0 THEN least(1, greatest(p, wilson_centre(p, n) + wilson_half(p, n))) END;
+
+-- Fisher's z interval of a correlation r with standard error se on the z scale. |r| = 1 has no
+-- finite z and keeps a zero-width interval; the bounds of atanh's domain are met by rounding only.
+CREATE OR REPLACE MACRO fisher_bound(r, offset_z) AS
+    CASE WHEN abs(r) < 1 - 1e-12 THEN tanh(atanh(r) + offset_z) ELSE r END;

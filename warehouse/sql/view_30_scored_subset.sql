@@ -1,0 +1,35 @@
+-- grain: model_key x benchmark x corpus x contrast x subset x pair_id
+-- Every subset that metrics are reported for, e.g. `FROM scored_subset([0.5, 0.65])`. All pairs of
+-- a model and benchmark stand under each subset, `is_member` says which belong to it, so that an
+-- empty subset is still seen. Unconstrained subsets have an empty corpus and contrast.
+CREATE OR REPLACE MACRO scored_subset(etas) AS TABLE
+WITH eta AS (
+    SELECT unnest(etas)::DOUBLE AS eta_nats
+    UNION ALL
+    SELECT NULL
+)
+SELECT
+    p.model_key, p.model, p.benchmark, '' AS corpus, '' AS contrast, s.subset,
+    NULL::DOUBLE AS eta_nats, p.pair_id, p.log_ratio_nats,
+    (s.first_is IS NULL OR s.first_is = p.pronoun_first) AS is_member
+FROM scored_pair AS p
+CROSS JOIN (
+    VALUES ('all', NULL::BOOLEAN), ('pronoun first', true), ('pronoun later', false)
+) AS s (subset, first_is)
+UNION ALL
+SELECT
+    p.model_key, p.model, p.benchmark, c.corpus, c.contrast,
+    CASE
+        WHEN e.eta_nats IS NULL THEN 'max_pmi defined'
+        ELSE '|max_pmi| <= ' || e.eta_nats::VARCHAR
+    END,
+    e.eta_nats, p.pair_id, p.log_ratio_nats,
+    a.max_pmi_nats IS NOT NULL AND (e.eta_nats IS NULL OR within(a.max_pmi_nats, e.eta_nats))
+FROM scored_pair AS p
+JOIN (SELECT DISTINCT corpus, contrast, benchmark FROM pair_association) AS c USING (benchmark)
+LEFT JOIN pair_association AS a
+    ON a.corpus = c.corpus
+    AND a.contrast = c.contrast
+    AND a.benchmark = p.benchmark
+    AND a.pair_id = p.pair_id
+CROSS JOIN eta AS e;

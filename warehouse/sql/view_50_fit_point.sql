@@ -1,0 +1,46 @@
+-- grain: subset x model_key x benchmark x corpus x contrast x options x point
+-- Every point that a line is fitted through, y against x:
+-- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
+-- words, planted delta   the same against the planted delta, for models trained on that corpus
+-- pairs, max_pmi         for benchmarks without words, a pair's log ratio against its MaxPMI
+-- words, measured on planted   a closed-world corpus: what was counted against what was planted
+-- words, swapped on straight   a word's mean log ratio under the model of the swapped world against
+--                              that under the model of the straight world (options name the former)
+CREATE OR REPLACE VIEW fit_point AS
+SELECT
+    'words, measured delta' AS subset, p.model_key, p.model, p.benchmark, d.corpus, d.contrast,
+    '{}' AS options, p.word AS point, d.delta_nats AS x_nats, p.mean_log_ratio_nats AS y_nats
+FROM word_preference AS p
+JOIN word_delta AS d USING (word)
+UNION ALL
+SELECT
+    'words, planted delta', p.model_key, p.model, p.benchmark, w.corpus, '', '{}', p.word,
+    w.planted_delta_nats, p.mean_log_ratio_nats
+FROM word_preference AS p
+JOIN trained_model AS t USING (model)
+JOIN planted_word AS w ON w.corpus = t.corpus AND w.word = p.word
+UNION ALL
+SELECT
+    'pairs, max_pmi', model_key, model, benchmark, corpus, contrast, '{}', pair_id,
+    max_pmi_nats, log_ratio_nats
+FROM scored_pair_association
+WHERE max_pmi_nats IS NOT NULL
+    AND benchmark NOT IN (SELECT benchmark FROM benchmark_pair WHERE word IS NOT NULL)
+UNION ALL
+SELECT
+    'words, measured on planted', '', '', '', w.corpus, d.contrast, '{}', w.word,
+    w.planted_delta_nats, d.delta_nats
+FROM planted_word AS w
+JOIN word_delta AS d USING (corpus, word)
+UNION ALL
+SELECT
+    'words, swapped on straight', a.model_key, a.model, a.benchmark, v.corpus, '',
+    '{"swapped_model": ' || to_json(b.model)::VARCHAR
+        || ', "swapped_model_key": ' || to_json(b.model_key)::VARCHAR || '}',
+    a.word, a.mean_log_ratio_nats, b.mean_log_ratio_nats
+FROM word_preference AS a
+JOIN trained_model AS s ON s.model = a.model
+JOIN planted_word AS v ON v.corpus = s.corpus AND v.word = a.word AND v.world = 'straight'
+JOIN word_preference AS b ON b.benchmark = a.benchmark AND b.word = a.word
+JOIN trained_model AS t ON t.model = b.model
+JOIN planted_word AS w ON w.corpus = t.corpus AND w.word = b.word AND w.world = 'swapped';

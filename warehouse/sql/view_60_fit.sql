@@ -1,0 +1,32 @@
+-- grain: subset x model_key x benchmark x corpus x contrast x options
+-- Moments of each group of fit points. A spread below 1e-9 nats is rounding: nothing can be fitted.
+CREATE OR REPLACE VIEW fit AS
+WITH moments AS (
+    SELECT
+        subset, model_key, model, benchmark, corpus, contrast, options,
+        count(*) AS n,
+        avg(x_nats) AS mean_x_nats,
+        avg(y_nats) AS mean_y_nats,
+        regr_sxx(y_nats, x_nats) AS sxx,
+        regr_syy(y_nats, x_nats) AS syy,
+        regr_sxy(y_nats, x_nats) AS sxy
+    FROM fit_point
+    GROUP BY ALL
+),
+fitted AS (
+    SELECT
+        *,
+        CASE WHEN n > 1 AND sxx > n * 1e-18 THEN sxy / sxx END AS slope,
+        CASE
+            WHEN n > 1 AND sxx > n * 1e-18 AND syy > n * 1e-18
+                THEN greatest(-1, least(1, sxy / sqrt(sxx * syy)))
+        END AS correlation
+    FROM moments
+)
+SELECT
+    *,
+    mean_y_nats - slope * mean_x_nats AS intercept_nats,
+    CASE
+        WHEN n > 2 THEN sqrt(greatest(syy - slope * sxy, 0) / (n - 2) / nullif(sxx, 0))
+    END AS slope_se
+FROM fitted;
