@@ -1,0 +1,287 @@
+"""The closed world: what is planted, what is written, and that counting finds it again."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+from eval_workers.benchmarks import import_benchmark
+from eval_workers.benchmarks.closed_world import read
+from eval_workers.closed_world.truth import (
+    grammar,
+    lexicon,
+    perfect_log_ratio_nats,
+    planted_deltas,
+    planted_rows,
+    planted_words,
+    slots,
+)
+from eval_workers.closed_world.writer import WorldOptions, documents, write_world
+from warehouse.errors import UsageProblem
+from warehouse.schemas import TABLES
+from warehouse.store import Store, cast
+
+GENDERED = frozenset(
+    re.findall(
+        r"\w+",
+        """man woman men women boy girl mother father sister brother wife husband aunt uncle lady
+        gentleman king queen prince princess actor actress waiter waitress host hostess nun monk
+        she he her his him hers himself herself mr mrs son daughter bride groom widow""",
+    )
+)
+SWAP = {"she": "he", "he": "she", "her": "H", "his": "H", "him": "H"}
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[a-z]+", text.lower())
+
+
+def texts(world: str, n: int, seed: int = 0) -> list[str]:
+    return [t for t, _ in islice(documents(WorldOptions(seed=seed, world=world), 0), n)]
+
+
+def spearman(x: list[float], y: list[float]) -> float:
+    def ranks(values: list[float]) -> np.ndarray:
+        order = np.argsort(values, kind="stable")
+        _, inverse, counts = np.unique(
+            np.asarray(values)[order], return_inverse=True, return_counts=True
+        )
+        ends = np.cumsum(counts)
+        result = np.empty(len(values))
+        result[order] = ((ends - counts + 1 + ends) / 2)[inverse]
+        return result
+
+    return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
+
+
+# --- lexicon and grammar ---------------------------------------------------------------------
+
+
+def test_lexicon_words_are_plain_unique_neutral_and_not_stop_words() -> None:
+    stop = pytest.importorskip("spacy.lang.en.stop_words").STOP_WORDS
+    every = [w for words in lexicon().values() for w in words]
+    assert len(every) >= 400 and len(set(every)) == len(every)
+    for word in every:
+        assert re.fullmatch(r"[a-z]+", word), word
+        assert word not in stop and word not in GENDERED, word
+    fixed = {
+        w
+        for frame in grammar().openings + grammar().followups
+        for w in words_of(re.sub(r"\{\w+\}", " ", frame))
+    }
+    assert not fixed & set(every)
+    assert set(grammar().fixed_words) == fixed - stop
+
+
+def test_the_gendered_word_list_of_the_house_holds_no_lexicon_word() -> None:
+    files = list((Path(__file__).parents[1] / "warehouse" / "wordlists").glob("*.toml"))
+    if not files:
+        pytest.skip("no word lists in this checkout")
+    every = {w for words in lexicon().values() for w in words} | set(grammar().fixed_words)
+    listed = {w for f in files for w in re.findall(r'"([a-z]+)"', f.read_text(encoding="utf-8"))}
+    assert {"she", "he"} <= listed
+    assert not every & listed
+
+
+# --- what is planted -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_planted_probabilities_are_distributions_with_the_promised_spread(seed: int) -> None:
+    words = planted_words(seed)
+    for name in lexicon():
+        members = [w for w in words if w.word_class == name]
+        assert math.fsum(w.p_she for w in members) == pytest.approx(1, abs=1e-12)
+        assert math.fsum(w.p_he for w in members) == pytest.approx(1, abs=1e-12)
+        leans = sorted(w.delta_nats for w in members)
+        assert leans == pytest.approx([-d for d in reversed(leans)], abs=1e-9)
+    leans = np.array([w.delta_nats for w in words])
+    assert 1.9 < leans.max() <= 2 and -2 <= leans.min() < -1.9
+    assert 0.2 < np.mean(np.abs(leans) < 0.25) < 0.4
+    assert np.max(np.diff(np.sort(leans))) < 0.1
+    frequency = np.array([(w.p_she + w.p_he) / 2 for w in words])
+    assert abs(np.corrcoef(frequency, leans)[0, 1]) < 0.02
+
+
+def test_swapping_the_worlds_turns_every_lean_round_and_changes_no_frequency() -> None:
+    straight, swapped = planted_deltas(3), planted_deltas(3, "swapped")
+    assert straight.keys() == swapped.keys()
+    assert all(swapped[w] == pytest.approx(-d, abs=1e-15) for w, d in straight.items())
+    assert planted_deltas(4) != straight
+    with pytest.raises(UsageProblem, match="straight, swapped"):
+        planted_words(0, "sideways")
+
+
+def test_planted_rows_fit_their_table() -> None:
+    table = cast(TABLES["planted_word"], planted_rows("c", 0, "swapped"))
+    rows = {r["word"]: r for r in table.to_pylist()}
+    assert rows["baker"]["planted_delta_nats"] == planted_deltas(0, "swapped")["baker"]
+    assert rows["children"]["word_class"] == "frame"
+    assert rows["children"]["planted_delta_nats"] == 0.0
+
+
+# --- what is written -------------------------------------------------------------------------
+
+
+def test_the_same_options_write_the_same_bytes(tmp_path: Path) -> None:
+    options = WorldOptions(n_tokens=20_000, seed=5, n_shards=3)
+    first, second = (write_world(options, tmp_path / d) for d in "ab")
+    assert [p.name for p in first.shards] == [
+        f"closed-world-straight-0{i}.jsonl.zst" for i in range(3)
+    ]
+    for a, b in zip(first.shards, second.shards, strict=True):
+        assert a.read_bytes() == b.read_bytes()
+    other = write_world(WorldOptions(n_tokens=20_000, seed=6, n_shards=3), tmp_path / "c")
+    assert other.shards[0].read_bytes() != first.shards[0].read_bytes()
+
+
+def test_shards_are_pile_records_and_hold_the_promised_number_of_words(tmp_path: Path) -> None:
+    world = write_world(WorldOptions(n_tokens=30_000, n_shards=2), tmp_path)
+    n_words = n_documents = 0
+    for shard in world.shards:
+        for line in zstandard.ZstdDecompressor().decompress(shard.read_bytes()).splitlines():
+            record = json.loads(line)
+            assert record["meta"] == {"pile_set_name": "PlumblineClosedWorld"}
+            n_words, n_documents = n_words + len(words_of(record["text"])), n_documents + 1
+    assert (n_words, n_documents) == (world.n_tokens, world.n_documents)
+    assert 30_000 <= n_words < 30_000 + 2 * 60
+
+
+def test_writing_again_reuses_whole_shards_and_mends_damaged_ones(tmp_path: Path) -> None:
+    options = WorldOptions(n_tokens=20_000, n_shards=2)
+    first = write_world(options, tmp_path)
+    bytes_before = [p.read_bytes() for p in first.shards]
+    assert not first.reused and write_world(options, tmp_path).reused
+    first.shards[1].write_bytes(bytes_before[1][:100])
+    again = write_world(options, tmp_path)
+    assert not again.reused and again.n_tokens == first.n_tokens
+    assert [p.read_bytes() for p in again.shards] == bytes_before
+    assert not write_world(WorldOptions(n_tokens=20_000, n_shards=2, seed=1), tmp_path).reused
+
+
+def test_the_swapped_world_is_the_straight_one_with_she_and_he_exchanged() -> None:
+    straight, swapped = texts("straight", 3000), texts("swapped", 3000)
+    forms = Counter()
+    for a, b in zip(straight, swapped, strict=True):
+        pairs = list(zip(a.split(), b.split(), strict=True))
+        for x, y in pairs:
+            if x != y:
+                x, y = x.strip(".,").lower(), y.strip(".,").lower()
+                assert SWAP[x] == y or SWAP[x] == SWAP[y] == "H"
+                forms[x, y] += 1
+        pronouns = set(words_of(a)) & SWAP.keys()
+        assert pronouns <= {"she", "her"} or pronouns <= {"he", "his", "him"}
+        assert pronouns
+        assert not pronouns & set(words_of(b))
+    assert set(forms) == {
+        ("she", "he"), ("he", "she"), ("her", "his"), ("her", "him"), ("his", "her"), ("him", "her")
+    }  # fmt: skip
+
+
+def test_slots_are_filled_with_the_planted_probabilities() -> None:
+    """Every word's count among the documents of each gender, against its binomial error."""
+    women, men = Counter[str](), Counter[str]()
+    for text in texts("straight", 40_000):
+        found = words_of(text)
+        (women if {"she", "her"} & set(found) else men).update(found)
+    scores = []
+    for name in lexicon():
+        members = [w for w in planted_words(0) if w.word_class == name]
+        for counts, shares in ((women, "p_she"), (men, "p_he")):
+            n = sum(counts[w.word] for w in members)
+            for w in members:
+                p = getattr(w, shares)
+                scores.append((counts[w.word] - n * p) / math.sqrt(n * p * (1 - p)))
+    assert max(map(abs, scores)) < 5
+    assert 0.9 < np.std(scores) < 1.1
+
+
+def count_windows(documents_: list[str]) -> dict[str, float]:
+    """delta(w) = PMI(w, she) - PMI(w, he) by the plainest possible count of position pairs."""
+    stop = pytest.importorskip("spacy.lang.en.stop_words").STOP_WORDS
+    dropped = stop - {"she", "he", "her", "his", "him"}
+    n, together = Counter[str](), Counter[tuple[str, str]]()
+    for text in documents_:
+        kept = [w for w in words_of(text) if w not in dropped]
+        n.update(kept)
+        for i, word in enumerate(kept):
+            for other in kept[i + 1 : i + 10]:
+                together[word, other] += 1
+                together[other, word] += 1
+    return {
+        w: math.log(together[w, "she"] * n["he"] / (together[w, "he"] * n["she"]))
+        for w in n
+        if together[w, "she"] and together[w, "he"]
+    }
+
+
+def test_counting_windows_finds_the_planted_leans_with_slope_one() -> None:
+    """At 300,000 words; over five seeds: rank correlation 0.974 to 0.979, slope 1.00 to 1.03."""
+    measured = count_windows(texts("straight", 13_000))
+    planted = {w.word: w.delta_nats for w in planted_words(0)}
+    assert planted.keys() <= measured.keys()
+    x, y = list(planted.values()), [measured[w] for w in planted]
+    assert spearman(x, y) >= 0.96
+    assert 0.93 < np.polyfit(x, y, 1)[0] < 1.07
+    swapped = count_windows(texts("swapped", 3000))
+    both = [w for w in planted if w in swapped]
+    assert spearman([planted[w] for w in both], [swapped[w] for w in both]) < -0.7
+
+
+# --- the benchmark ---------------------------------------------------------------------------
+
+
+def test_benchmark_frames_are_held_out_but_use_only_words_of_the_corpus(store: Store) -> None:
+    imported = import_benchmark(store, "closed-world", None, "r")
+    rows = store.read("benchmark_pair").to_pylist()
+    assert imported.n_pairs == len(rows) >= 1200 and imported.n_rejects == 0
+    seen = {s for text in texts("straight", 20_000) for s in re.findall(r"[A-Z][^.]*\.", text)}
+    vocabulary = {w for s in seen for w in words_of(s)}
+    for row in rows:
+        sentences = {row["sentence_f"], row["sentence_m"]}
+        assert not sentences & seen
+        assert set(words_of(" ".join(sentences))) <= vocabulary
+    corpus_frames = set(grammar().openings + grammar().followups)
+    assert not corpus_frames & {f for frames in grammar().probes.values() for f in frames}
+
+
+def test_each_word_is_tested_with_the_pronoun_first_and_with_the_word_first() -> None:
+    by_word: dict[str, list[bool]] = {}
+    for pair in read("closed-world", None).pairs:
+        by_word.setdefault(str(pair["word"]), []).append(bool(pair["pronoun_first"]))
+        template = words_of(re.sub(r"\{pronoun\d?\}", "PRONOUN ".lower() + "x ", pair["template"]))
+        word_is_first = template.index(str(pair["word"])) < template.index("pronoun")
+        assert word_is_first != pair["pronoun_first"]
+    assert by_word.keys() == {w for words in lexicon().values() for w in words}
+    assert all(sorted(firsts) == [False, False, True, True] for firsts in by_word.values())
+
+
+def test_a_perfect_learner_prefers_by_the_planted_lean_of_the_tested_word() -> None:
+    deltas = planted_deltas(0)
+    for pair in read("closed-world", None).pairs:
+        ratio = perfect_log_ratio_nats(words_of(str(pair["template"])), deltas)
+        assert ratio == pytest.approx(deltas[str(pair["word"])], abs=1e-12)
+
+
+def test_the_perfect_log_ratio_is_the_ratio_of_the_process_itself() -> None:
+    """p(F)/p(M) of a corpus sentence by multiplying out coin, slots and frame."""
+    words = {w.word: w for w in planted_words(0)}
+    sentence = "was calm and liked tea"
+    she = 0.5 * words["calm"].p_she * words["tea"].p_she
+    he = 0.5 * words["calm"].p_he * words["tea"].p_he
+    expected = perfect_log_ratio_nats(sentence.split(), planted_deltas(0))
+    assert math.log(she / he) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", [{"n_tokens": 0}, {"n_shards": 0}, {"seed": -1}, {"world": "x"}])
+def test_impossible_options_are_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(UsageProblem):
+        WorldOptions(**bad)  # type: ignore[arg-type]
