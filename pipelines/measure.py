@@ -123,7 +123,7 @@ def _cell(row: Mapping[str, float | None], scale: float, digits: int) -> str:
     return f"{text} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"
 
 
-def measure_command(
+def command(
     warehouse: Annotated[
         Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
     ] = Path("out/warehouse"),

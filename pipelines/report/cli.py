@@ -1,0 +1,32 @@
+"""``plumbline report``: write the page from what the warehouse holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    warehouse: Annotated[
+        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
+    ] = Path("out/warehouse"),
+    out: Annotated[Path, typer.Option(help="Directory of the page and its plots.")] = Path(
+        "out/report"
+    ),
+) -> None:
+    """Write one self-contained HTML page, and its plots as PNG files beside it.
+
+    Example: plumbline report --warehouse out/warehouse --out out/report
+    """
+    from rich.console import Console
+
+    from pipelines.report.write import write_report
+    from warehouse.store import Store
+
+    console = Console(highlight=False)
+    with console.status("drawing the report"):
+        page = write_report(Store.open(warehouse, create=False), out)
+    plots = len(list(out.glob("*.png")))
+    console.print(f"wrote {page} and {plots} plots; open it in a browser", soft_wrap=True)

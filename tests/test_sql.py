@@ -1,0 +1,145 @@
+"""`plumbline sql`: one query, the shell, the worked examples."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+
+import duckdb
+import pytest
+from rich.console import Console
+
+from pipelines import sql_cli
+from tests.metric_rows import association, delta, fill, pair, score
+from warehouse.connect import connect, sql, sql_names
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+
+@pytest.fixture
+def connection(store: Store) -> duckdb.DuckDBPyConnection:
+    pairs = [("agrees", 1.0, 2.0), ("contradicts", 0.9, -2.0), ("weakly", 0.9, -0.1)]
+    fill(store, "benchmark_pair", [pair("b", name, template=name) for name, _, _ in pairs])
+    fill(store, "pair_association", [association("b", name, x) for name, x, _ in pairs])
+    fill(store, "pair_score", [score("b", name, y) for name, _, y in pairs])
+    words = [(f"w{i:02}", (i - 15) / 10) for i in range(30)]
+    rare = delta("rare", 9.0) | {"n_pair_f": 1}
+    fill(store, "word_delta", [delta(w, d) for w, d in words] + [rare])
+    return connect(store.root)
+
+
+def captured(width: int | None = None) -> tuple[Console, io.StringIO]:
+    out = io.StringIO()
+    return Console(file=out, width=width, force_terminal=width is not None, color_system=None), out
+
+
+def typed(lines: list[str]) -> Callable[[str], str]:
+    """An ``input`` that gives these lines, then the end of the input."""
+    waiting = iter(lines)
+
+    def read(prompt: str) -> str:
+        line = next(waiting, None)
+        if line is None:
+            raise EOFError
+        if line == "^C":
+            raise KeyboardInterrupt
+        return line
+
+    return read
+
+
+def test_the_three_examples_run(connection: duckdb.DuckDBPyConnection) -> None:
+    names = sql_names("example_")
+    assert len(names) == 3
+    found = {name[:9]: sql_cli.run_query(connection, sql(name)) for name in names}
+    _, skewed = found["example_1"]
+    assert [row[1] for row in skewed] == [
+        f"w{i:02}" for i in (*range(29, 19, -1), *range(9, -1, -1))
+    ]
+    columns, us = found["example_2"]
+    by_subset = {row[columns.index("subset")]: row[-1] for row in us}
+    assert by_subset["|max_pmi| <= 1.0"] == 33.3
+    assert by_subset["|max_pmi| <= 0.3"] is None  # no pairs, and the row says so
+    columns, disagree = found["example_3"]
+    assert [row[columns.index("template")] for row in disagree] == ["contradicts", "weakly"]
+
+
+@pytest.mark.parametrize("bad", ["SELEC 1", "SELECT nothing FROM word_delta", "SELECT 1 +", "'"])
+def test_a_bad_query_is_one_line(connection: duckdb.DuckDBPyConnection, bad: str) -> None:
+    with pytest.raises(UsageProblem) as caught:
+        sql_cli.run_query(connection, bad)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value) and len(str(caught.value)) > 20
+
+
+def test_every_column_is_readable_at_any_width() -> None:
+    names = [f"column_{i}" for i in range(12)]
+    row = [f"value {i} of some length" for i in range(12)]
+    for width in (None, 60, 400):
+        console, out = captured(width)
+        sql_cli.show(console, names, [row])
+        text = out.getvalue()
+        assert all(name in text for name in names), width
+        assert all(value in text for value in row), width
+
+
+def test_output_cannot_steer_the_terminal_or_the_markup() -> None:
+    console, out = captured()
+    sql_cli.show(console, ["[red]x"], [["\x1b[2J[bold]\r\nboo"]])
+    assert "\x1b" not in out.getvalue()
+    assert "[red]x" in out.getvalue() and "[bold]" in out.getvalue()
+
+
+def test_long_results_say_how_many_rows_there_are() -> None:
+    console, out = captured()
+    sql_cli.show(console, ["n"], [[i] for i in range(2500)])
+    assert "2,500 rows, the first 1,000 shown" in out.getvalue()
+
+
+def test_shell(connection: duckdb.DuckDBPyConnection) -> None:
+    lines = [
+        ".tables",
+        ".schema word_delta",
+        ".schema nothing",
+        "SELECT nonsense;",
+        "half a query",
+        "^C",
+        "SELECT 40 +",
+        "2 AS answer;",
+        "SELECT 'by blank line' AS ended",
+        "",
+        ".what",
+        ".quit",
+        "SELECT 'never' AS reached;",
+    ]
+    console, out = captured()
+    sql_cli.shell(connection, console, typed(lines))
+    text = out.getvalue()
+    for expected in ("example 3", "scored_pair", "delta_nats", "nothing", "nonsense", "42"):
+        assert expected in text
+    assert "by blank line" in text and "half a query" not in text and "never" not in text
+
+
+def test_shell_runs_what_is_left_at_the_end_of_the_input(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    console, out = captured()
+    sql_cli.shell(connection, console, typed(["SELECT 40 + 2 AS answer"]))
+    assert "42" in out.getvalue()
+
+
+def test_examples_are_shown_when_the_shell_opens(connection: duckdb.DuckDBPyConnection) -> None:
+    console, out = captured()
+    sql_cli.shell(connection, console, typed([]))
+    assert "FROM word_delta" in out.getvalue() and "scored_subset" in out.getvalue()
+
+
+def test_importing_the_command_starts_nothing_heavy() -> None:
+    code = (
+        "import sys, pipelines.sql_cli, pipelines.measure, pipelines.report.cli\n"
+        "print(sorted({'torch', 'pyspark', 'prefect', 'matplotlib', 'jinja2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
