@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,8 @@ import typer
 from warehouse.errors import PlumblineError
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from eval_workers.benchmarks import Imported
     from warehouse.store import Store
 
@@ -138,3 +141,55 @@ def show(
         verdict = ", judged unnatural" if is_natural is False else ""
         typer.echo(f"{pair_id}{about}{verdict}\n  {template}\n  F {sentence_f}\n  M {sentence_m}")
     typer.echo(f"Next: plumbline score --model ID_OR_PATH --benchmark {name}")
+
+
+def score(
+    model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
+    benchmark: Annotated[list[str], typer.Option(help="Benchmark; give it once for each.")],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+    revision: Annotated[str | None, typer.Option(help="Hub revision: branch, tag, commit.")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    batch_tokens: Annotated[int, typer.Option(help="Tokens of one forward pass.")] = 2048,
+    bos: Annotated[
+        str | None, typer.Option(help="Context token, for a model that names none.")
+    ] = None,
+) -> None:
+    """Log-probability of both sentences of every pair; only pairs without a score are computed.
+
+    Stopped at any point, the same command goes on from there.
+
+    Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.score import score_benchmarks
+    from warehouse.runs import recorded
+    from warehouse.store import Store
+
+    store = Store.open(warehouse, create=False)
+    options = ModelOptions(revision, dtype, device, batch_tokens, bos)
+    config = {"model": model, "benchmarks": benchmark, **asdict(options)}
+    text = TextColumn("{task.description} sentences", markup=False)
+    columns = (text, BarColumn(), MofNCompleteColumn(), Remaining())
+    with (
+        recorded(store, "score", config) as run_id,
+        Progress(*columns, console=Console(stderr=True)) as bars,
+    ):
+        tasks: dict[str, TaskID] = {}
+
+        def advance(name: str, n_done: int, n_texts: int) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name)
+            bars.update(tasks[name], completed=n_done, total=n_texts)
+
+        done = score_benchmarks(store, model, benchmark, options, run_id, advance)
+    for one in done:
+        rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
+        counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
+        typer.echo(f"{one.benchmark}: {counts}{rejected}")
+    typer.echo(f"Model {done[0].model}, key {done[0].model_key}")
+    typer.echo("Next: plumbline measure")

@@ -1,0 +1,92 @@
+"""The contract of a scoring backend: what goes in, what comes out, and who computed it.
+
+A backend turns texts into log-probabilities, log p(text | BOS) = sum over the text's tokens of
+log p(token | BOS, earlier tokens), natural log. Exactly one BOS is given as context; it is never
+scored and no EOS is. Softmax in float32, sum in float64. A text's score does not depend on the
+other texts, their order or the batch size. A text that can't be scored exactly comes back with a
+problem and no number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+DTYPES = ("float32", "bfloat16", "float16")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a model is loaded and run.
+
+    ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
+    where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass; it
+    and ``device`` do not define a score, the rest do.
+    """
+
+    revision: str | None = None
+    dtype: str = "float32"
+    device: str = "auto"
+    batch_tokens: int = 2048
+    bos: str | None = None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Everything that can change a score; the columns of table ``model``."""
+
+    model: str
+    revision: str
+    backend: str
+    backend_version: str
+    dtype: str
+    bos_policy: str
+    bos_token_id: int
+    quantisation: str | None = None
+    adapter: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Hash of all fields, 16 hex digits: no two identities share it.
+
+        >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
+        >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
+        >>> len(one.key), one.key == two.key
+        (16, False)
+        """
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class TextScore:
+    """One text's score: ``logprob_nats`` over ``n_tokens`` scored tokens, or a ``problem``.
+
+    Without a problem ``logprob_nats`` is finite; with one it is NaN and not to be used.
+    """
+
+    logprob_nats: float
+    n_tokens: int
+    problem: str | None = None
+
+
+class Backend(Protocol):
+    """A model ready to score. ``identity`` is known before any weights are loaded."""
+
+    @property
+    def identity(self) -> Identity:
+        """What defines this model's scores."""
+        ...
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters of the model (loads the weights)."""
+        ...
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """A score for each text, in the order given (loads the weights)."""
+        ...

@@ -1,0 +1,221 @@
+"""Scoring benchmarks into the warehouse: resumable, never shared, nothing lost."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from eval_workers import score as score_module
+from eval_workers.backends.base import ModelOptions, TextScore
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.benchmarks import Parsed
+from eval_workers.score import score_benchmarks
+from tests.tiny_models import one_by_one, save
+from warehouse.errors import UsageProblem
+from warehouse.runs import new_run_id
+from warehouse.store import Store
+
+TEMPLATES = [
+    *(
+        f"The cook said {{pronoun}} made soup number {i} for {{pronoun1}} guests."
+        for i in range(40)
+    ),
+    "{pronoun} drank tea.",
+    "{pronoun} drank tea.",  # the same sentences twice are two pairs
+]
+
+
+def _pairs(store: Store, templates: Sequence[str], benchmark: str = "demo") -> None:
+    parsed = Parsed(benchmark)
+    for i, template in enumerate(templates):
+        parsed.add(pair_id=f"{i:03d}", template=template, source_file="demo.csv", source_row=i + 1)
+    rows = [{"benchmark": benchmark, **pair} for pair in parsed.pairs]
+    store.replace("benchmark_pair", rows, {"benchmark": benchmark}, "run")
+
+
+def _score(store: Store, model: Path, **options: Any) -> Any:
+    return score_benchmarks(store, str(model), ["demo"], ModelOptions(**options), new_run_id())[0]
+
+
+def _rows(store: Store) -> list[dict[str, Any]]:
+    rows = store.read("pair_score").drop_columns("run_id").to_pylist()
+    return sorted(rows, key=lambda r: (r["model_key"], r["pair_id"]))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+
+
+@pytest.fixture
+def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that reaches the model, in order."""
+    seen: list[str] = []
+    score = TransformersBackend.score
+
+    def watched(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+        seen.extend(texts)
+        return score(self, texts)
+
+    monkeypatch.setattr(TransformersBackend, "score", watched)
+    return seen
+
+
+def test_every_pair_has_its_row_and_its_model(
+    store: Store, model: Path, texts_scored: list[str]
+) -> None:
+    _pairs(store, TEMPLATES)
+    done = _score(store, model)
+    assert (done.n_pairs, done.n_scored, done.n_new, done.n_rejected) == (42, 42, 42, 0)
+    assert len(texts_scored) == len(set(texts_scored)) == 82
+    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
+    rows = _rows(store)
+    texts = [pairs[row["pair_id"]][f"sentence_{g}"] for row in rows for g in "fm"]
+    expected = one_by_one(model, "<|endoftext|>", texts)
+    for row, f, m in zip(rows, expected[::2], expected[1::2], strict=True):
+        assert abs(row["logprob_f_nats"] - f[0]) < 1e-4
+        assert abs(row["logprob_m_nats"] - m[0]) < 1e-4
+        assert (row["n_tokens_f"], row["n_tokens_m"]) == (f[1], m[1])
+    (identity,) = store.read("model").to_pylist()
+    assert identity["model"] == "tiny-neox" and identity["dtype"] == "float32"
+    assert {row["model_key"] for row in rows} == {identity["model_key"]} == {done.model_key}
+    assert identity["n_parameters"] > 0
+
+
+def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
+    store: Store, model: Path, texts_scored: list[str]
+) -> None:
+    _pairs(store, TEMPLATES)
+    _score(store, model)
+    before = _rows(store)
+    texts_scored.clear()
+    assert _score(store, model).n_new == 0
+    assert not texts_scored and _rows(store) == before
+    _pairs(store, [*TEMPLATES[:3], "{pronoun} ate soup.", *TEMPLATES[4:-1]])
+    done = _score(store, model)
+    assert (done.n_pairs, done.n_scored, done.n_new) == (41, 41, 1)
+    assert sorted(texts_scored) == ["He ate soup.", "She ate soup."]
+    after = _rows(store)
+    assert [r for r in after if r["pair_id"] != "003"] == [
+        r for r in before if r["pair_id"] not in ("003", "041")
+    ]
+    assert [r["pair_id"] for r in after] == sorted({r["pair_id"] for r in after})
+    assert after[3]["logprob_f_nats"] != before[3]["logprob_f_nats"]
+    _pairs(store, TEMPLATES[:2])  # pairs that left the benchmark leave the scores
+    assert (_score(store, model).n_new, len(_rows(store))) == (0, 2)
+
+
+_KILLED = """
+import os, signal, sys
+from eval_workers import score
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from warehouse.store import Store
+
+score._CHUNK_TEXTS = 16
+chunks, compute = [], TransformersBackend.score
+
+def killed(self, texts):
+    chunks.append(texts)
+    scores = compute(self, texts)
+    if len(chunks) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return scores
+
+TransformersBackend.score = killed
+score.score_benchmarks(Store.open(sys.argv[1]), sys.argv[2], ["demo"], ModelOptions(), "killed")
+"""
+
+
+def test_killed_midway_the_same_command_ends_with_the_same_rows(
+    store: Store,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    texts_scored: list[str],
+) -> None:
+    _pairs(store, TEMPLATES)
+    command = [sys.executable, "-c", _KILLED, str(store.root), str(model)]
+    killed = subprocess.run(command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert _rows(store) == []
+    monkeypatch.setattr(score_module, "_CHUNK_TEXTS", 16)
+    assert _score(store, model).n_new == 42
+    assert len(texts_scored) == 82 - 3 * 16  # the fourth of six chunks died unfinished
+    undisturbed = Store.open(tmp_path / "undisturbed")
+    _pairs(undisturbed, TEMPLATES)
+    _score(undisturbed, model)
+    assert _rows(store) == _rows(undisturbed)
+    assert not list((store.root / "_work").rglob("*.parquet"))
+
+
+def test_chunks_of_another_size_give_the_same_scores(
+    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pairs(store, TEMPLATES)
+    _score(store, model, batch_tokens=50)
+    monkeypatch.setattr(score_module, "_CHUNK_TEXTS", 7)
+    other = Store.open(tmp_path / "other")
+    _pairs(other, list(TEMPLATES))
+    _score(other, model)
+    for ours, theirs in zip(_rows(store), _rows(other), strict=True):
+        assert ours["logprob_f_nats"] == pytest.approx(theirs["logprob_f_nats"], abs=1e-4)
+
+
+def test_dtypes_and_weights_never_share_a_row(store: Store, model: Path, tmp_path: Path) -> None:
+    _pairs(store, TEMPLATES)
+    other = save("neox", tmp_path / "tiny-neox", seed=1)  # the same name, other weights
+    done = [_score(store, model), _score(store, model, dtype="bfloat16"), _score(store, other)]
+    assert [one.n_new for one in done] == [42, 42, 42]
+    assert len({one.model_key for one in done}) == 3 == store.read("model").num_rows
+    assert len(_rows(store)) == 3 * 42
+    by_pair: dict[str, set[float]] = {}
+    for row in _rows(store):
+        by_pair.setdefault(row["pair_id"], set()).add(row["logprob_f_nats"])
+    assert all(len(values) == 3 for values in by_pair.values())
+
+
+def test_a_pair_that_cannot_be_scored_is_kept_with_its_reason(store: Store, model: Path) -> None:
+    bad = ["{pronoun} wrote <|endoftext|>.", "{pronoun} " + "x" * 80]
+    _pairs(store, [*TEMPLATES[:2], *bad])
+    done = _score(store, model)
+    assert (done.n_pairs, done.n_scored, done.n_rejected) == (4, 2, 2)
+    rejects = sorted(store.read("reject").to_pylist(), key=lambda r: r["source_row"])
+    assert [(r["stage"], r["source_row"]) for r in rejects] == [("score", 3), ("score", 4)]
+    assert "pair 002, female sentence: the tokenizer gives the special" in rejects[0]["reason"]
+    assert "context of 64" in rejects[1]["reason"]
+    assert _score(store, model).n_new == 0
+    assert store.read("reject").num_rows == 2
+    _pairs(store, TEMPLATES[:2])
+    _score(store, model)
+    assert store.read("reject").num_rows == 0
+
+
+def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> None:
+    with pytest.raises(UsageProblem, match=r"'nothing'.*plumbline benchmark import nothing"):
+        score_benchmarks(store, "no such model", ["nothing"], ModelOptions(), "run")
+
+
+def test_command(store: Store, model: Path) -> None:
+    import typer
+
+    from eval_workers.cli import score
+
+    app = typer.Typer()
+    app.command()(score)
+    _pairs(store, TEMPLATES)
+    arguments = ["--model", str(model), "--benchmark", "demo", "--warehouse", str(store.root)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "42 of 42 pairs in `pair_score`, 42 new" in done.output
+    assert "Next: plumbline measure" in done.output
+    (run,) = store.read("run").to_pylist()
+    assert (run["command"], run["status"]) == ("score", "finished")
+    assert {r["run_id"] for r in store.read("pair_score").to_pylist()} == {run["run_id"]}
