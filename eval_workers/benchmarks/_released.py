@@ -1,4 +1,4 @@
-"""Reading the released UnStereoEval tables: CSV, plain or gzipped, one template a row."""
+"""Reading released tables: CSV or TSV, plain or gzipped, one template a row."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def locate(source: Path, stem: str) -> Path:
     raise BadInput(f"{source}", f"holds neither {stem}.csv nor {stem}.csv.gz", "give --source PATH")
 
 
-def records(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
+def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
     """The rows of a table that has at least ``columns``.
 
     A row with the wrong number of fields, or one the CSV rules forbid, comes with its ``problem``.
     Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.
     Raises ``BadInput`` when the file can't be read to its end or a column is missing.
     """
-    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
     header = next(reader, [])
     if missing := [c for c in columns if c not in header]:
         expected = f"expected the columns {', '.join(columns)}"
@@ -67,7 +67,11 @@ def records(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
         yield Record(number, fields, problem)
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
+
+    Raises ``BadInput`` when it can't be read to its end.
+    """
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
