@@ -175,18 +175,21 @@ def score(
     config = {"model": model, "benchmarks": benchmark, **asdict(options)}
     text = TextColumn("{task.description} sentences", markup=False)
     columns = (text, BarColumn(), MofNCompleteColumn(), Remaining())
-    with (
-        recorded(store, "score", config) as run_id,
-        Progress(*columns, console=Console(stderr=True)) as bars,
-    ):
-        tasks: dict[str, TaskID] = {}
+    bars = Progress(*columns, console=Console(stderr=True))
+    tasks: dict[str, TaskID] = {}
 
-        def advance(name: str, n_done: int, n_texts: int) -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(name)
-            bars.update(tasks[name], completed=n_done, total=n_texts)
+    def advance(name: str, n_done: int, n_texts: int) -> None:
+        bars.start()
+        if name not in tasks:
+            tasks[name] = bars.add_task(name)
+        bars.update(tasks[name], completed=n_done, total=n_texts)
 
-        done = score_benchmarks(store, model, benchmark, options, run_id, advance)
+    with recorded(store, "score", config) as run_id:
+        try:
+            done = score_benchmarks(store, model, benchmark, options, run_id, advance)
+        finally:
+            if tasks:
+                bars.stop()
     for one in done:
         rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
         counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"

@@ -198,7 +198,6 @@ def test_what_is_no_model_is_refused_in_one_line(saved: dict[str, Path], tmp_pat
     assert "not a causal language model" in refused(masked)
 
 
-@pytest.mark.slow
 def test_hub_ids_work_from_the_cache_and_revisions_never_share_a_key(
     saved: dict[str, Path], tmp_path: Path
 ) -> None:

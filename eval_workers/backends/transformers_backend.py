@@ -19,6 +19,7 @@ from typing import Any
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
+import huggingface_hub
 import tokenizers
 import torch
 import transformers
@@ -46,6 +47,7 @@ class TransformersBackend:
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         _check(options)
+        huggingface_hub.utils.logging.set_verbosity_error()
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()
         self._options = options
@@ -244,8 +246,9 @@ def _choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -
         return "tokenizer.bos_token", int(tokenizer.bos_token_id)
     special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     special.update(tokenizer.all_special_ids)
-    if getattr(config, "bos_token_id", None) in special:
-        return "config.bos_token_id", int(config.bos_token_id)
+    configured = getattr(config, "bos_token_id", None)
+    if isinstance(configured, int) and configured in special:
+        return "config.bos_token_id", configured
     convention = _BOS_CONVENTIONS.get(config.model_type)
     if convention in vocabulary:
         return f"convention: {convention}", vocabulary[convention]
