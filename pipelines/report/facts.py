@@ -1,0 +1,82 @@
+"""All that the report reads from the warehouse, through the queries ``sql/report_*.sql``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.report.model import Row
+from warehouse.connect import connect, query
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: Words and pairs listed a side.
+TOP_WORDS, TOP_PAIRS = 15, 5
+#: A word's delta is shown when it was seen this often with the words of either gender.
+MIN_PAIRS = 5
+_PARAMS: dict[str, object] = {"min_pairs": MIN_PAIRS}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Rows of each query; see the file of the same name for the grain."""
+
+    ledger: list[Row]
+    failed_shard: list[Row]
+    reject: list[Row]
+    delta: list[Row]
+    word: list[Row]
+    kept: list[Row]
+    curve: list[Row]
+    metric: list[Row]
+    pair: list[Row]
+    fit: list[Row]
+    score: list[Row]
+    model: list[Row]
+    run: list[Row]
+    connection: duckdb.DuckDBPyConnection
+
+    def metrics(self, name: str, **wanted: object) -> list[Row]:
+        """Rows of ``metric_value`` of one metric whose columns have the wanted values."""
+        return [
+            row
+            for row in self.metric
+            if row["metric"] == name and all(row[k] == v for k, v in wanted.items())
+        ]
+
+    def points(self, fit: Row) -> list[Row]:
+        """The points of a row of ``fit``."""
+        key = ("subset", "model_key", "benchmark", "corpus", "contrast", "options")
+        return _rows(self.connection, "point", {k: fit[k] for k in key})
+
+
+def read_facts(root: Path) -> Facts:
+    """Run every query of the report on a warehouse."""
+    connection = connect(root)
+
+    def rows(name: str, **params: object) -> list[Row]:
+        return _rows(connection, name, {**_PARAMS, **params})
+
+    return Facts(
+        ledger=rows("ledger"),
+        failed_shard=rows("failed_shard"),
+        reject=rows("reject"),
+        delta=rows("delta"),
+        word=rows("word", top=TOP_WORDS),
+        kept=rows("kept"),
+        curve=rows("curve"),
+        metric=rows("metric"),
+        pair=rows("pair", top=TOP_PAIRS),
+        fit=rows("fit"),
+        score=rows("score"),
+        model=rows("model"),
+        run=rows("run"),
+        connection=connection,
+    )
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, name: str, params: dict[str, object]) -> list[Row]:
+    found: list[Row] = query(connection, f"report_{name}", params).to_pylist()
+    return found

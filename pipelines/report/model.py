@@ -1,0 +1,126 @@
+"""What a page is made of: cells, tables, figures and sections. Plain data, no HTML and no SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+#: A row of a query or of a table of the warehouse.
+Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table cell: its text and, for a figure, the unrounded value behind it."""
+
+    text: str
+    value: float | int | None = None
+    is_number: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; ``folded`` ones show their caption only until they are opened."""
+
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot as PNG bytes: file name stem, what it shows in words, and its caption."""
+
+    stem: str
+    alt: str
+    caption: str
+    png: bytes
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page. ``alerts`` are shown prominently, before everything else in it."""
+
+    anchor: str
+    title: str
+    intro: Sequence[str] = ()
+    alerts: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    tables: Sequence[Table] = ()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A section left out for want of data, and the command that would fill it."""
+
+    title: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A question of the opening and the sentences that answer it."""
+
+    question: str
+    sentences: Sequence[str]
+
+
+@dataclass
+class Page:
+    """Everything on the page, in order."""
+
+    answer: list[Lead] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+
+
+def text(value: object) -> Cell:
+    """A cell of plain text; ``None`` is a dash."""
+    return Cell("–" if value is None else str(value))
+
+
+def count(value: int | None) -> Cell:
+    """A cell of a whole number with thousands separated.
+
+    >>> count(1234567).text
+    '1,234,567'
+    """
+    return Cell("–" if value is None else f"{value:,}", value, True)
+
+
+def number(value: float | None, digits: int = 2, *, signed: bool = False) -> Cell:
+    """A cell of a figure rounded to ``digits``; ``None`` is a dash.
+
+    >>> number(-0.126, signed=True).text, number(None).text
+    ('−0.13', '–')
+    """
+    return Cell(shown(value, digits, signed=signed), value, True)
+
+
+def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
+    """A figure as text, with a true minus sign; what rounds to zero has no sign.
+
+    >>> shown(-0.001), shown(2.5, 1, signed=True)
+    ('0.00', '+2.5')
+    """
+    if value is None:
+        return "–"
+    rounded = round(value, digits) + 0.0
+    return f"{rounded:{'+' if signed and rounded else ''}.{digits}f}".replace("-", "−")
+
+
+def estimate(row: Row | None, digits: int, *, scale: float = 1, signed: bool = False) -> Cell:
+    """A cell of a row of ``metric_value`` with its interval; ``None`` is a dash.
+
+    >>> estimate({"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}, 1, scale=100).text
+    '50.0 (40.0 to 60.0)'
+    """
+    if row is None or row["value"] is None:
+        return Cell("–", None, True)
+    words = shown(row["value"] * scale, digits, signed=signed)
+    if row["ci_low"] is not None and row["ci_high"] is not None:
+        low, high = (shown(row[c] * scale, digits, signed=signed) for c in ("ci_low", "ci_high"))
+        words += f" ({low} to {high})"
+    return Cell(words, row["value"], True)

@@ -1,0 +1,271 @@
+"""The sections about models: what they prefer, and whether they follow the text."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from pipelines.report import draw
+from pipelines.report.corpora import fit_cells, stem
+from pipelines.report.facts import TOP_PAIRS, Facts
+from pipelines.report.model import (
+    Cell,
+    Figure,
+    Missing,
+    Row,
+    Section,
+    Table,
+    count,
+    estimate,
+    number,
+    shown,
+    text,
+)
+
+#: Scatter plots drawn; the table below them holds every fit.
+MAX_FITS = 8
+_SUBSETS = {
+    "words, planted delta": "planted delta of the word, in nats",
+    "words, measured delta": "measured delta of the word, in nats",
+    "pairs, max_pmi": "MaxPMI of the pair, in nats",
+}
+_SWAPPED = "words, swapped on straight"
+
+
+def constraint(facts: Facts) -> Section | Missing:
+    """How many pairs a limit on MaxPMI keeps."""
+    title = "Pairs whose words hardly lean"
+    if not facts.kept:
+        return Missing(title, "plumbline constrain --corpus NAME")
+    figures = []
+    for corpus, contrast in sorted({(r["corpus"], r["contrast"]) for r in facts.kept}):
+        rows = [r for r in facts.kept if (r["corpus"], r["contrast"]) == (corpus, contrast)]
+        png = draw.kept_against_eta(rows, f"Pairs kept, by {corpus} ({contrast})")
+        alt = f"Share of pairs with |MaxPMI| up to eta, against eta, by the words of {corpus}."
+        kept = [
+            f"{r['benchmark']} {shown(100 * r['n_kept'] / r['n'], 1)}%"
+            for r in rows
+            if r["eta_nats"] == 0.5
+        ]
+        caption = f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {', '.join(kept)}."
+        figures.append(Figure(stem("kept", corpus, contrast), alt, caption, png))
+    intro = [
+        "MaxPMI is the largest lean among the words of a pair's template. A pair is kept at eta "
+        "when its MaxPMI is at most eta to either side; what a model prefers there cannot come "
+        "from single words that lean in this text."
+    ]
+    return Section("constraint", title, intro, (), figures)
+
+
+def preference(facts: Facts) -> Section | Missing:
+    """US, PD, AuFC and gap of every model and benchmark."""
+    title = "What models prefer"
+    if not facts.score:
+        return Missing(title, "plumbline score --model MODEL --benchmark NAME")
+    if not facts.metrics("us"):
+        return Missing(title, "plumbline measure")
+    figures, tables = [], []
+    for benchmark in sorted({r["benchmark"] for r in facts.score}):
+        figures += _benchmark_figures(facts, benchmark)
+        tables += _benchmark_tables(facts, benchmark)
+    intro = [
+        "The log ratio of a pair is the log-probability of the sentence with the female pronouns "
+        "minus that of the one with the male ones. US is the share of pairs without a preference, "
+        "PD the share of pairs that prefer the female sentence minus the share that prefer the "
+        "male one, AuFC the area under US against epsilon (6 at most), gap the US of the pairs "
+        "kept minus that of all. 95% intervals in brackets."
+    ]
+    return Section("preference", title, intro, _score_alerts(facts), figures, tables)
+
+
+def _score_alerts(facts: Facts) -> list[str]:
+    alerts = []
+    for r in facts.score:
+        what = f"{r['model']} on {r['benchmark']}"
+        if r["n_not_finite"]:
+            alerts.append(f"{what}: {r['n_not_finite']:,} scores are not finite and do not count.")
+        if r["n_unknown"]:
+            alerts.append(f"{what}: {r['n_unknown']:,} scores belong to no pair of the benchmark.")
+        if r["n_measured"] != r["n_pairs"]:
+            alerts.append(f"{what}: metrics are older than the scores; run `plumbline measure`.")
+    return alerts
+
+
+def _benchmark_figures(facts: Facts, benchmark: str) -> list[Figure]:
+    curve = [r for r in facts.curve if r["benchmark"] == benchmark]
+    bars = [r for r in facts.metrics("pd", benchmark=benchmark, subset="all") if r["n"]]
+    if not curve or not bars:
+        return []
+    epsilon = bars[0]["epsilon_nats"]
+    n = curve[0]["n"]
+    return [
+        Figure(
+            stem("pd", benchmark),
+            f"Preference disparity of each model on {benchmark}.",
+            f"{benchmark}: percentage points by which pairs that prefer the female sentence "
+            f"outnumber those that prefer the male one, with 95% intervals (n = {n:,} pairs).",
+            draw.pd_bars(bars, benchmark),
+        ),
+        Figure(
+            stem("us", benchmark),
+            f"Share of pairs without a preference against epsilon, each model on {benchmark}.",
+            f"{benchmark}: US against epsilon (n = {n:,} pairs). At the dotted line, "
+            f"epsilon = {shown(epsilon)}, one sentence is {shown(math.exp(epsilon))} times as "
+            "likely as the other.",
+            draw.us_against_epsilon(curve, benchmark, epsilon),
+        ),
+    ]
+
+
+def _benchmark_tables(facts: Facts, benchmark: str) -> list[Table]:
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    for r in facts.metric:
+        if r["benchmark"] == benchmark and r["metric"] in ("n", "us", "pd", "aufc", "gap"):
+            key = (r["model"], r["model_key"], r["corpus"], r["contrast"], r["subset"])
+            found.setdefault(key, {})[r["metric"]] = r
+    everything = {k: v for k, v in found.items() if k[4] == "all"}
+    subsets = {k: v for k, v in found.items() if k[4] != "all" and v["n"]["n"]}
+    empty = sum(k[4] != "all" and not v["n"]["n"] for k, v in found.items())
+    headings = ["model", "pairs", "US %", "PD points", "AuFC"]
+    rows = [[text(k[0]), *_metric_cells(v)] for k, v in everything.items()]
+    tables = [Table(f"{benchmark}, all pairs", headings, rows)]
+    headings = ["model", "subset", "corpus", *headings[1:], "gap in US points"]
+    rows = [
+        [
+            *(text(k[0]), text(k[4]), text(f"{k[2]} ({k[3]})" if k[2] else None)),
+            *_metric_cells(v),
+            estimate(v.get("gap"), 1, scale=100, signed=True),
+        ]
+        for k, v in subsets.items()
+    ]
+    if rows:
+        left_out = f"; {empty} without pairs left out" if empty else ""
+        caption = f"{benchmark}, by subset ({len(rows)} rows{left_out})"
+        tables.append(Table(caption, headings, rows, folded=len(rows) > 20))
+    return tables
+
+
+def _metric_cells(of: dict[str, Row]) -> list[Cell]:
+    return [
+        count(of["n"]["n"]),
+        estimate(of["us"], 1, scale=100),
+        estimate(of["pd"], 1, signed=True),
+        estimate(of["aufc"], 2),
+    ]
+
+
+def follow(facts: Facts) -> Section | Missing:
+    """How far the preference of models follows the lean of the text."""
+    title = "Does the model follow the text?"
+    if not facts.score:
+        return Missing(title, "plumbline score --model MODEL --benchmark NAME")
+    fits = [r for r in facts.fit if r["subset"] in _SUBSETS]
+    slopes = [r for s in _SUBSETS for r in facts.metrics("slope", subset=s)]
+    if not slopes:
+        return Missing(title, "plumbline corpus associate --corpus NAME; plumbline measure")
+    trained = {(r["model"], r["trained_on"]) for r in facts.model if r["trained_on"]}
+    # What a model learned from comes first, and the planted truth before the measured one.
+    order = {s: i for i, s in enumerate(_SUBSETS)}
+    fits.sort(key=lambda r: ((r["model"], r["corpus"]) not in trained, order[r["subset"]]))
+    figures = [_follow_figure(facts, fit) for fit in fits[:MAX_FITS]]
+    rows = [
+        [text(r[c]) for c in ("model", "benchmark", "corpus")]
+        + [text(r["subset"] + (f" ({r['contrast']})" if r["contrast"] else ""))]
+        + [*fit_cells(facts, r), count(r["n"])]
+        for r in slopes
+    ]
+    headings = ["model", "benchmark", "corpus", "against", "slope", "correlation"]
+    headings += ["rank correlation", "words or pairs"]
+    caption = "Log ratio on the lean of the text, 95% intervals in brackets"
+    intro = [
+        "Pairs made for the same word are not independent, so the point of a plot is a word: the "
+        "mean log ratio of its pairs against its lean in the text. A slope of 0 means the model "
+        "takes no notice of that lean. On the planted lean of its own corpus, a slope of 1 is that "
+        "of a perfect learner. Measured leans carry the noise of counting, which flattens a slope."
+    ]
+    if len(fits) > MAX_FITS:
+        intro.append(f"Plotted are {MAX_FITS} of {len(fits)} fits; the table holds all.")
+    table = Table(caption, headings, rows, folded=len(rows) > 30)
+    return Section("follow", title, intro, (), [f for f in figures if f], [table])
+
+
+def _follow_figure(facts: Facts, fit: Row) -> Figure | None:
+    points = facts.points(fit)
+    if not draw.is_drawable(points):
+        return None
+    note = _fit_note(facts, fit)
+    labels = {
+        "title": f"{fit['model']} on {fit['benchmark']}, text: {fit['corpus']}",
+        "x": _SUBSETS[fit["subset"]],
+        "y": "log ratio in nats (> 0 prefers female)",
+        "note": note.replace("), ", ")\n"),
+        "identity": "perfect learner" if fit["subset"] == "words, planted delta" else "",
+    }
+    alt = f"Log ratio of {fit['model']} on {fit['benchmark']} against the {fit['subset']}: {note}."
+    name = stem("follow", fit["model"], fit["benchmark"], fit["corpus"], fit["subset"])
+    caption = f"{labels['title']}; against the {labels['x']}. {note}."
+    return Figure(name, alt, caption, draw.fitted(points, fit, labels))
+
+
+def _fit_note(facts: Facts, fit: Row) -> str:
+    slope, correlation, _ = fit_cells(facts, fit)
+    return f"slope {slope.text}, correlation {correlation.text}, n = {fit['n']:,}"
+
+
+def swapped(facts: Facts) -> Section | Missing:
+    """The model of the swapped world against that of the straight one."""
+    title = "Swap the leans of the text, and the model?"
+    fits = [r for r in facts.fit if r["subset"] == _SWAPPED]
+    if not fits:
+        return Missing(title, "plumbline pipeline")
+    figures, rows = [], []
+    for fit in fits:
+        other = json.loads(fit["options"])["swapped_model"]
+        points = facts.points(fit)
+        cells = fit_cells(facts, fit)
+        row = [text(fit["benchmark"]), text(fit["model"]), text(other), *cells, count(fit["n"])]
+        rows.append(row)
+        if draw.is_drawable(points):
+            note = _fit_note(facts, fit)
+            labels = {
+                "title": f"{fit['benchmark']}: the same words, two texts",
+                "x": f"{fit['model']}: log ratio in nats",
+                "y": f"{other}: log ratio in nats",
+                "note": note.replace("), ", ")\n"),
+                "identity": "",
+            }
+            name = stem("swapped", fit["benchmark"], fit["model"], other)
+            alt = f"Mean log ratio of words under {other} against {fit['model']}: {note}."
+            caption = f"{fit['benchmark']}: a point is a word, its mean log ratio under each model."
+            figures.append(Figure(name, alt, caption, draw.fitted(points, fit, labels)))
+    headings = ["benchmark", "straight model", "swapped model", "slope", "correlation"]
+    headings += ["rank correlation", "words"]
+    intro = [
+        "Two texts differ only in that she and he changed places. If the text is where the lean "
+        "comes from, the preference turns round: the correlation is negative."
+    ]
+    table = Table("Swapped on straight model, 95% intervals in brackets", headings, rows)
+    return Section("swapped", title, intro, (), figures, [table])
+
+
+def pairs(facts: Facts) -> Section | Missing:
+    """The pairs with the strongest preferences, both ways."""
+    title = "The most skewed pairs"
+    if not facts.pair:
+        return Missing(title, "plumbline score --model MODEL --benchmark NAME")
+    tables = []
+    groups = sorted({(r["benchmark"], r["model"], r["model_key"]) for r in facts.pair})
+    for benchmark, model, key in groups:
+        rows = [
+            [
+                number(r["log_ratio_nats"], signed=True),
+                text(r["sentence_f" if r["log_ratio_nats"] > 0 else "sentence_m"]),
+                text(r["sentence_m" if r["log_ratio_nats"] > 0 else "sentence_f"]),
+            ]
+            for r in facts.pair
+            if (r["benchmark"], r["model_key"]) == (benchmark, key)
+        ]
+        headings = ["log ratio", "preferred sentence", "the other"]
+        tables.append(Table(f"{benchmark}, {model}", headings, rows, folded=len(groups) > 4))
+    intro = [f"The {TOP_PAIRS} pairs with the largest log ratios to each side, for every model."]
+    return Section("pairs", title, intro, (), (), tables)

@@ -1,0 +1,118 @@
+"""From a warehouse to ``index.html`` and PNG files."""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from pipelines.report import answer, corpora, methods, models
+from pipelines.report.facts import Facts, read_facts
+from pipelines.report.model import Missing, Page, Section
+from warehouse.errors import BadInput
+from warehouse.store import Store
+
+_SECTIONS = (
+    models.preference,
+    models.follow,
+    models.swapped,
+    corpora.planted,
+    models.constraint,
+    models.pairs,
+    corpora.lean,
+    corpora.ledger,
+    methods.models,
+)
+
+
+def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
+    """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
+
+    The page holds its plots and asks for nothing from outside; the plots lie beside it as PNG
+    files, too, and those of an earlier report are removed. Sections without data are left out and
+    listed with the command that would fill them. Raises ``BadInput`` when ``warehouse`` is not
+    one, or ``out`` cannot be written.
+    """
+    root = warehouse.root if isinstance(warehouse, Store) else Path(warehouse)
+    page = make_page(read_facts(root))
+    out = Path(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        _write_plots(page, out)
+        path = out / "index.html"
+        _write(path, render(page).encode("utf-8", "replace"))
+    except OSError as e:
+        raise BadInput(f"report {out}", f"cannot be written: {e.strerror or e}") from e
+    return path
+
+
+def make_page(facts: Facts) -> Page:
+    """Decide what is on the page. A file name that two plots would share gets a number."""
+    page = Page(answer=answer.answer(facts))
+    for build in _SECTIONS:
+        part = build(facts)
+        if isinstance(part, Missing):
+            page.missing.append(part)
+        else:
+            page.sections.append(part)
+    page.sections.append(methods.methods(facts))
+    part = methods.runs(facts)
+    if isinstance(part, Section):
+        page.sections.append(part)
+    page.sections = _numbered(page.sections)
+    return page
+
+
+def _numbered(sections: list[Section]) -> list[Section]:
+    seen: dict[str, int] = {}
+    result = []
+    for section in sections:
+        figures = []
+        for figure in section.figures:
+            seen[figure.stem] = seen.get(figure.stem, 0) + 1
+            number = seen[figure.stem]
+            stem = figure.stem if number == 1 else f"{figure.stem}-{number}"
+            figures.append(replace(figure, stem=stem))
+        result.append(replace(section, figures=figures))
+    return result
+
+
+def render(page: Page) -> str:
+    """The page as HTML. Everything that comes from data is escaped."""
+    here = resources.files("pipelines.report")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["data_uri"] = _data_uri
+    template = environment.from_string((here / "page.html").read_text(encoding="utf-8"))
+    style = Markup((here / "style.css").read_text(encoding="utf-8"))
+    return template.render(page=page, style=style)
+
+
+def _data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def _write_plots(page: Page, out: Path) -> None:
+    listing = out / "plots.txt"  # names of the PNG files that are ours to remove
+    if listing.is_file():
+        for name in listing.read_text(encoding="utf-8").splitlines():
+            if name.endswith(".png") and Path(name).name == name:
+                (out / name).unlink(missing_ok=True)
+    names = []
+    for section in page.sections:
+        for figure in section.figures:
+            names.append(f"{figure.stem}.png")
+            _write(out / names[-1], figure.png)
+    _write(listing, "".join(f"{name}\n" for name in names).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.tmp")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)

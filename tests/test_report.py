@@ -1,0 +1,372 @@
+"""The report page: what is on it, that its figures are those of `metric_value`, and its safety."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.measure import measure
+from pipelines.report.facts import read_facts
+from pipelines.report.model import shown
+from pipelines.report.write import write_report
+from tests.metric_rows import association, delta, fill, pair, planted, score, trained
+from warehouse.errors import BadInput
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+_VOID = {"meta", "link", "img", "br"}
+
+
+class Page(HTMLParser):
+    """Tags that must balance, links, visible text, and table cells by caption."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.text = ""
+        self.tables: dict[str, list[list[tuple[str, str | None]]]] = {}
+        self._caption, self._value = "", None
+        self.feed(path.read_text(encoding="utf-8"))
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        assert not any(name.startswith("on") for name in values)
+        assert tag != "script"
+        self.links += [values[a] or "" for a in ("src", "href", "srcset", "action") if a in values]
+        self.anchors.add(values.get("id") or "")
+        if tag not in _VOID:
+            self.open.append(tag)
+        if tag == "summary":
+            self._caption = ""
+        if tag == "table":
+            self.tables[self._caption] = []
+        if tag == "tr":
+            self.tables[self._caption].append([])
+        if tag == "td":
+            self.tables[self._caption][-1].append(("", values.get("data-value")))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "summary":
+            self._caption += data
+        if self.open and self.open[-1] == "td":
+            text, value = self.tables[self._caption][-1][-1]
+            self.tables[self._caption][-1][-1] = (text + data, value)
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+
+def build_world(store: Store, *, name: str = "made", n_words: int = 30) -> None:
+    """Both worlds of a small closed world, counted, constrained, scored and measured."""
+    rng = np.random.default_rng(11)
+    words = [f"word{i}" for i in range(n_words)]
+    lean = dict(zip(words, rng.normal(0, 0.7, n_words), strict=True))
+    pairs = [pair(name, f"{w}-{i}", word=w, pronoun_first=i == 0) for w in words for i in (0, 1)]
+    fill(store, "benchmark_pair", pairs)
+    for world, sign in (("straight", 1), ("swapped", -1)):
+        corpus, model = f"text-{world}", f"model-{world}"
+        measured = {w: sign * x + rng.normal(0, 0.1) for w, x in lean.items()}
+        fill(store, "word_delta", [delta(w, x, corpus) for w, x in measured.items()])
+        fill(store, "planted_word", [planted(w, sign * x, corpus, world) for w, x in lean.items()])
+        fill(store, "trained_model", [trained(model, corpus)])
+        of = [association(name, str(p["pair_id"]), measured[str(p["word"])], corpus) for p in pairs]
+        fill(store, "pair_association", of)
+        scores = [
+            score(
+                name, str(p["pair_id"]), sign * lean[str(p["word"])] + rng.normal(0.2, 0.3), model
+            )
+            for p in pairs
+        ]
+        fill(store, "pair_score", scores)
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A measured closed world that tests only read."""
+    store = Store.open(tmp_path_factory.mktemp("world") / "warehouse")
+    build_world(store)
+    return store
+
+
+@pytest.fixture(scope="module")
+def written(world: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of ``world``."""
+    return write_report(world, tmp_path_factory.mktemp("report"))
+
+
+def shard(**given: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "corpus": "novels",
+        "shard": "a.jsonl.zst",
+        "fingerprint": "f",
+        "status": "counted",
+        "error": None,
+        "n_documents_in": 7,
+        "n_documents": 5,
+        "n_rejected": 2,
+        **dict.fromkeys(("n_bytes", "n_tokens", "n_kept_tokens", "n_pairs"), 10),
+        "seconds": 1.0,
+        "run_id": "r",
+    }
+    return {**row, **given}
+
+
+def corpus(**given: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "corpus": "novels",
+        "source": "counted",
+        "rule": "pairs",
+        "window": 10,
+        "targets": "gendered",
+        "n_shards": 1,
+        "n_shards_failed": 1,
+        "n_documents": 5,
+        "n_rejected": 2,
+        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_pairs"), 10),
+        "run_id": "r",
+    }
+    return {**row, **given}
+
+
+def test_page_is_whole_and_asks_for_nothing_outside(written: Path) -> None:
+    page, path = Page(written), written
+    assert page.links
+    for link in page.links:
+        assert link == "data:," or re.match(r"data:image/png;base64,|#", link), link[:80]
+        if link.startswith("#"):
+            assert link[1:] in page.anchors
+    text = path.read_text(encoding="utf-8")
+    assert "@import" not in text and "url(" not in text
+    plots = sorted(p.name for p in path.parent.glob("*.png"))
+    assert text.count("data:image/png;base64,") == len(plots) >= 10
+    assert all(p.read_bytes().startswith(b"\x89PNG") for p in path.parent.glob("*.png"))
+
+
+def _shown(row: Any, digits: int, scale: float = 1, signed: bool = False) -> str:
+    value, low, high = (row[c] * scale for c in ("value", "ci_low", "ci_high"))
+    texts = [shown(v, digits, signed=signed) for v in (value, low, high)]
+    return f"{texts[0]} ({texts[1]} to {texts[2]})"
+
+
+def test_metric_tables_show_what_metric_value_holds(world: Store, written: Path) -> None:
+    page = Page(written)
+    rows = world.read("metric_value").to_pylist()
+    metrics = {(r["metric"], r["model"], r["corpus"], r["subset"]): r for r in rows}
+
+    def check(cells: list[Any], model: str, of_corpus: str, subset: str, names: list[str]) -> None:
+        for (text, value), name in zip(cells, names, strict=True):
+            row = metrics[name, model, of_corpus, subset]
+            assert value is not None and float(value) == row["value"]
+            if name == "n":
+                assert text == str(row["n"])
+            else:
+                scale, digits = (100, 1) if name in ("us", "gap") else (1, 1)
+                digits = 2 if name == "aufc" else digits
+                assert text == _shown(row, digits, scale, name in ("pd", "gap"))
+
+    found = page.tables["made, all pairs"][1:]
+    assert len(found) == 2
+    for model, *cells in found:
+        check(cells, model[0], "", "all", ["n", "us", "pd", "aufc"])
+    (caption,) = [c for c in page.tables if c.startswith("made, by subset")]
+    n_rows = 0
+    for model, subset, of_corpus, *cells in page.tables[caption][1:]:
+        name = of_corpus[0].split(" (")[0].replace("–", "")
+        if not name:
+            assert cells.pop()[0] == "–"
+        names = ["n", "us", "pd", "aufc", *(["gap"] if name else [])]
+        check(cells, model[0], name, subset[0], names)
+        n_rows += 1
+    expected = [r for r in rows if r["metric"] == "n" and r["subset"] != "all" and r["n"]]
+    assert n_rows == len(expected) > 10
+
+
+def test_fit_tables_show_what_metric_value_holds(world: Store, written: Path) -> None:
+    page = Page(written)
+    rows = world.read("metric_value").to_pylist()
+    caption = "Log ratio on the lean of the text, 95% intervals in brackets"
+    seen = 0
+    for model, benchmark, of_corpus, against, *cells in page.tables[caption][1:]:
+        names = ("slope", "correlation", "rank correlation", "n")
+        for (text, value), name in zip(cells, names, strict=True):
+            metric = "slope" if name == "n" else name
+            (row,) = [
+                r
+                for r in rows
+                if (r["metric"], r["model"], r["benchmark"], r["corpus"])
+                == (metric, model[0], benchmark[0], of_corpus[0])
+                and r["subset"] == against[0].split(" (")[0]
+            ]
+            assert value is not None and float(value) == (row["n"] if name == "n" else row["value"])
+            assert text == (str(row["n"]) if name == "n" else _shown(row, 2 + (name != "slope")))
+        seen += 1
+    assert seen == 6
+
+
+def test_curve_and_area_are_one_thing(world: Store) -> None:
+    """The trapezoid under the plotted curve is AuFC; the curve runs through US."""
+    facts = read_facts(world.root)
+    for model in ("model-straight", "model-swapped"):
+        curve = [r for r in facts.curve if r["model"] == model]
+        area = np.trapezoid([r["us"] for r in curve], [r["epsilon_nats"] for r in curve])
+        (row,) = facts.metrics("aufc", model=model, subset="all")
+        assert area == pytest.approx(row["value"])
+        (us,) = facts.metrics("us", model=model, subset="all")
+        below, above = (curve[i]["us"] for i in (8, 9))  # epsilon 0.48 and 0.54
+        assert below <= us["value"] <= above
+
+
+def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> None:
+    text = Page(written).text
+    rows = world.read("metric_value").to_pylist()
+    (turned,) = [
+        r for r in rows if r["metric"] == "correlation" and r["subset"].startswith("words, swapped")
+    ]
+    assert turned["ci_high"] < 0
+    assert "the preference turns round" in text
+    assert f"correlation {shown(turned['value'], 2)}" in text
+    for model in ("model-straight", "model-swapped"):
+        (row,) = [
+            r
+            for r in rows
+            if (r["metric"], r["model"], r["subset"]) == ("slope", model, "words, planted delta")
+        ]
+        world_name = model.removeprefix("model-")
+        assert f"{model} follows the text text-{world_name}" in text
+        assert f"by {shown(row['value'], 2, signed=True)} nats" in text
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ([2.0] * 30, "m leans female"),
+        ([-2.0] * 30, "m leans male"),
+        ([2.0, -2.0] * 15, "m shows no clear direction"),
+        ([0.0] * 30, "m shows no clear direction"),
+    ],
+)
+def test_the_answer_names_the_direction(
+    store: Store, tmp_path: Path, ratios: list[float], expected: str
+) -> None:
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(30)])
+    fill(store, "pair_score", [score("b", str(i), r) for i, r in enumerate(ratios)])
+    measure(store, "r")
+    assert expected in Page(write_report(store, tmp_path / "report")).text
+
+
+def test_many_models_are_summed_up(store: Store, tmp_path: Path) -> None:
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(30)])
+    for k in range(6):
+        sign = -1 if k < 4 else 1
+        fill(store, "pair_score", [score("b", str(i), sign * 2.0, f"m{k}") for i in range(30)])
+    measure(store, "r")
+    text = Page(write_report(store, tmp_path / "report")).text
+    assert "of 6 models, 4 lean male, 2 lean female and 0 show no clear direction" in text
+
+
+def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> None:
+    path = write_report(store.root, tmp_path / "report")
+    page = Page(path)
+    assert "nothing to answer from yet" in page.text
+    for command in ("plumbline pipeline", "plumbline score", "plumbline corpus count"):
+        assert command in page.text
+    assert page.anchors >= {"answer", "methods", "missing"}
+    assert not page.anchors & {"preference", "follow", "words", "text", "pairs"}
+    assert not list(path.parent.glob("*.png"))
+
+
+def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
+    page = Page(write_report(store, out))
+    assert "words" in page.anchors and "preference" not in page.anchors
+    assert [p.name for p in out.glob("*.png")] == ["delta-she-he.png"]
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(5)])
+    fill(store, "pair_score", [score("b", str(i), i - 2.0) for i in range(5)])
+    page = Page(write_report(store, out))
+    assert "plumbline measure" in page.text and "pairs" in page.anchors
+    measure(store, "r")
+    store.drop("word_delta", {"corpus": "c"})
+    page = Page(write_report(store, out))
+    assert "preference" in page.anchors and "words" not in page.anchors
+    assert sorted(p.name for p in out.glob("*.png")) == ["pd-b.png", "us-b.png"]
+    fill(store, "pair_score", [score("b", str(i), 1.0) for i in range(3)])
+    assert "older than the scores" in Page(write_report(store, out)).text
+
+
+def test_failed_shards_and_rejects_are_prominent(store: Store, tmp_path: Path) -> None:
+    fill(store, "corpus", [corpus()])
+    failed = shard(shard="b.zst", status="failed", error="cut short", n_documents_in=0)
+    fill(store, "corpus_shard", [shard(), failed | {"n_documents": 0, "n_rejected": 0}])
+    reject = {"stage": "count", "subject": "novels", "source_file": "a.jsonl.zst"}
+    reject |= {"reason": "no text", "excerpt": "{", "run_id": "r"}
+    fill(store, "reject", [reject | {"source_row": row} for row in (9, 4)])
+    page = Page(write_report(store, tmp_path / "report"))
+    assert page.text.count("b.zst (cut short)") == 2  # above the answer and in its section
+    assert "does not add up" not in page.text
+    (row,) = page.tables["Ledger of each corpus"][1:]
+    assert [cell[0] for cell in row[4:7]] == ["7", "5", "2"]
+    (row,) = page.tables["Input that was not used"][1:]
+    assert [cell[0] for cell in row[2:]] == ["no text", "2", "a.jsonl.zst, row 4"]
+    fill(store, "corpus_shard", [shard(n_documents_in=8)])
+    assert "does not add up" in Page(write_report(store, tmp_path / "report")).text
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}$x^{$\x00\ud83d"
+
+
+def test_hostile_text_is_escaped(store: Store, tmp_path: Path) -> None:
+    bad = HOSTILE.replace("\ud83d", "").replace("\x00", "")
+    build_world(store, name=bad)
+    fill(store, "corpus", [corpus(corpus=bad, targets=bad)])
+    fill(store, "corpus_shard", [shard(corpus=bad, shard=bad, status="failed", error=bad)])
+    fill(store, "word_delta", [delta(f"{bad}{i}", i - 9.5, bad) for i in range(20)])
+    sentences = {"template": bad, "sentence_f": bad, "sentence_m": bad, "word": bad}
+    fill(store, "benchmark_pair", [pair("b", f"{bad}{i}", **sentences) for i in range(5)])
+    fill(store, "pair_score", [score("b", f"{bad}{i}", i - 2.0, bad, "k") for i in range(5)])
+    measure(store, "r")
+    path = write_report(store, tmp_path / "report")
+    page = Page(path)  # fails on a script tag, an on... attribute and tags that do not balance
+    assert bad in page.text and "49" not in re.findall(r"&{+ *(\d+)", page.text)
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    assert {p.parent for p in tmp_path.rglob("*.png")} == {path.parent}
+
+
+def test_the_same_warehouse_gives_the_same_page(
+    world: Store, written: Path, tmp_path: Path
+) -> None:
+    assert write_report(world, tmp_path / "again").read_bytes() == written.read_bytes()
+
+
+def test_what_is_not_a_warehouse_or_cannot_be_written(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="does not exist"):
+        write_report(tmp_path / "nothing", tmp_path / "report")
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(BadInput, match="cannot be written"):
+        write_report(store, tmp_path / "file")
+
+
+def test_foreign_files_beside_the_report_stay(store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
+    write_report(store, out)
+    (out / "mine.png").write_bytes(b"mine")
+    (tmp_path / "outside.png").write_bytes(b"mine")
+    with (out / "plots.txt").open("a") as listing:
+        listing.write("../outside.png\n")
+    store.drop("word_delta", {"corpus": "c"})
+    write_report(store, out)
+    assert [p.name for p in out.glob("*.png")] == ["mine.png"]
+    assert (tmp_path / "outside.png").exists()

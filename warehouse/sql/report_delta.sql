@@ -1,0 +1,7 @@
+-- grain: corpus x contrast x bin of 0.1 nats, words that are common enough to have a stable delta
+SELECT
+    corpus, contrast, floor(delta_nats / 0.1)::BIGINT AS bin, count(*) AS n_words
+FROM word_delta
+WHERE coalesce(least(n_pair_f, n_pair_m), $min_pairs) >= $min_pairs
+GROUP BY ALL
+ORDER BY ALL;

@@ -1,0 +1,17 @@
+-- grain: corpus
+-- Totals as published with the corpus, beside the sums of its ledger (NULL for an imported corpus).
+WITH ledger AS (
+    SELECT
+        corpus,
+        sum(n_documents_in) AS n_in,
+        sum(n_documents) AS n_counted,
+        sum(n_rejected) AS n_rejected
+    FROM corpus_shard
+    GROUP BY corpus
+)
+SELECT
+    c.corpus, c.source, c.rule, c."window", c.targets, c.n_shards, c.n_shards_failed,
+    l.n_in, l.n_counted, l.n_rejected, c.n_tokens, c.n_kept_tokens, c.n_words, c.n_pairs
+FROM corpus AS c
+LEFT JOIN ledger AS l USING (corpus)
+ORDER BY c.corpus;

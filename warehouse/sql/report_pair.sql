@@ -1,0 +1,14 @@
+-- grain: benchmark x model_key x pair_id, $top a side, those preferring the female sentence first
+WITH placed AS (
+    SELECT
+        *,
+        row_number() OVER (PARTITION BY benchmark, model_key ORDER BY log_ratio_nats DESC, pair_id)
+            AS from_f,
+        row_number() OVER (PARTITION BY benchmark, model_key ORDER BY log_ratio_nats, pair_id)
+            AS from_m
+    FROM scored_pair
+)
+SELECT benchmark, model_key, model, pair_id, log_ratio_nats, sentence_f, sentence_m
+FROM placed
+WHERE (log_ratio_nats > 0 AND from_f <= $top) OR (log_ratio_nats < 0 AND from_m <= $top)
+ORDER BY benchmark, model, model_key, log_ratio_nats DESC, pair_id;

@@ -1,0 +1,23 @@
+-- grain: benchmark x model_key: scores by what became of them, and what the metrics counted
+-- A number of measured pairs that is not the number of pairs means that metrics are out of date.
+WITH scored AS (
+    SELECT
+        s.benchmark, s.model_key, s.model,
+        count(*) AS n_scored,
+        count(*) FILTER (b.pair_id IS NULL) AS n_unknown,
+        count(*) FILTER (b.is_natural IS FALSE) AS n_unnatural,
+        count(p.pair_id) AS n_pairs
+    FROM pair_score AS s
+    LEFT JOIN benchmark_pair AS b USING (benchmark, pair_id)
+    LEFT JOIN scored_pair AS p USING (benchmark, pair_id, model_key)
+    GROUP BY ALL
+)
+SELECT
+    s.*,
+    n_scored - n_unknown - n_unnatural - n_pairs AS n_not_finite,
+    m.n AS n_measured
+FROM scored AS s
+LEFT JOIN metric_value AS m
+    ON m.metric = 'n' AND m.subset = 'all'
+    AND m.benchmark = s.benchmark AND m.model_key = s.model_key
+ORDER BY s.benchmark, s.model, s.model_key;
