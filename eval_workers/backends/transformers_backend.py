@@ -74,6 +74,7 @@ class TransformersBackend:
             dtype=options.dtype,
             bos_policy=policy,
             bos_token_id=bos_token_id,
+            quantisation=_quantisation(self._config),
         )
 
     @cached_property
@@ -220,6 +221,14 @@ def _load(source: Source, load: Callable[..., Any], **options: Any) -> Any:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _quantisation(config: Any) -> str | None:
+    """Method of the quantisation a checkpoint was saved with."""
+    saved = getattr(config, "quantization_config", None)
+    if saved is None:
+        return None
+    return str(saved.get("quant_method") if isinstance(saved, dict) else saved.quant_method)
 
 
 def _check_causal(name: str, config: Any) -> None:
