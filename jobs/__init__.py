@@ -1,1 +1,1 @@
-"""Corpus statistics: tokenise, count, associate."""
+"""Corpus statistics: tokenise, count and associate, on Spark or embedded."""

@@ -6,12 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from warehouse.store import Store
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# The first call of a compiled function takes seconds; no test here is about time.
+settings.register_profile("plumbline", deadline=None)
+settings.load_profile("plumbline")
+
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 

@@ -1,0 +1,83 @@
+"""The tokeniser as plain functions: a string in, its words out, by the very kernel that counts.
+
+Tokens are the words that spaCy's English rules give, lowercased, with everything that is neither a
+letter, a mark nor a number stripped from both ends; what then holds no letter or number is no word.
+Kept tokens are the words that are no English stop word, plus all target words.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from jobs.bits import SLACK
+from jobs.memory import AT, DONE, N_IDS, N_WORDS, NEED, Limits, Memory, grow, new_memory
+from jobs.scan import scan
+from jobs.tables import TOKENIZER_VERSION, tables
+
+__all__ = ["DEFAULT_TARGETS", "TOKENIZER_VERSION", "tokenize", "words"]
+
+#: Targets `tokenize` keeps unless told otherwise: the pronouns that are spaCy stop words.
+DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
+
+_LIMITS = Limits()
+
+
+def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS) -> list[str]:
+    """Kept tokens of a text in order: words that are no stop words, and all targets.
+
+    Args:
+        text: any string. NUL separates words like a blank; runs without whitespace longer than
+            65,536 bytes are cut there.
+        targets: lowercase words kept although they may be stop words.
+
+    Raises:
+        UnicodeEncodeError: when the text holds a lone surrogate.
+
+    >>> tokenize("She couldn't see the U.S. Army's well-known captain, could she?")
+    ['she', 'u.s', 'army', 'known', 'captain', 'she']
+    >>> tokenize("")
+    []
+    """
+    return _run(text, list(targets), keep_stops=False)
+
+
+def words(text: str) -> list[str]:
+    """All word tokens of a text in order, before the stop filter.
+
+    Raises:
+        UnicodeEncodeError: when the text holds a lone surrogate.
+
+    >>> words("You can't pay $5.00 for 10km, can you?")
+    ['you', 'ca', "n't", 'pay', '5.00', 'for', '10', 'km', 'can', 'you']
+    """
+    return _run(text, [], keep_stops=True)
+
+
+def _run(text: str, targets: list[str], keep_stops: bool) -> list[str]:
+    data = text.encode()
+    buf = np.frombuffer(data + bytes(SLACK), np.uint8)
+    memory = scan_all(new_memory(targets, 2, 0, keep_stops), buf, 0, len(data))
+    vocabulary = word_list(memory)
+    return [vocabulary[k] for k in memory.ids[: memory.regs[N_IDS]].tolist()]
+
+
+def scan_all(memory: Memory, buf: np.ndarray, start: int, end: int) -> Memory:
+    """Run the kernel over buf[start:end], growing memory as it asks; returns the memory."""
+    t, at = tables(), start
+    while True:
+        code = scan(t, memory, buf, at, end)
+        if code == DONE:
+            return memory
+        at = int(memory.regs[AT])
+        memory = grow(memory, code, int(memory.regs[NEED]) + 2, _LIMITS)
+
+
+def word_list(memory: Memory) -> list[str]:
+    """All interned words by id."""
+    n = int(memory.regs[N_WORDS])
+    arena = memory.arena.tobytes()
+    cuts = memory.offsets[: n + 1].tolist()
+    return [arena[a:b].decode() for a, b in itertools.pairwise(cuts)]

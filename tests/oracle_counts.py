@@ -1,0 +1,63 @@
+"""Counting by brute force in plain Python: slow, obvious, and what the kernel must equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jobs.sweep import ShardCounts
+from jobs.text import tokenize
+
+
+@dataclass
+class OracleCounts:
+    """Counts of words, (word, target) pairs and all co-occurrences."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    total: int = 0
+
+
+def _positions(tokens: Sequence[str], window: int, counts: OracleCounts) -> None:
+    for i in range(len(tokens)):
+        for j in range(i + 1, min(i + window, len(tokens))):
+            counts.total += 1
+            counts.pairs[tokens[i], tokens[j]] += 1
+            if tokens[i] != tokens[j]:
+                counts.pairs[tokens[j], tokens[i]] += 1
+
+
+def _windows(tokens: Sequence[str], window: int, counts: OracleCounts) -> None:
+    for start in range(max(1, len(tokens) - window + 1)):
+        held = Counter(tokens[start : start + window])
+        for word in held:
+            for other in held:
+                if word != other:
+                    counts.pairs[word, other] += 1
+                    counts.total += word < other
+        for word, n in held.items():
+            if n >= 2:
+                counts.pairs[word, word] += 1
+                counts.total += 1
+
+
+def oracle(texts: Iterable[str], targets: Sequence[str], rule: str, window: int) -> OracleCounts:
+    """Count texts, one document each."""
+    counts = OracleCounts()
+    for text in texts:
+        tokens = tokenize(text, targets)
+        counts.words.update(tokens)
+        (_positions if rule == "pairs" else _windows)(tokens, window, counts)
+    wanted = set(targets)
+    counts.pairs = Counter({k: n for k, n in counts.pairs.items() if k[1] in wanted})
+    return counts
+
+
+def as_oracle(counts: ShardCounts) -> OracleCounts:
+    """The kernel's counts in the oracle's shape, checking that each key occurs once."""
+    words = {r["word"]: r["n_word"] for r in counts.words.to_pylist()}
+    pairs = {(r["word"], r["target"]): r["n_pair"] for r in counts.pairs.to_pylist()}
+    assert len(words) == counts.words.num_rows and len(pairs) == counts.pairs.num_rows
+    assert sum(words.values()) == counts.n_kept_tokens
+    return OracleCounts(Counter(words), Counter(pairs), counts.n_pairs)

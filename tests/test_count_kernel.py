@@ -1,0 +1,195 @@
+"""The counting kernel equals brute force, whatever the rule, window, order and cutting."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.bits import SLACK
+from jobs.memory import DENSE_WORDS, Limits
+from jobs.sweep import CountOptions, ShardCounts, Sweeper, count_texts, sweep_shard
+from jobs.windows import RULES, total_pairs
+from tests.oracle_counts import as_oracle, oracle
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.shards import documents, write_jsonl_zst
+from warehouse.wordlists import load
+
+TARGETS = ("she", "he", "her", "queen")
+DOCUMENT = st.lists(
+    st.sampled_from(
+        ["she", "he", "her", "queen", "tea", "nurse", "x-ray", "the", "Notwithstanding"]
+    ),
+    max_size=40,
+).map(" ".join)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(texts=st.lists(DOCUMENT, max_size=4), window=st.sampled_from([2, 3, 10, 70]))
+def test_made_documents(rule: str, texts: list[str], window: int) -> None:
+    counts = count_texts(texts, CountOptions(TARGETS, rule, window))
+    assert as_oracle(counts) == oracle(texts, TARGETS, rule, window)
+    assert counts.n_documents == len(texts)
+
+
+@given(DOCUMENT, st.integers(2, 12))
+def test_total_of_pairs_has_a_closed_form(text: str, window: int) -> None:
+    counts = count_texts([text], CountOptions(TARGETS, "pairs", window))
+    assert counts.n_pairs == total_pairs(counts.n_kept_tokens, window)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("rule", RULES)
+def test_real_documents(data: Path, rule: str) -> None:
+    targets = load("gendered").targets
+    shards = ["gutenberg/01.jsonl.zst", "nltk/00.jsonl.zst"]
+    texts = [t for s in shards for t in itertools.islice(documents(data / "corpora" / s), 100)]
+    counts = count_texts(texts, CountOptions(targets, rule, 10))
+    assert len(texts) == 200
+    assert as_oracle(counts) == oracle(texts, targets, rule, 10)
+
+
+def test_hand_checked_document() -> None:
+    text = "She saw nurse she"
+    pairs = as_oracle(count_texts([text], CountOptions(("she", "he"), "pairs", 3))).pairs
+    assert dict(pairs) == {("saw", "she"): 2, ("nurse", "she"): 2}
+    windows = as_oracle(count_texts([text], CountOptions(("she", "he"), "windows", 10)))
+    assert dict(windows.pairs) == {("saw", "she"): 1, ("nurse", "she"): 1, ("she", "she"): 1}
+    assert windows.total == 4
+
+
+def rare_words(n: int) -> list[str]:
+    return [f"w{i}" for i in range(n)]
+
+
+def test_words_beyond_the_dense_rows() -> None:
+    filler = rare_words(DENSE_WORDS)
+    text = " ".join([*filler, "she late her later he latest"])
+    counts = count_texts([text], CountOptions(TARGETS, "pairs", 4))
+    assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 4)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_many_pairs_outgrow_the_table(rule: str) -> None:
+    # Nearly every word is new and near a target, and all but the first have no dense row.
+    late = [f"v{i} she" for i in range(40_000)]
+    text = " ".join([*rare_words(DENSE_WORDS), *late])
+    counts = as_oracle(count_texts([text], CountOptions(TARGETS, rule, 5)))
+    assert counts == oracle([text], TARGETS, rule, 5)
+
+
+def test_emptied_chunk_cache_changes_nothing() -> None:
+    texts = [" ".join(f"she's-a{i % 9000}" for i in range(k, k + 30_000)) for k in range(2)]
+    sweeper = Sweeper(CountOptions(TARGETS), Limits(cache_slots=1 << 14))
+    import pyarrow as pa
+
+    sweeper.texts(pa.array(texts, pa.large_string()))
+    assert as_oracle(sweeper.result(0.0)) == oracle(texts, TARGETS, "pairs", 10)
+
+
+def sweep_lines(lines: list[bytes], cuts: list[int] | None = None) -> ShardCounts:
+    sweeper = Sweeper(CountOptions(TARGETS))
+    for first, last in itertools.pairwise([0, *(cuts or []), len(lines)]):
+        block = b"".join(line + b"\n" for line in lines[first:last])
+        buf = np.frombuffer(block + bytes(SLACK), np.uint8).copy()
+        sweeper.lines(buf, len(block))
+    return sweeper.result(0.0)
+
+
+LINES = [
+    b'{"text": "She likes tea"}',
+    b"",
+    b"junk \xff",
+    b'{"t\\u0065xt": "He drinks \\u0000 tea with her"}',
+    b'{"text": 7}',
+    b'{"text": "queen queen queen", "x": NaN}',
+    b"   ",
+    b'{"meta": {"text": "he"}, "text": "x-ray \\ud83d\\ude00 she"}',
+    b'{"text": "\\ud800"}',
+]
+
+
+@given(st.lists(st.integers(0, len(LINES)), max_size=4).map(sorted))
+def test_rejects_and_block_cuts(cuts: list[int]) -> None:
+    counts = sweep_lines(LINES, cuts)
+    assert [(r.row, r.reason.split()[0]) for r in counts.rejects] == [
+        (3, "invalid"),
+        (5, "`text`"),
+        (9, "`text`"),
+    ]
+    assert (counts.n_documents_in, counts.n_documents, counts.n_blank) == (7, 4, 2)
+    assert counts.rejects[0].excerpt == "junk \\xff"
+    good = ["She likes tea", "He drinks \x00 tea with her", "queen queen queen", "x-ray 😀 she"]
+    assert as_oracle(counts) == oracle(good, TARGETS, "pairs", 10)
+
+
+@given(st.permutations(LINES))
+def test_order_of_lines_does_not_matter(lines: list[bytes]) -> None:
+    assert as_oracle(sweep_lines(lines)) == as_oracle(sweep_lines(LINES))
+
+
+def test_sweep_of_files_equals_sweep_of_texts(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = [f"She said {i} times to the nurse's queen: «tea»\n" * (i % 5) for i in range(300)]
+    write_jsonl_zst(tmp_path / "a.jsonl.zst", texts)
+    pq.write_table(pa.table({"id": range(300), "text": texts}), tmp_path / "a.parquet")
+    expected = as_oracle(count_texts(texts, CountOptions(TARGETS)))
+    for name in ("a.jsonl.zst", "a.parquet"):
+        counts = sweep_shard(tmp_path / name, CountOptions(TARGETS))
+        assert as_oracle(counts) == expected
+        assert counts.n_documents == 300
+
+
+def test_parquet_rejects(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    bad = pa.array([b"she", b"\xff", None, b"he"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"text": bad}), tmp_path / "a.parquet")
+    counts = sweep_shard(tmp_path / "a.parquet", CountOptions(TARGETS))
+    assert [(r.row, r.reason) for r in counts.rejects] == [
+        (2, "invalid UTF-8"),
+        (3, "`text` is NULL"),
+    ]
+    assert counts.n_documents == 2 and counts.n_kept_tokens == 2
+
+
+def test_truncated_shard_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    write_jsonl_zst(path, [json.dumps(list(range(k, k + 500))) for k in range(500)])
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(BadInput, match="runcated"):
+        sweep_shard(path, CountOptions(TARGETS))
+
+
+@pytest.mark.slow
+def test_document_of_fifty_megabytes(tmp_path: Path) -> None:
+    text = ("She told the nurse that tea is hot. " * 700_000 + "z" * 30_000_000)[:50_000_000]
+    write_jsonl_zst(tmp_path / "a.jsonl.zst", [text, "he"])
+    counts = sweep_shard(tmp_path / "a.jsonl.zst", CountOptions(TARGETS))
+    assert counts.n_documents == 2
+    n = {r["word"]: r["n_word"] for r in counts.words.to_pylist()}
+    assert n["she"] == n["nurse"] == text.count("She") and n["he"] == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rule": "lines"},
+        {"window": 1},
+        {"targets": ()},
+        {"targets": ("she", "she")},
+        {"targets": ("step-mother",)},
+        {"targets": ("She",)},
+    ],
+)
+def test_impossible_options(options: dict[str, object]) -> None:
+    with pytest.raises(UsageProblem):
+        CountOptions(**{"targets": TARGETS, **options})  # type: ignore[arg-type]

@@ -1,0 +1,113 @@
+"""Shards are found, read whole or not at all, and told apart by content."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from warehouse.errors import BadInput
+from warehouse.shards import documents, expand_shards, fingerprint, lines, text_batches
+
+BODY = b"".join(b'{"text": "document %d", "n": "%s"}\n' % (i, b"x" * (i % 97)) for i in range(9000))
+TEXTS = [f"document {i}" for i in range(9000)]
+
+
+def zst(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
+
+
+FORMS = {
+    "a.jsonl": BODY,
+    "one.jsonl.zst": zst(BODY),
+    "frames.jsonl.zst": zst(BODY[:100_001]) + zst(BODY[100_001:]),
+    "one.jsonl.gz": gzip.compress(BODY),
+    "members.jsonl.gz": gzip.compress(BODY[:100_001]) + gzip.compress(BODY[100_001:]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_all_forms_hold_the_same_documents(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(FORMS[name])
+    assert list(documents(path)) == TEXTS
+
+
+@pytest.mark.parametrize("name", [n for n in FORMS if n != "a.jsonl"])
+@pytest.mark.parametrize("keep", [0, 3, 0.1, 0.5, -9, -4, -1])
+def test_a_cut_stream_is_an_error(tmp_path: Path, name: str, keep: float) -> None:
+    whole = FORMS[name]
+    cut = whole[: int(keep * len(whole))] if 0 < keep < 1 else whole[: int(keep)]
+    path = tmp_path / name
+    path.write_bytes(cut)
+    with pytest.raises(BadInput, match=name):
+        list(lines(path))
+
+
+@pytest.mark.parametrize("name", ["one.jsonl.zst", "one.jsonl.gz"])
+def test_rubbish_after_the_stream_is_an_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(FORMS[name] + b"rubbish at the end")
+    with pytest.raises(BadInput):
+        list(lines(path))
+
+
+def test_last_line_needs_no_newline_and_empty_files_hold_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "a"}\n\n{"text": "b"}')
+    assert list(lines(path)) == [b'{"text": "a"}', b"", b'{"text": "b"}']
+    path.write_bytes(b"")
+    assert list(lines(path)) == []
+
+
+def test_documents_pass_over_what_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "a"}\n[1]\n{"text": 3}\n{"text": "\\ud800"}\n\xff\n{"text": "b"}\n')
+    assert list(documents(path)) == ["a", "b"]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a", None, "b"], "x": [1, 2, 3]}), path)
+    assert list(documents(path)) == ["a", "b"]
+    assert [v for b in text_batches(path) for v in b.to_pylist()] == ["a", None, "b"]
+    with pytest.raises(BadInput, match="no column named `body`"):
+        list(text_batches(path, "body"))
+    with pytest.raises(BadInput, match="not text"):
+        list(text_batches(path, "x"))
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(BadInput, match=r"a\.parquet"):
+        list(text_batches(path))
+
+
+def test_fingerprint_is_of_the_content(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    a.write_bytes(b"x")
+    b.write_bytes(b"x")
+    assert fingerprint(a) == fingerprint(b)
+    b.write_bytes(b"y")
+    assert fingerprint(a) != fingerprint(b)
+    with pytest.raises(BadInput):
+        fingerprint(tmp_path / "none.jsonl")
+
+
+def test_expand(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl", "c[1].jsonl"):
+        (tmp_path / name).write_bytes(b"")
+    names = [p.name for p in expand_shards([f"{tmp_path}/b*", f"{tmp_path}/*.jsonl"])]
+    assert names == ["b.jsonl", "a.jsonl", "c[1].jsonl"]
+    assert expand_shards([f"{tmp_path}/c[1].jsonl"]) == [tmp_path / "c[1].jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [("none-*.jsonl", "no such file"), ("", "is a directory"), ("a.txt", "does not end")],
+)
+def test_expand_refuses(tmp_path: Path, pattern: str, message: str) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(BadInput, match=message):
+        expand_shards([str(tmp_path / pattern)])

@@ -1,0 +1,68 @@
+"""The tokeniser held to spaCy: its facts, and its tokens on the reference shards."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+
+from jobs.tables import language
+from jobs.text import DEFAULT_TARGETS, tokenize
+from tests.spacy_reference import agreement, reference_tokens, tokenizer
+from warehouse.shards import documents
+
+pytest.importorskip("spacy")
+
+SHARDS = [f"{c}/{n:02}" for c, k in (("gutenberg", 4), ("nltk", 2)) for n in range(k)]
+
+
+def test_exceptions_and_stop_words_are_spacys() -> None:
+    from spacy.attrs import ORTH
+    from spacy.lang.en.stop_words import STOP_WORDS
+
+    rules = {k: [p[ORTH] for p in v] for k, v in tokenizer().rules.items()}
+    chunks = {k: v for k, v in rules.items() if not any(c.isspace() for c in k)}
+    assert language()["specials"] == chunks
+    assert set(language()["stop_words"]) == STOP_WORDS
+
+
+def test_affix_characters_are_spacys() -> None:
+    def members(name: str) -> set[int]:
+        return {c for first, last in language()[name] for c in range(first, last + 1)}
+
+    codes = [c for c in range(0x30000) if not 0xD800 <= c < 0xE000 and not chr(c).isspace()]
+    prefixes = {c for c in codes if tokenizer().find_prefix(chr(c)) == 1}
+    suffixes = {c for c in codes if tokenizer().find_suffix(chr(c)) == 1}
+    assert {c for c in members("prefix") if c < 0x30000} == prefixes
+    assert {c for c in members("suffix") if c < 0x30000} == suffixes
+
+
+PIECES = """
+don't U.S. e.g. Mr. ( ) [ ] { } ' " ’s 's n't - -- — – . .. ... … ! ? , : ; / http:// www. a.com
+b.org/x?y=1 @ foo Bar BAZ 10 3.14 1,000 km m² $ US$ C$ € % + = < > ^ * _ ~ # & | ` “ ” « » \\ é ΣΑΣ
+İ ß ẞ ǅ ﬁ 中文 かな ไทย א \u0301 \u200b \u00ad 😀 ❤️ © ° F. ½ ² 192.168.1.1 8.8.8.8/a co.uk :80 #x
+&amp; <br> -> 1x x1 can't Gonna a.m. 10am 9p.m. :) :-D o_O 8) y'all c'mon ma'am 'em 'Cause
+"""
+
+
+def test_random_chunks_split_as_in_spacy() -> None:
+    chance = random.Random(20260)
+    specials, pieces = list(language()["specials"]), PIECES.split()
+    for _ in range(4000):
+        pool = [chance.choice(pieces if chance.random() < 0.85 else specials) for _ in range(5)]
+        chunk = "".join(pool[: chance.randint(1, 5)])
+        assert tokenize(chunk) == reference_tokens(chunk, DEFAULT_TARGETS), chunk
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("shard", SHARDS)
+def test_agreement_on_reference_shards(data: Path, shard: str) -> None:
+    common = total = 0
+    path = data / "corpora" / f"{shard}.jsonl.zst"
+    for text in itertools.islice(documents(path), 0, None, 40):
+        same, length = agreement(tokenize(text), reference_tokens(text, DEFAULT_TARGETS))
+        common, total = common + same, total + length
+    assert total > 10_000
+    assert common / total >= 0.999

@@ -1,0 +1,211 @@
+"""Shards of text: find them, read them to their end or fail, and tell them apart by content.
+
+A shard is `.jsonl`, `.jsonl.zst`, `.jsonl.gz` (one JSON record a line with a `text`) or `.parquet`
+(a `text` column). Compressed streams may hold several frames or members; one that stops early is an
+error, never a shorter shard.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse.errors import BadInput
+
+_CODECS = {".zst": "zstd", ".gz": "gzip"}
+_BLOCK = 1 << 22
+#: Rows of a Parquet shard handed over at a time.
+_BATCH_ROWS = 1024
+
+
+def expand_shards(patterns: Sequence[str]) -> list[Path]:
+    """Files named by paths and glob patterns, each once, in the order given (globs sorted).
+
+    Raises:
+        BadInput: no pattern, a pattern or path that names no file, a directory, or a suffix that is
+            no shard's.
+
+    >>> expand_shards([])
+    Traceback (most recent call last):
+    ...
+    warehouse.errors.BadInput: shards: none given (name files or quoted glob patterns)
+    """
+    if not patterns:
+        raise BadInput("shards", "none given", "name files or quoted glob patterns")
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        # A file whose own name holds glob characters is taken as it is.
+        names = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+        if not names:
+            raise BadInput(f"shards {pattern}", "no such file", "check the path or the pattern")
+        for name in names:
+            path = Path(name)
+            if path.is_dir():
+                fix = f"name its files, such as '{name}/*.jsonl.zst'"
+                raise BadInput(f"shard {name}", "is a directory", fix)
+            _check_suffix(path)
+            found[path] = None
+    return list(found)
+
+
+def _check_suffix(path: Path) -> None:
+    plain = path.with_suffix("") if path.suffix in _CODECS else path
+    if path.suffix != ".parquet" and plain.suffix != ".jsonl":
+        known = "`.jsonl`, `.jsonl.zst`, `.jsonl.gz` or `.parquet`"
+        raise BadInput(f"shard {path}", f"its name does not end with {known}")
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a shard is read as Parquet rather than as JSON lines."""
+    return path.suffix == ".parquet"
+
+
+def fingerprint(path: Path) -> str:
+    """Hash of the file's bytes (BLAKE2b, 32 hex digits): equal for equal content, wherever it lies.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as e:
+        raise _unreadable(path, e) from e
+    return digest.hexdigest()
+
+
+class ByteStream:
+    """The decompressed bytes of a JSON-lines shard, in order.
+
+    Use as a context manager. Every read raises ``BadInput`` when the file is truncated, damaged or
+    unreadable, so that reaching the end means that all of it has been read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        codec = _CODECS.get(path.suffix)
+        try:
+            raw = pa.OSFile(str(path))
+            if codec and raw.size() == 0:
+                raise pa.ArrowInvalid(f"an empty file is no {codec} stream")
+            self._file = pa.CompressedInputStream(raw, codec) if codec else raw
+        except (OSError, pa.ArrowInvalid) as e:
+            raise _unreadable(path, e) from e
+
+    def readinto(self, buffer: object) -> int:
+        """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
+        try:
+            return int(self._file.readinto(buffer))
+        except (OSError, pa.ArrowInvalid) as e:
+            raise _unreadable(self._path, e) from e
+
+    def __enter__(self) -> ByteStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _unreadable(path: Path, error: Exception) -> BadInput:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return BadInput(f"shard {path.name}", reason, "fetch or make it again")
+
+
+def text_batches(path: Path, column: str = "text") -> Iterator[pa.LargeStringArray]:
+    """The text column of a Parquet shard, in batches of large_string; NULLs stay NULL.
+
+    Raises:
+        BadInput: unreadable or truncated file, no such column, or a column that is not text.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            if column not in schema.names:
+                raise BadInput(f"shard {path.name}", f"no column named `{column}`")
+            kind = schema.field(column).type
+            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                raise BadInput(f"shard {path.name}", f"column `{column}` is {kind}, not text")
+            for batch in file.iter_batches(_BATCH_ROWS, columns=[column]):
+                yield batch.column(0).cast(pa.large_string())
+    except (OSError, pa.ArrowInvalid) as e:
+        raise _unreadable(path, e) from e
+
+
+def documents(path: Path) -> Iterator[str]:
+    """The texts of a shard as Python strings: those that counting counts, in the same order.
+
+    Rejected records (see ``jobs.records``) are passed over. Comfortable rather than fast.
+
+    Raises:
+        BadInput: truncated, damaged or unreadable shard, when the reading gets there.
+    """
+    if is_parquet(path):
+        for batch in text_batches(path):
+            for value in batch.cast(pa.large_binary()):
+                text = _decoded(value.as_py())
+                if text is not None:
+                    yield text
+        return
+    for line in lines(path):
+        text = _text_of(line)
+        if text is not None:
+            yield text
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """The lines of a JSON-lines shard without their newline, blank ones included."""
+    rest: list[bytes] = []
+    with ByteStream(path) as stream:
+        block = bytearray(_BLOCK)
+        while n := stream.readinto(block):
+            *whole, last = bytes(block[:n]).split(b"\n")
+            if whole:
+                yield b"".join([*rest, whole[0]])
+                yield from whole[1:]
+                rest = []
+            rest.append(last)
+    if final := b"".join(rest):
+        yield final
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _text_of(line: bytes) -> str | None:
+    try:
+        record = json.loads(line.decode())
+        text = record.get("text") if isinstance(record, dict) else None
+        if isinstance(text, str):
+            text.encode()
+            return text
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def write_jsonl_zst(path: Path, texts: Iterable[str]) -> None:
+    """Write documents as one Pile-format shard (`.jsonl.zst`), appearing whole or not at all.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
+    >>> write_jsonl_zst(path, ["tea", "more tea"])
+    >>> list(documents(path))
+    ['tea', 'more tea']
+    """
+    temporary = path.with_name(f"_{path.name}.tmp")
+    with pa.OSFile(str(temporary), "wb") as raw, pa.CompressedOutputStream(raw, "zstd") as out:
+        for text in texts:
+            out.write(json.dumps({"text": text}, ensure_ascii=False).encode() + b"\n")
+    temporary.replace(path)
