@@ -306,6 +306,19 @@ def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> N
     assert "older than the scores" in Page(write_report(store, out)).text
 
 
+def test_the_page_is_about_the_contrasts_that_matter(store: Store, tmp_path: Path) -> None:
+    words = [delta(f"w{i}", i / 10 - 1) for i in range(20)]
+    other = [row | {"contrast": "queen/king"} for row in words]
+    fill(store, "word_delta", other)
+    assert "queen/king" in Page(write_report(store, tmp_path / "report")).text
+    fill(store, "word_delta", words + other)
+    text = Page(write_report(store, tmp_path / "report")).text
+    assert "she/he" in text and "queen/king" not in text
+    fill(store, "pair_association", [association("b", "1", 0.3) | {"contrast": "queen/king"}])
+    fill(store, "benchmark_pair", [pair("b", "1")])
+    assert "queen/king" in Page(write_report(store, tmp_path / "report")).text
+
+
 def test_failed_shards_and_rejects_are_prominent(store: Store, tmp_path: Path) -> None:
     fill(store, "corpus", [corpus()])
     failed = shard(shard="b.zst", status="failed", error="cut short", n_documents_in=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 
 from pipelines.report import draw
 from pipelines.report.corpora import fit_cells, stem
@@ -163,10 +164,7 @@ def follow(facts: Facts) -> Section | Missing:
     slopes = [r for s in _SUBSETS for r in facts.metrics("slope", subset=s)]
     if not slopes:
         return Missing(title, "plumbline corpus associate --corpus NAME; plumbline measure")
-    trained = {(r["model"], r["trained_on"]) for r in facts.model if r["trained_on"]}
-    # What a model learned from comes first, and the planted truth before the measured one.
-    order = {s: i for i, s in enumerate(_SUBSETS)}
-    fits.sort(key=lambda r: ((r["model"], r["corpus"]) not in trained, order[r["subset"]]))
+    fits = _in_order(fits, facts)
     figures = [_follow_figure(facts, fit) for fit in fits[:MAX_FITS]]
     rows = [
         [text(r[c]) for c in ("model", "benchmark", "corpus")]
@@ -189,6 +187,23 @@ def follow(facts: Facts) -> Section | Missing:
     return Section("follow", title, intro, (), [f for f in figures if f], [table])
 
 
+def _in_order(fits: list[Row], facts: Facts) -> list[Row]:
+    """What a model learned from first, planted before measured, each benchmark before the next.
+
+    So the first few fits show every benchmark once, whatever the number of models.
+    """
+    trained = {(r["model"], r["trained_on"]) for r in facts.model if r["trained_on"]}
+    kinds = {s: i for i, s in enumerate(_SUBSETS)}
+    seen: Counter[tuple[str, str, str]] = Counter()
+    keyed = []
+    for i, fit in enumerate(fits):
+        group = (fit["subset"], fit["benchmark"], fit["corpus"])
+        seen[group] += 1
+        is_foreign = (fit["model"], fit["corpus"]) not in trained
+        keyed.append((is_foreign, kinds[fit["subset"]], seen[group], i))
+    return [fits[i] for *_, i in sorted(keyed)]
+
+
 def _follow_figure(facts: Facts, fit: Row) -> Figure | None:
     points = facts.points(fit)
     if not draw.is_drawable(points):
@@ -209,7 +224,7 @@ def _follow_figure(facts: Facts, fit: Row) -> Figure | None:
 
 def _fit_note(facts: Facts, fit: Row) -> str:
     slope, correlation, _ = fit_cells(facts, fit)
-    return f"slope {slope.text}, correlation {correlation.text}, n = {fit['n']:,}"
+    return f"Slope {slope.text}, correlation {correlation.text}, n = {fit['n']:,}"
 
 
 def swapped(facts: Facts) -> Section | Missing:
@@ -254,18 +269,20 @@ def pairs(facts: Facts) -> Section | Missing:
     if not facts.pair:
         return Missing(title, "plumbline score --model MODEL --benchmark NAME")
     tables = []
-    groups = sorted({(r["benchmark"], r["model"], r["model_key"]) for r in facts.pair})
-    for benchmark, model, key in groups:
+    for benchmark in sorted({r["benchmark"] for r in facts.pair}):
+        of = [r for r in facts.pair if r["benchmark"] == benchmark]
         rows = [
             [
+                text(r["model"]),
                 number(r["log_ratio_nats"], signed=True),
                 text(r["sentence_f" if r["log_ratio_nats"] > 0 else "sentence_m"]),
                 text(r["sentence_m" if r["log_ratio_nats"] > 0 else "sentence_f"]),
             ]
-            for r in facts.pair
-            if (r["benchmark"], r["model_key"]) == (benchmark, key)
+            for r in of
         ]
-        headings = ["log ratio", "preferred sentence", "the other"]
-        tables.append(Table(f"{benchmark}, {model}", headings, rows, folded=len(groups) > 4))
+        headings = ["model", "log ratio", "preferred sentence", "the other"]
+        n_models = len({r["model_key"] for r in of})
+        caption = f"{benchmark}, {n_models} model{'' if n_models == 1 else 's'}"
+        tables.append(Table(caption, headings, rows, folded=n_models > 2))
     intro = [f"The {TOP_PAIRS} pairs with the largest log ratios to each side, for every model."]
     return Section("pairs", title, intro, (), (), tables)
