@@ -150,4 +150,6 @@ def command(
         console.print("nothing to measure yet: run `plumbline score` first")
         return
     console.print(summary_table(rows))
-    console.print(f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report")
+    console.print(
+        f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report", soft_wrap=True
+    )

@@ -1,0 +1,77 @@
+"""`plumbline measure`, `report` and `sql` as commands: help, closing lines, statuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipelines import measure, sql_cli
+from pipelines.report import cli as report_cli
+from tests.metric_rows import fill, pair, score
+from warehouse.errors import BadInput, PlumblineError, UsageProblem
+from warehouse.store import Store
+
+runner = CliRunner()
+app = typer.Typer()
+app.command("measure")(measure.command)
+app.command("report")(report_cli.command)
+app.command("sql")(sql_cli.command)
+
+
+@pytest.fixture
+def scored(store: Store) -> Path:
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(4)])
+    fill(store, "pair_score", [score("b", str(i), i - 1.0) for i in range(4)])
+    return store.root
+
+
+def run(*arguments: object) -> str:
+    result = runner.invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+    if isinstance(result.exception, PlumblineError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("name", ["measure", "report", "sql"])
+def test_help_has_an_example(name: str) -> None:
+    assert f"Example: plumbline {name}" in run(name, "--help")
+
+
+def test_measure_prints_what_it_wrote_and_what_is_next(scored: Path) -> None:
+    output = run("measure", "--warehouse", scored, "--eta", 0.4)
+    assert "25.0 (4.6 to 69.9)" in output  # Wilson, 1 of 4 within ln 1.65
+    assert "next: plumbline report" in output
+    store = Store.open(scored)
+    (record,) = store.read("run").to_pylist()
+    assert record["command"] == "measure" and record["status"] == "finished"
+    assert {r["run_id"] for r in store.read("metric_value").to_pylist()} == {record["run_id"]}
+
+
+def test_measure_on_an_empty_warehouse_says_what_to_run(store: Store) -> None:
+    assert "plumbline score" in run("measure", "--warehouse", store.root)
+
+
+def test_report_names_the_page(scored: Path, tmp_path: Path) -> None:
+    run("measure", "--warehouse", scored)
+    output = run("report", "--warehouse", scored, "--out", tmp_path / "page")
+    assert "index.html and 2 plots" in output
+    assert (tmp_path / "page" / "index.html").is_file()
+
+
+def test_sql_one_shot(scored: Path) -> None:
+    output = run("sql", "SELECT count(*) AS n_scores FROM scored_pair", "--warehouse", scored)
+    assert "n_scores" in output and "4" in output and "1 row" in output
+
+
+def test_wrong_input_is_one_line_with_its_status(scored: Path, tmp_path: Path) -> None:
+    for command in ("measure", "report", "sql"):
+        with pytest.raises(BadInput, match="does not exist"):
+            run(command, "--warehouse", tmp_path / "nothing")
+    with pytest.raises(UsageProblem, match="SQL: "):
+        run("sql", "SELECT", "--warehouse", scored)
+    with pytest.raises(UsageProblem, match="eta -1"):
+        run("measure", "--eta", -1, "--warehouse", scored)
