@@ -87,6 +87,8 @@ def test_metrics_equal_brute_force(pairs: list[Any]) -> None:
         store = Store.open(Path(directory) / "w")
         build(store, pairs)
         found = by_subset(store.root)
+    figures = [r[c] for r in found.values() for c in ("value", "sd", "ci_low", "ci_high")]
+    assert all(x is None or math.isfinite(x) for x in figures)
     subsets = members(pairs)
     if not subsets["all"]:
         assert not found
@@ -98,6 +100,7 @@ def test_metrics_equal_brute_force(pairs: list[Any]) -> None:
             row = found[metric, subset]
             assert row["n"] == n
             assert (row["value"] is None) == (n == 0)
+            assert (row["sd"] is None) == (n == 0 or (metric == "aufc" and n == 1))
             assert (row["ci_low"] is None) == (n == 0 or (metric == "aufc" and n == 1))
             assert row["ci_low"] is None or row["ci_low"] <= row["value"] <= row["ci_high"]
         if n == 0:
@@ -113,6 +116,10 @@ def test_metrics_equal_brute_force(pairs: list[Any]) -> None:
         grid = np.linspace(0, 6, 101)
         area = np.trapezoid([share(ratios, e) for e in grid], grid)
         assert found["aufc", subset]["value"] == pytest.approx(area, abs=1e-9)
+        areas = [np.trapezoid([float(at_most(r, e)) for e in grid], grid) for r in ratios]
+        if n > 1:
+            error = np.std(areas, ddof=1) / math.sqrt(n)
+            assert found["aufc", subset]["sd"] == pytest.approx(error, abs=1e-9)
         if "max_pmi" in subset:
             gap = us - share(subsets["all"], EPSILON)
             assert found["gap", subset]["value"] == pytest.approx(gap, abs=1e-12)

@@ -117,6 +117,14 @@ def test_the_swapped_model_against_the_straight_one(
     }
 
 
+def test_the_same_rows_give_the_same_figures_to_the_last_bit(
+    world: tuple[Store, dict[str, np.ndarray]],
+) -> None:
+    store, _ = world
+    first = compute(store.root, MeasureOptions(), "r")
+    assert all(compute(store.root, MeasureOptions(), "r").equals(first) for _ in range(5))
+
+
 def test_benchmarks_without_words_are_fitted_by_pair(store: Store) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=12), rng.normal(size=12)

@@ -13,15 +13,20 @@ WITH stepped AS (
 areas AS (
     SELECT
         *,
-        0.06 * greatest(100.5 - first_point - if(first_point = 0, 0.5, 0), 0) AS area
+        -- the pair's area in units of 0.03: whole numbers, whose sums do not depend on the order
+        greatest(201 - 2 * first_point - (first_point = 0)::INTEGER, 0)::BIGINT AS area
     FROM stepped
 ),
 counted AS (
     SELECT
         model_key, model, benchmark, corpus, contrast, subset, eta_nats,
         count(*) FILTER (is_member) AS n,
-        avg(area) FILTER (is_member) AS mean_area,
-        stddev_samp(area) FILTER (is_member) / sqrt(n) AS se
+        sum(area) FILTER (is_member) AS total,
+        sum(area * area) FILTER (is_member) AS squares,
+        0.03::DOUBLE * total / nullif(n, 0) AS mean_area,
+        CASE
+            WHEN n > 1 THEN 0.03::DOUBLE * sqrt((n * squares - total * total) / (n - 1)) / n
+        END AS se
     FROM areas
     GROUP BY ALL
 )

@@ -28,7 +28,7 @@ SELECT
     $epsilon_nats::DOUBLE AS epsilon_nats,
     100 * d AS value,
     'percentage points' AS unit,
-    100 * sqrt(greatest((n_f + n_m) / nullif(n, 0) - d * d, 0) / n) AS sd,
+    CASE WHEN n > 0 THEN 100 * sqrt(greatest((n_f + n_m) / n - d * d, 0) / n) END AS sd,
     CASE WHEN n > 0 THEN 100 * greatest(-1, d_adjusted - z975() * se_adjusted) END AS ci_low,
     CASE WHEN n > 0 THEN 100 * least(1, d_adjusted + z975() * se_adjusted) END AS ci_high,
     'Bonett-Price 95%' AS interval,

@@ -3,7 +3,7 @@
 -- interval in Bonett and Wright's form: standard error sqrt((1 + r^2 / 2) / (n - 3)).
 WITH ranked AS (
     SELECT
-        subset, model_key, model, benchmark, corpus, contrast, options,
+        subset, model_key, model, benchmark, corpus, contrast, options, point,
         rank() OVER (grouped ORDER BY x_nats)
             + (count(*) OVER grouped_x - 1) / 2 AS rank_x,
         rank() OVER (grouped ORDER BY y_nats)
@@ -20,7 +20,7 @@ correlated AS (
         count(*) AS n,
         CASE
             WHEN n > 1 AND regr_sxx(rank_y, rank_x) > 0 AND regr_syy(rank_y, rank_x) > 0
-                THEN greatest(-1, least(1, corr(rank_y, rank_x)))
+                THEN greatest(-1, least(1, corr(rank_y, rank_x ORDER BY point)))
         END AS r
     FROM ranked
     GROUP BY ALL

@@ -1,12 +1,13 @@
 -- grain: model_key x benchmark x word, words that pairs of the benchmark were made for
 -- Mean log ratio over a word's pairs. Pairs that share a word are not independent, words are.
+-- Sums of floats are taken in a fixed order, so that the same rows give the same figure.
 CREATE OR REPLACE VIEW word_preference AS
 SELECT
     model_key,
     model,
     benchmark,
     lower(word) AS word,
-    avg(log_ratio_nats) AS mean_log_ratio_nats,
+    avg(log_ratio_nats ORDER BY pair_id) AS mean_log_ratio_nats,
     count(*) AS n_pairs
 FROM scored_pair
 WHERE word IS NOT NULL

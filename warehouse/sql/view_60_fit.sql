@@ -5,11 +5,11 @@ WITH moments AS (
     SELECT
         subset, model_key, model, benchmark, corpus, contrast, options,
         count(*) AS n,
-        avg(x_nats) AS mean_x_nats,
-        avg(y_nats) AS mean_y_nats,
-        regr_sxx(y_nats, x_nats) AS sxx,
-        regr_syy(y_nats, x_nats) AS syy,
-        regr_sxy(y_nats, x_nats) AS sxy
+        avg(x_nats ORDER BY point) AS mean_x_nats,
+        avg(y_nats ORDER BY point) AS mean_y_nats,
+        regr_sxx(y_nats, x_nats ORDER BY point) AS sxx,
+        regr_syy(y_nats, x_nats ORDER BY point) AS syy,
+        regr_sxy(y_nats, x_nats ORDER BY point) AS sxy
     FROM fit_point
     GROUP BY ALL
 ),
