@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 #: Words and pairs listed a side.
 TOP_WORDS, TOP_PAIRS = 15, 5
-#: Shown whatever constrains the pairs.
-MAIN_CONTRAST = "she/he"
 #: A word's delta is shown when it was seen this often with the words of either gender.
 MIN_PAIRS = 5
 _PARAMS: dict[str, object] = {"min_pairs": MIN_PAIRS}
@@ -55,35 +53,23 @@ class Facts:
 
 
 def read_facts(root: Path) -> Facts:
-    """Run every query of the report on a warehouse.
-
-    Where words have deltas for many contrasts, the page is about those that constrain pairs and
-    about she/he; it is about all of them when none of these is there.
-    """
+    """Run every query of the report on a warehouse."""
     connection = connect(root)
 
     def rows(name: str, **params: object) -> list[Row]:
         return _rows(connection, name, {**_PARAMS, **params})
 
-    kept, delta = rows("kept"), rows("delta")
-    wanted = {"", MAIN_CONTRAST} | {r["contrast"] for r in kept}
-    if not wanted & {r["contrast"] for r in delta}:
-        wanted |= {r["contrast"] for r in delta}
-
-    def wanted_rows(name: str, **params: object) -> list[Row]:
-        return [r for r in rows(name, **params) if r["contrast"] in wanted]
-
     return Facts(
         ledger=rows("ledger"),
         failed_shard=rows("failed_shard"),
         reject=rows("reject"),
-        delta=[r for r in delta if r["contrast"] in wanted],
-        word=wanted_rows("word", top=TOP_WORDS),
-        kept=kept,
+        delta=rows("delta"),
+        word=rows("word", top=TOP_WORDS),
+        kept=rows("kept"),
         curve=rows("curve"),
-        metric=wanted_rows("metric"),
+        metric=rows("metric"),
         pair=rows("pair", top=TOP_PAIRS),
-        fit=wanted_rows("fit"),
+        fit=rows("fit"),
         score=rows("score"),
         model=rows("model"),
         run=rows("run"),

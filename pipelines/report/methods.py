@@ -45,7 +45,7 @@ def methods(facts: Facts) -> Section:
 def models(facts: Facts) -> Section | Missing:
     """The scoring identities."""
     if not facts.model:
-        return Missing("Models", "plumbline score --model MODEL --benchmark NAME")
+        return Missing("Models", "plumbline score --model ID_OR_PATH --benchmark NAME")
     rows = [
         [text(r[c]) for c in ("model", "model_key", "revision", "backend", "dtype", "bos_policy")]
         + [count(r["n_parameters"]), text(r["trained_on"]), text(r["seed"]), count(r["n_tokens"])]

@@ -37,7 +37,7 @@ def constraint(facts: Facts) -> Section | Missing:
     """How many pairs a limit on MaxPMI keeps."""
     title = "Pairs whose words hardly lean"
     if not facts.kept:
-        return Missing(title, "plumbline constrain --corpus NAME")
+        return Missing(title, "plumbline constrain --corpus NAME --benchmark NAME")
     figures = []
     for corpus, contrast in sorted({(r["corpus"], r["contrast"]) for r in facts.kept}):
         rows = [r for r in facts.kept if (r["corpus"], r["contrast"]) == (corpus, contrast)]
@@ -62,7 +62,7 @@ def preference(facts: Facts) -> Section | Missing:
     """US, PD, AuFC and gap of every model and benchmark."""
     title = "What models prefer"
     if not facts.score:
-        return Missing(title, "plumbline score --model MODEL --benchmark NAME")
+        return Missing(title, "plumbline score --model ID_OR_PATH --benchmark NAME")
     if not facts.metrics("us"):
         return Missing(title, "plumbline measure")
     figures, tables = [], []
@@ -159,7 +159,7 @@ def follow(facts: Facts) -> Section | Missing:
     """How far the preference of models follows the lean of the text."""
     title = "Does the model follow the text?"
     if not facts.score:
-        return Missing(title, "plumbline score --model MODEL --benchmark NAME")
+        return Missing(title, "plumbline score --model ID_OR_PATH --benchmark NAME")
     fits = [r for r in facts.fit if r["subset"] in _SUBSETS]
     slopes = [r for s in _SUBSETS for r in facts.metrics("slope", subset=s)]
     if not slopes:
@@ -267,7 +267,7 @@ def pairs(facts: Facts) -> Section | Missing:
     """The pairs with the strongest preferences, both ways."""
     title = "The most skewed pairs"
     if not facts.pair:
-        return Missing(title, "plumbline score --model MODEL --benchmark NAME")
+        return Missing(title, "plumbline score --model ID_OR_PATH --benchmark NAME")
     tables = []
     for benchmark in sorted({r["benchmark"] for r in facts.pair}):
         of = [r for r in facts.pair if r["benchmark"] == benchmark]

@@ -6,6 +6,7 @@ WITH common AS (
         row_number() OVER (PARTITION BY corpus, contrast ORDER BY delta_nats, word) AS from_m
     FROM word_delta
     WHERE coalesce(least(n_pair_f, n_pair_m), $min_pairs) >= $min_pairs
+        AND contrast IN (FROM main_contrast)
 )
 SELECT
     corpus, contrast, word, n_word, n_pair_f, n_pair_m, delta_nats,

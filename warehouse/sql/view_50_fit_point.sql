@@ -1,5 +1,5 @@
 -- grain: subset x model_key x benchmark x corpus x contrast x options x point
--- Every point that a line is fitted through, y against x:
+-- Every point that a line is fitted through, y against x, for the main contrasts:
 -- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
 -- words, planted delta   the same against the planted delta, for models trained on that corpus
 -- pairs, max_pmi         for benchmarks without words, a pair's log ratio against its MaxPMI
@@ -12,6 +12,7 @@ SELECT
     '{}' AS options, p.word AS point, d.delta_nats AS x_nats, p.mean_log_ratio_nats AS y_nats
 FROM word_preference AS p
 JOIN word_delta AS d USING (word)
+WHERE d.contrast IN (FROM main_contrast)
 UNION ALL
 SELECT
     'words, planted delta', p.model_key, p.model, p.benchmark, w.corpus, '', '{}', p.word,
@@ -32,6 +33,7 @@ SELECT
     w.planted_delta_nats, d.delta_nats
 FROM planted_word AS w
 JOIN word_delta AS d USING (corpus, word)
+WHERE d.contrast IN (FROM main_contrast)
 UNION ALL
 SELECT
     'words, swapped on straight', a.model_key, a.model, a.benchmark, v.corpus, '',

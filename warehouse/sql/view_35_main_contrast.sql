@@ -1,0 +1,11 @@
+-- grain: contrast of word_delta
+-- A corpus has deltas for many contrasts. Fits and report are about those that constrain pairs and
+-- about she/he; about all of them when none of these is there.
+CREATE OR REPLACE VIEW main_contrast AS
+WITH found AS (
+    SELECT
+        contrast,
+        contrast = 'she/he' OR contrast IN (SELECT contrast FROM pair_association) AS is_main
+    FROM (SELECT DISTINCT contrast FROM word_delta)
+)
+SELECT contrast FROM found WHERE is_main OR NOT (SELECT bool_or(is_main) FROM found);
