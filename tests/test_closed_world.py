@@ -48,6 +48,10 @@ def texts(world: str, n: int, seed: int = 0) -> list[str]:
     return [t for t, _ in islice(documents(WorldOptions(seed=seed, world=world), 0), n)]
 
 
+def corpus_frames() -> list[str]:
+    return [frame for shape in grammar().openings + grammar().followups for frame in shape]
+
+
 def spearman(x: list[float], y: list[float]) -> float:
     def ranks(values: list[float]) -> np.ndarray:
         order = np.argsort(values, kind="stable")
@@ -72,11 +76,7 @@ def test_lexicon_words_are_plain_unique_neutral_and_not_stop_words() -> None:
     for word in every:
         assert re.fullmatch(r"[a-z]+", word), word
         assert word not in stop and word not in GENDERED, word
-    fixed = {
-        w
-        for frame in grammar().openings + grammar().followups
-        for w in words_of(re.sub(r"\{\w+\}", " ", frame))
-    }
+    fixed = {w for frame in corpus_frames() for w in words_of(re.sub(r"\{\w+\}", " ", frame))}
     assert not fixed & set(every)
     assert set(grammar().fixed_words) == fixed - stop
 
@@ -89,6 +89,14 @@ def test_the_gendered_word_list_of_the_house_holds_no_lexicon_word() -> None:
     listed = {w for f in files for w in re.findall(r'"([a-z]+)"', f.read_text(encoding="utf-8"))}
     assert {"she", "he"} <= listed
     assert not every & listed
+
+
+def test_every_slot_names_a_class_and_every_class_is_used_and_probed() -> None:
+    rules = grammar()
+    assert len(rules.openings) + len(rules.followups) >= 12
+    used = {s for frame in corpus_frames() for s in slots(frame)}
+    assert used == set(lexicon()) | {"pronoun", "pronoun1", "pronoun2"}
+    assert set(rules.probes) == set(lexicon())
 
 
 # --- what is planted -------------------------------------------------------------------------
@@ -224,8 +232,8 @@ def count_windows(documents_: list[str]) -> dict[str, float]:
 
 
 def test_counting_windows_finds_the_planted_leans_with_slope_one() -> None:
-    """At 300,000 words; over five seeds: rank correlation 0.974 to 0.979, slope 1.00 to 1.03."""
-    measured = count_windows(texts("straight", 13_000))
+    """At 300,000 words; over five seeds: rank correlation 0.974 to 0.977, slope 1.00 to 1.04."""
+    measured = count_windows(texts("straight", 16_000))
     planted = {w.word: w.delta_nats for w in planted_words(0)}
     assert planted.keys() <= measured.keys()
     x, y = list(planted.values()), [measured[w] for w in planted]
@@ -233,7 +241,7 @@ def test_counting_windows_finds_the_planted_leans_with_slope_one() -> None:
     assert 0.93 < np.polyfit(x, y, 1)[0] < 1.07
     swapped = count_windows(texts("swapped", 3000))
     both = [w for w in planted if w in swapped]
-    assert spearman([planted[w] for w in both], [swapped[w] for w in both]) < -0.7
+    assert spearman([planted[w] for w in both], [swapped[w] for w in both]) < -0.8
 
 
 # --- the benchmark ---------------------------------------------------------------------------
@@ -249,8 +257,7 @@ def test_benchmark_frames_are_held_out_but_use_only_words_of_the_corpus(store: S
         sentences = {row["sentence_f"], row["sentence_m"]}
         assert not sentences & seen
         assert set(words_of(" ".join(sentences))) <= vocabulary
-    corpus_frames = set(grammar().openings + grammar().followups)
-    assert not corpus_frames & {f for frames in grammar().probes.values() for f in frames}
+    assert not set(corpus_frames()) & {f for frames in grammar().probes.values() for f in frames}
 
 
 def test_each_word_is_tested_with_the_pronoun_first_and_with_the_word_first() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -35,18 +35,20 @@ WORLDS = ("straight", "swapped")
 #: Slots of a frame that hold pronouns; all others hold words of the class they name.
 PRONOUN_SLOTS = frozenset({"pronoun", "pronoun1", "pronoun2"})
 _SLOT = re.compile(r"\{(\w+)\}")
+_PHRASE = re.compile(r"<(\w+)>")
 
 
 @dataclass(frozen=True)
 class Grammar:
     """Sentence frames: ``openings`` begin a document, ``followups`` go on, ``probes`` are held out.
 
-    ``probes`` maps a word class to frames with one slot of that class. ``fixed_words`` are the
-    content words (no stop words) that stand in frames; their planted lean is exactly 0.
+    The first two hold a tuple of frames for each shape; no probe is among them. ``probes`` maps a
+    word class to frames with one slot of that class. ``fixed_words`` are the content words (no stop
+    words) that stand in frames; their planted lean is exactly 0.
     """
 
-    openings: tuple[str, ...]
-    followups: tuple[str, ...]
+    openings: tuple[tuple[str, ...], ...]
+    followups: tuple[tuple[str, ...], ...]
     probes: Mapping[str, tuple[str, ...]]
     fixed_words: tuple[str, ...]
 
@@ -82,16 +84,36 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 
 @cache
 def grammar() -> Grammar:
-    """The sentence frames of ``grammar.toml``.
+    """The sentence frames of ``grammar.toml``, phrases written out and probes taken out.
 
-    >>> slots(grammar().followups[1])
-    ('pronoun', 'trait', 'food')
+    >>> grammar().followups[1]
+    ('{pronoun} was {trait} and liked {food}.',)
     """
     read = _toml("grammar")
     probes = {name: tuple(frames) for name, frames in read["probes"].items()}
-    return Grammar(
-        tuple(read["openings"]), tuple(read["followups"]), probes, tuple(read["fixed"].split())
+    held_out = {frame for frames in probes.values() for frame in frames}
+    openings, followups = (
+        tuple(
+            tuple(f for f in written_out(shape, read["phrases"]) if f not in held_out)
+            for shape in read[kind]
+        )
+        for kind in ("openings", "followups")
     )
+    return Grammar(openings, followups, probes, tuple(read["fixed"].split()))
+
+
+def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
+    """Every frame a shape stands for, the first phrase varying slowest.
+
+    >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
+    ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
+    """
+    phrase = _PHRASE.search(shape)
+    if not phrase:
+        return [shape]
+    before, after = shape[: phrase.start()], shape[phrase.end() :]
+    rests = written_out(after, phrases)
+    return [before + choice + rest for choice in phrases[phrase.group(1)] for rest in rests]
 
 
 def slots(frame: str) -> tuple[str, ...]:

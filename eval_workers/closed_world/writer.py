@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -109,25 +109,29 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     True
     """
     rules = grammar()
-    frames = rules.openings + rules.followups
-    first_followup, n_followups = len(rules.openings), len(rules.followups)
+    shapes = rules.openings + rules.followups
+    starts = np.cumsum([0, *map(len, shapes)])
+    frames = [frame for shape in shapes for frame in shape]
     compiled = _compiled(options, shard, frames)
     lengths = [len(frame.split()) for frame in frames]
     rng = np.random.default_rng([options.seed, 1, shard])
     while True:
+        # A shape first, then one of its frames, so that a shape with many frames is no commoner.
+        opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
+        more = rng.integers(len(rules.openings), len(shapes), (_BLOCK, 2))
+        chosen = np.hstack([opening, more])
+        sizes = np.diff(starts)[chosen]
+        chosen = starts[chosen] + (rng.random(chosen.shape) * sizes).astype(np.int64)
         people = rng.integers(0, 2, _BLOCK).tolist()
-        openings = rng.integers(0, first_followup, _BLOCK).tolist()
-        n_more = rng.integers(1, 3, _BLOCK).tolist()
-        more = first_followup + rng.integers(0, n_followups, (_BLOCK, 2))
-        for person, opening, n, two in zip(people, openings, n_more, more.tolist(), strict=True):
-            chosen = [opening, *two[:n]]
+        n_sentences = rng.integers(2, 4, _BLOCK).tolist()
+        for person, n, three in zip(people, n_sentences, chosen.tolist(), strict=True):
             fill = compiled[person]
-            sentences = (fill[i][0] % tuple(map(next, fill[i][1])) for i in chosen)
-            yield " ".join(sentences), sum(lengths[i] for i in chosen)
+            sentences = (fill[i][0] % tuple(map(next, fill[i][1])) for i in three[:n])
+            yield " ".join(sentences), sum(lengths[i] for i in three[:n])
 
 
 def _compiled(
-    options: WorldOptions, shard: int, frames: tuple[str, ...]
+    options: WorldOptions, shard: int, frames: Sequence[str]
 ) -> list[list[tuple[str, list[Iterator[str]]]]]:
     """For each kind of person, each frame as a %-format and the streams that fill its slots."""
     straight = planted_words(options.seed)
