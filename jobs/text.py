@@ -7,17 +7,16 @@ Kept tokens are the words that are no English stop word, plus all target words.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from jobs.bits import SLACK
-from jobs.memory import AT, DONE, N_IDS, N_WORDS, NEED, Limits, Memory, grow, new_memory
+from jobs.memory import AT, DONE, N_IDS, NEED, Limits, Memory, grow, new_memory
 from jobs.scan import scan
 from jobs.tables import TOKENIZER_VERSION, tables
 
-__all__ = ["DEFAULT_TARGETS", "TOKENIZER_VERSION", "tokenize", "words"]
+__all__ = ["DEFAULT_TARGETS", "TOKENIZER_VERSION", "tokenize", "tokenize_all", "words"]
 
 #: Targets `tokenize` keeps unless told otherwise: the pronouns that are spaCy stop words.
 DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
@@ -56,12 +55,33 @@ def words(text: str) -> list[str]:
     return _run(text, [], keep_stops=True)
 
 
+def tokenize_all(
+    texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS
+) -> Iterator[list[str]]:
+    """:func:`tokenize` for many texts in order, with one set of tables.
+
+    >>> list(tokenize_all(["She ran.", "He ran home."]))
+    [['she', 'ran'], ['he', 'ran', 'home']]
+    """
+    return _kept(texts, list(targets), keep_stops=False)
+
+
 def _run(text: str, targets: list[str], keep_stops: bool) -> list[str]:
-    data = text.encode()
-    buf = np.frombuffer(data + bytes(SLACK), np.uint8)
-    memory = scan_all(new_memory(targets, 2, 0, keep_stops), buf, 0, len(data))
-    vocabulary = word_list(memory)
-    return [vocabulary[k] for k in memory.ids[: memory.regs[N_IDS]].tolist()]
+    return next(_kept([text], targets, keep_stops))
+
+
+def _kept(texts: Iterable[str], targets: list[str], keep_stops: bool) -> Iterator[list[str]]:
+    memory = new_memory(targets, 2, 0, keep_stops)
+    for text in texts:
+        data = text.encode()
+        buf = np.frombuffer(data + bytes(SLACK), np.uint8)
+        memory.regs[N_IDS] = 0
+        memory = scan_all(memory, buf, 0, len(data))
+        yield [_word(memory, k) for k in memory.ids[: memory.regs[N_IDS]].tolist()]
+
+
+def _word(memory: Memory, k: int) -> str:
+    return memory.arena[memory.offsets[k] : memory.offsets[k + 1]].tobytes().decode()
 
 
 def scan_all(memory: Memory, buf: np.ndarray, start: int, end: int) -> Memory:
@@ -73,11 +93,3 @@ def scan_all(memory: Memory, buf: np.ndarray, start: int, end: int) -> Memory:
             return memory
         at = int(memory.regs[AT])
         memory = grow(memory, code, int(memory.regs[NEED]) + 2, _LIMITS)
-
-
-def word_list(memory: Memory) -> list[str]:
-    """All interned words by id."""
-    n = int(memory.regs[N_WORDS])
-    arena = memory.arena.tobytes()
-    cuts = memory.offsets[: n + 1].tolist()
-    return [arena[a:b].decode() for a, b in itertools.pairwise(cuts)]

@@ -1,0 +1,93 @@
+"""Counts of a corpus to ``word_association`` and ``word_delta``.
+
+Runs in the calling process, one target or contrast at a time: the counts of a corpus are a few
+million short rows whatever the size of its text, so Spark would add start-up and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.association import Counts, association_rows, delta_rows
+from warehouse import wordlists
+from warehouse.errors import UsageProblem
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+
+@dataclass(frozen=True)
+class Associated:
+    """What was written: rows of ``word_association`` and of ``word_delta``, and the contrasts."""
+
+    n_associations: int
+    n_deltas: int
+    contrasts: tuple[str, ...]
+
+
+def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
+    """The row of ``corpus`` by name. Raises ``UsageProblem`` naming the corpora there are."""
+    rows: list[dict[str, Any]] = store.read("corpus", corpus=corpus).to_pylist()
+    if rows:
+        return rows[0]
+    known = ", ".join(sorted(store.read("corpus")["corpus"].to_pylist()))
+    problem = f"not in the warehouse, only {known}" if known else "no corpus is in the warehouse"
+    raise UsageProblem(
+        f"corpus {corpus!r}", problem, f"plumbline corpus count ... --corpus {corpus}"
+    )
+
+
+def usable_lists(targets: str) -> dict[str, wordlists.WordList]:
+    """The word lists whose words are all among the targets of the named list.
+
+    >>> sorted(usable_lists("gendered"))
+    ['gendered', 'she-he']
+    >>> sorted(usable_lists("she-he"))
+    ['she-he']
+    """
+    counted = set(wordlists.load(targets).targets)
+    loaded = {name: wordlists.load(name) for name in wordlists.names()}
+    return {name: x for name, x in loaded.items() if counted.issuperset(x.targets)}
+
+
+def associate(store: Store, corpus: str) -> Associated:
+    """Compute PMI of every (word, target) and delta of every contrast of a counted corpus.
+
+    Contrasts are all pairs of the word lists whose words were counted, and each such list of
+    several pairs (Eq. 4). Rows exist only where every count needed is above 0. Associations of
+    benchmark pairs made from older deltas are dropped.
+
+    Raises:
+        UsageProblem: no such corpus, or one that was imported without counts.
+    """
+    row = corpus_row(store, corpus)
+    if row["source"] != "counted":
+        raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no counts to associate")
+    lists = usable_lists(row["targets"])
+    with recorded(store, "corpus associate", {"corpus": corpus, "lists": sorted(lists)}) as run:
+        counts = Counts(
+            store.read("word_count", corpus=corpus),
+            store.read("pair_count", corpus=corpus),
+            row["n_kept_tokens"],
+            row["n_pairs"],
+        )
+        store.drop("pair_association", {"corpus": corpus})
+        targets = wordlists.load(row["targets"]).targets
+        n = _write(store, "word_association", corpus, run, association_rows(counts, targets))
+        n_deltas = _write(store, "word_delta", corpus, run, delta_rows(counts, lists))
+    pairs = [p.contrast for x in lists.values() for p in x.pairs]
+    several = [name for name, x in lists.items() if len(x.pairs) > 1]
+    return Associated(n, n_deltas, tuple(dict.fromkeys([*pairs, *several])))
+
+
+def _write(store: Store, table: str, corpus: str, run_id: str, tables: Iterable[pa.Table]) -> int:
+    staged = store.stage(table, {"corpus": corpus}, run_id)
+    n_rows = 0
+    for k, rows in enumerate(tables):
+        rows = rows.append_column("corpus", pa.array([corpus] * rows.num_rows, pa.string()))
+        n_rows += staged.write_part(f"part-{k:05}", rows.to_batches())
+    store.commit(staged)
+    return n_rows

@@ -1,0 +1,177 @@
+"""Commands of this room: ``plumbline corpus ...``, ``plumbline word``, ``plumbline constrain``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from jobs.count import Counted, Progress
+    from warehouse.store import Store
+
+corpus_app = typer.Typer(
+    help="Corpora: count shards, compute associations, list what there is.",
+    no_args_is_help=True,
+)
+
+Warehouse = Annotated[
+    Path,
+    typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
+]
+DEFAULT_WAREHOUSE = Path("out/warehouse")
+#: Work that takes longer than this many seconds shows its progress.
+_PATIENCE = 5.0
+
+
+@corpus_app.command(
+    epilog="Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs"
+)
+def count(
+    shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    targets: Annotated[str, typer.Option(help="Word list whose pairs are kept.")] = "gendered",
+    rule: Annotated[str, typer.Option(help="Counting rule: pairs or windows.")] = "pairs",
+    window: Annotated[int, typer.Option(help="Width of the window in kept tokens.")] = 10,
+    replace: Annotated[bool, typer.Option(help="Count anew under other settings.")] = False,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Count words and their co-occurrences with target words, one Spark task a shard.
+
+    Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet. Started again after an interruption it goes
+    on: shards that are done are not counted twice. The corpus becomes exactly the shards given.
+    """
+    from warehouse.shards import expand_shards
+
+    paths = tuple(expand_shards(shards))
+    from jobs.count import CountRequest, count_corpus
+    from warehouse.store import Store
+
+    request = CountRequest(corpus, paths, targets, rule, window, replace)
+    request.options()
+    with _progress("shards") as progress:
+        counted = count_corpus(Store.open(warehouse), request, progress=progress)
+    _report(counted)
+
+
+def _report(counted: Counted) -> None:
+    row = counted.row
+    state = "counted" if counted.changed else "up to date, nothing counted again"
+    typer.echo(
+        f"{row['corpus']}: {state}: {row['n_shards']} shards, {row['n_documents']:,} documents "
+        f"({row['n_rejected']:,} rejected), {row['n_tokens']:,} tokens, "
+        f"{row['n_kept_tokens']:,} kept, {row['n_words']:,} words, {row['n_pairs']:,} pairs"
+    )
+    typer.echo("Tables: word_count, pair_count, corpus_shard, corpus, reject")
+    typer.echo(f"Next: plumbline corpus associate --corpus {row['corpus']}")
+
+
+@corpus_app.command(epilog="Example: plumbline corpus associate --corpus novels")
+def associate(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Compute PMI of every word with every target, and delta of every pair and list."""
+    from jobs.associate import associate as run
+
+    done = run(_open(warehouse), corpus)
+    typer.echo(
+        f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
+        f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
+    )
+    typer.echo("Next: plumbline word nurse, or plumbline constrain --corpus ... --benchmark ...")
+
+
+@corpus_app.command("list", epilog="Example: plumbline corpus list")
+def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
+    """List the corpora of the warehouse, how they were counted and their totals."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = sorted(_open(warehouse).read("corpus").to_pylist(), key=lambda r: r["corpus"])
+    if not rows:
+        typer.echo("No corpus yet. Next: plumbline corpus count SHARDS... --corpus NAME")
+        return
+    table = Table("corpus", "rule", "window", "targets", "shards", "failed", "documents", "kept")
+    for r in rows:
+        names = ("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed")
+        totals = (f"{r['n_documents']:,}", f"{r['n_kept_tokens']:,}")
+        table.add_row(*(str(r[k] if r[k] is not None else "") for k in names), *totals)
+    Console().print(table)
+
+
+def word(
+    word: Annotated[str, typer.Argument(help="The word, as a kept token.")],
+    corpus: Annotated[str | None, typer.Option(help="Corpus; default: all.")] = None,
+    contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Show one word's counts, PMI, delta and rank in each corpus.
+
+    Example: plumbline word nurse --corpus novels
+    """
+    from jobs.inspect import describe_word
+
+    store = _open(warehouse)
+    names = [corpus] if corpus else sorted(store.read("corpus")["corpus"].to_pylist())
+    if not names:
+        raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
+    for name in names:
+        for line in describe_word(store, name, word.lower(), contrast):
+            typer.echo(line)
+
+
+def constrain(
+    corpus: Annotated[str, typer.Option(help="Corpus whose word leans are used.")],
+    benchmark: Annotated[list[str], typer.Option(help="Benchmark; may be repeated.")],
+    contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
+
+    Example: plumbline constrain --corpus novels --benchmark winobias
+    """
+    from jobs.constrain import constrain as run
+
+    store = _open(warehouse)
+    for name in benchmark:
+        n = run(store, corpus, name, contrast)
+        typer.echo(f"{name}: MaxPMI of {n:,} pairs against {corpus} ({contrast})")
+    typer.echo("Table: pair_association")
+    typer.echo(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
+
+
+def _open(warehouse: Path) -> Store:
+    from warehouse.store import Store
+
+    return Store.open(warehouse, create=False)
+
+
+@contextmanager
+def _progress(unit: str) -> Iterator[Progress]:
+    """A progress bar on the error stream that appears once the work has taken a while."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    started = time.monotonic()
+    columns = TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task: list[Any] = []
+
+    def update(done: int, total: int) -> None:
+        if not task and time.monotonic() - started > _PATIENCE:
+            bar.start()
+            task.append(bar.add_task(unit, total=total))
+        if task:
+            bar.update(task[0], completed=done)
+
+    try:
+        yield update
+    finally:
+        bar.stop()

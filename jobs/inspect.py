@@ -1,0 +1,58 @@
+"""One word's numbers in words."""
+
+from __future__ import annotations
+
+from jobs.associate import corpus_row
+from warehouse.connect import connect
+from warehouse.store import Store
+
+_DELTA = """
+SELECT n_word, n_pair_f, n_pair_m, n_defined, delta_nats, place, n
+FROM (
+    SELECT *, rank() OVER (ORDER BY delta_nats DESC) AS place, count(*) OVER () AS n
+    FROM word_delta WHERE corpus = $corpus AND contrast = $contrast
+) WHERE word = $word
+"""
+_TARGETS = """
+SELECT target, n_target, n_pair, pmi_nats FROM word_association
+WHERE corpus = $corpus AND word = $word AND list_contains($targets, target)
+ORDER BY list_position($targets, target)
+"""
+_COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
+
+
+def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
+    """Lines with a word's count, its PMI with both words of a contrast, its delta and rank.
+
+    A word that does not occur, or has no delta because a count is 0, is said to be so. Raises
+    ``UsageProblem`` when there is no such corpus.
+    """
+    corpus_row(store, corpus)
+    connection = connect(store.root)
+    key = {"corpus": corpus, "word": word}
+    found = connection.execute(_COUNT, key).fetchone()
+    if found is None:
+        return [f"{corpus}: `{word}` does not occur as a kept token"]
+    lines = [f"{corpus}: `{word}` occurs {found[0]:,} times"]
+    targets = contrast.split("/")
+    rows = connection.execute(_TARGETS, {**key, "targets": targets}).fetchall()
+    for target, n_target, n_pair, pmi in rows:
+        lines.append(
+            f"  with {target}: {n_pair:,} co-occurrences ({n_target:,} {target}), "
+            f"PMI {pmi:+.3f} nats"
+        )
+    delta = connection.execute(_DELTA, {**key, "contrast": contrast}).fetchone()
+    if delta is None:
+        fix = f"plumbline corpus associate --corpus {corpus}"
+        held = store.units("word_delta", corpus=corpus)
+        lines.append(f"  no delta for {contrast}: " + ("a count is 0" if held else f"run {fix}"))
+        return lines
+    _, n_f, n_m, n_defined, value, place, n = delta
+    if len(targets) == 1:
+        lines.append(f"  {n_defined} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences")
+    way = "female" if value > 0 else "male" if value < 0 else "neither way"
+    lines.append(
+        f"  delta {contrast} {value:+.3f} nats, leans {way}; rank {place:,} of {n:,} words "
+        "(1 leans most female)"
+    )
+    return lines

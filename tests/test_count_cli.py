@@ -1,0 +1,76 @@
+"""The commands: what they print, where errors lead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pipelines.cli import app, main
+from warehouse.store import Store
+
+run = CliRunner()
+
+
+@pytest.mark.parametrize("command", ["corpus count", "corpus associate", "corpus list", "word"])
+def test_help_has_an_example(command: str) -> None:
+    shown = run.invoke(app, [*command.split(), "--help"])
+    assert shown.exit_code == 0
+    assert f"plumbline {command}" in " ".join(shown.output.split())
+
+
+@pytest.mark.spark
+def test_count_associate_word(tmp_path: Path) -> None:
+    shard = tmp_path / "a.jsonl"
+    texts = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]
+    shard.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    where = ["--warehouse", str(tmp_path / "w")]
+    shown = run.invoke(app, ["corpus", "count", str(shard), "--corpus", "c", *where])
+    assert shown.exit_code == 0, shown.output
+    assert "3 documents" in shown.output and "corpus associate --corpus c" in shown.output
+    shown = run.invoke(app, ["corpus", "associate", "--corpus", "c", *where])
+    assert shown.exit_code == 0 and "word_delta" in shown.output
+    shown = run.invoke(app, ["word", "Nurse", *where])
+    # nurse is once near she (1 she in all) and once near he (2): ln(1/1) - ln(1/2) = ln 2.
+    assert "delta she/he +0.693 nats" in shown.output
+    shown = run.invoke(app, ["word", "army", "--corpus", "c", *where])
+    assert "a count is 0" in shown.output
+    shown = run.invoke(app, ["word", "zebra", *where])
+    assert "does not occur" in shown.output
+    shown = run.invoke(app, ["corpus", "list", *where])
+    assert "gendered" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["corpus", "count", "none-*.jsonl", "--corpus", "c"], 3, "no such file"),
+        (["corpus", "count", "SHARD", "--corpus", "c", "--targets", "nobody"], 2, "she-he"),
+        (["corpus", "count", "SHARD", "--corpus", "c", "--rule", "lines"], 2, "windows"),
+        (["corpus", "count", "SHARD", "--corpus", "c", "--window", "1"], 2, "window 1"),
+        (["corpus", "associate", "--corpus", "c"], 2, "no corpus is in the warehouse"),
+        (["constrain", "--corpus", "c", "--benchmark", "b"], 2, "no corpus is in the warehouse"),
+        (["word", "nurse"], 2, "none yet"),
+    ],
+)
+def test_errors_are_one_line_with_a_status(
+    arguments: list[str],
+    status: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shard = tmp_path / "a.jsonl"
+    shard.write_text('{"text": "x"}\n')
+    monkeypatch.setenv("PLUMBLINE_WAREHOUSE", str(Store.open(tmp_path / "w").root))
+    given = [str(shard) if a == "SHARD" else a for a in arguments]
+    try:
+        left = main(given)
+    except SystemExit as e:
+        left = e.code
+    assert left == status
+    error = capsys.readouterr().err.strip()
+    assert message in error and len(error.splitlines()) == 1

