@@ -1,0 +1,293 @@
+"""Train a small GPT-NeoX on shards, from random weights, so that its text is fully known.
+
+The architecture is that of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small fraction of
+its size: rotary positions, parallel residuals, untied embeddings. Documents are laid end to end,
+each after an ``<|endoftext|>``, which is also what scoring gives as context; the tokens are cut
+into rows of the model's context, and each row is seen once an epoch, in an order drawn with the
+seed. AdamW, linear warm-up, cosine decay to a tenth of the peak, float32 on CPU: equal options and
+shards give equal weights on one machine, also after a stop in the middle.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
+
+from eval_workers.training import Progress, TrainOptions, model_card
+from warehouse.errors import BadInput
+from warehouse.shards import documents
+
+END_OF_TEXT = "<|endoftext|>"
+_CHECKPOINT = "checkpoint.pt"
+#: More text than this a token of the budget is not read: English has 4 to 5 characters a token.
+_CHARACTERS_PER_TOKEN = 8
+_DOCUMENTS_AT_ONCE = 10_000
+#: Steps whose mean loss is reported as the first and the last loss.
+_LOSS_STEPS = 20
+
+
+def train(
+    shards: Sequence[Path],
+    name: str,
+    corpus: str,
+    options: TrainOptions,
+    key: str,
+    work: Path,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train into the directory ``work`` and return the columns of ``trained_model``.
+
+    ``key`` stands for options and shards: a checkpoint in ``work`` of another key is discarded.
+    Columns ``path`` and ``run_id`` are the caller's.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(options.n_threads)
+    try:
+        state = _restore(work, key)
+        texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN))
+        tokenizer = _tokenizer(texts, options, work / "tokenizer.json")
+        rows = _rows(texts, tokenizer, options.context)
+        if not len(rows):
+            problem = f"less text than one row of {options.context} tokens"
+            raise BadInput(f"corpus {corpus}", problem, "give more shards")
+        del texts
+        figures = _run(rows, _new_model(tokenizer, options), options, state, key, work, progress)
+        figures |= {"model": name, "corpus": corpus, "seed": options.seed}
+        model = figures.pop("_model")
+        _save(model, tokenizer, options, figures, [s.name for s in shards], work)
+        return figures
+    finally:
+        torch.set_num_threads(threads)
+
+
+def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
+    """Rate of optimiser step ``step`` (from 0): linear warm-up, then a cosine to a tenth.
+
+    >>> from eval_workers.training import PRESETS
+    >>> o = PRESETS["small"]
+    >>> round(learning_rate(99, 1100, o) / o.learning_rate, 3)
+    1.0
+    >>> round(learning_rate(1099, 1100, o) / o.learning_rate, 3)
+    0.1
+    """
+    warmup = min(options.warmup_steps, n_steps // 2)
+    if step < warmup:
+        return options.learning_rate * (step + 1) / warmup
+    done = (step + 1 - warmup) / max(1, n_steps - warmup)
+    return options.learning_rate * (0.55 + 0.45 * math.cos(math.pi * done))
+
+
+def row_order(step: int, n_rows: int, options: TrainOptions) -> np.ndarray:
+    """Rows (int64) of a step's batch; every row once an epoch, each epoch in an order of its own.
+
+    Depends on the step alone, so that a run can go on at any step.
+
+    >>> from eval_workers.training import PRESETS
+    >>> sorted(row_order(0, 16, PRESETS["small"]).tolist()) == list(range(16))
+    True
+    """
+    places = np.arange(step * options.batch_rows, (step + 1) * options.batch_rows)
+    epochs = places // n_rows
+    orders = {
+        e: np.random.default_rng([options.seed, int(e)]).permutation(n_rows)
+        for e in np.unique(epochs)
+    }
+    return np.array([orders[e][p % n_rows] for e, p in zip(epochs, places, strict=True)])
+
+
+def _texts(shards: Sequence[Path], n_characters: int) -> Iterator[str]:
+    """Documents up to a number of characters in all, of every shard its share, the last one cut."""
+    left = n_characters
+    for number, shard in enumerate(shards):
+        share = -(-left // (len(shards) - number))
+        for text in documents(shard):
+            cut = text[:share]
+            share, left = share - len(cut), left - len(cut)
+            if cut:
+                yield cut
+            if not share:
+                break
+
+
+def _tokenizer(texts: Sequence[str], options: TrainOptions, path: Path) -> Tokenizer:
+    """The byte-level BPE of a stopped run, or one trained on the texts."""
+    if path.exists():
+        return Tokenizer.from_file(str(path))
+    if not texts:
+        raise BadInput("training", "the shards hold no text", "check the shards")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=options.vocabulary,
+        special_tokens=[END_OF_TEXT],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer, length=len(texts))
+    tokenizer.save(str(path))
+    return tokenizer
+
+
+def _rows(texts: Sequence[str], tokenizer: Tokenizer, context: int) -> np.ndarray:
+    """Token ids (uint16 or uint32), rows of ``context``; what does not fill a row is left out."""
+    kind = np.uint16 if tokenizer.get_vocab_size() <= 1 << 16 else np.uint32
+    parts = []
+    for start in range(0, len(texts), _DOCUMENTS_AT_ONCE):
+        encoded = tokenizer.encode_batch_fast(
+            list(texts[start : start + _DOCUMENTS_AT_ONCE]), add_special_tokens=False
+        )
+        ids = itertools.chain.from_iterable([0, *e.ids] for e in encoded)
+        parts.append(np.fromiter(ids, dtype=kind))
+    tokens = np.concatenate(parts)
+    return tokens[: len(tokens) // context * context].reshape(-1, context)
+
+
+def _new_model(tokenizer: Tokenizer, options: TrainOptions) -> GPTNeoXForCausalLM:
+    torch.manual_seed(options.seed)
+    config = GPTNeoXConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=options.hidden,
+        num_hidden_layers=options.layers,
+        num_attention_heads=options.heads,
+        intermediate_size=4 * options.hidden,
+        max_position_embeddings=options.context,
+        bos_token_id=0,
+        eos_token_id=0,
+        use_cache=False,
+    )
+    return GPTNeoXForCausalLM(config).train()
+
+
+def _run(
+    rows: np.ndarray,
+    model: GPTNeoXForCausalLM,
+    options: TrainOptions,
+    state: dict[str, Any] | None,
+    key: str,
+    work: Path,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        lr=options.learning_rate,
+        betas=(0.9, 0.95),
+        weight_decay=options.weight_decay,
+    )
+    n_tokens = min(options.max_tokens, options.max_epochs * rows.size)
+    n_steps = max(1, n_tokens // (options.batch_rows * options.context))
+    losses: list[float] = []
+    seconds = 0.0
+    if state:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        losses, seconds = state["losses"], state["seconds"]
+    start = time.monotonic() - seconds
+    for step in range(len(losses), n_steps):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, n_steps, options)
+        batch = rows[row_order(step, len(rows), options)].astype(np.int64)
+        loss = _step(model, optimizer, torch.from_numpy(batch), options.clip_norm)
+        if not math.isfinite(loss):
+            raise BadInput(
+                f"training {work.name.strip('.').removesuffix('.partial')}",
+                f"the loss or its gradient is not finite at step {step + 1}",
+                f"try a lower learning rate; the last good checkpoint is kept in {work}",
+            )
+        losses.append(loss)
+        if len(losses) % options.checkpoint_steps == 0 and len(losses) < n_steps:
+            _checkpoint(model, optimizer, losses, time.monotonic() - start, key, work)
+        if progress:
+            progress(step + 1, n_steps, loss)
+    return {
+        "_model": model,
+        "n_parameters": sum(p.numel() for p in model.parameters()),
+        "n_steps": n_steps,
+        "n_tokens": n_steps * options.batch_rows * options.context,
+        "loss_start_nats": float(np.mean(losses[:_LOSS_STEPS])),
+        "loss_end_nats": float(np.mean(losses[-_LOSS_STEPS:])),
+        "seconds": time.monotonic() - start,
+    }
+
+
+def _step(
+    model: GPTNeoXForCausalLM,
+    optimizer: torch.optim.Optimizer,
+    batch: torch.Tensor,
+    clip_norm: float,
+) -> float:
+    """One optimiser step on rows of token ids; returns the mean loss, in nats a token.
+
+    A loss or gradient that is not finite changes no weight and gives NaN.
+    """
+    logits = model(input_ids=batch).logits[:, :-1]
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+    if not (torch.isfinite(loss) and torch.isfinite(norm)):
+        return math.nan
+    optimizer.step()
+    return loss.item()
+
+
+def _restore(work: Path, key: str) -> dict[str, Any] | None:
+    """The checkpoint of the same run; anything else in ``work`` is cleared away."""
+    path = work / _CHECKPOINT
+    if path.exists():
+        try:
+            state = torch.load(path, weights_only=True)
+            if state["key"] == key and (work / "tokenizer.json").exists():
+                return state
+        except Exception:  # a damaged file costs a new start, no more
+            pass
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    return None
+
+
+def _checkpoint(
+    model: GPTNeoXForCausalLM,
+    optimizer: torch.optim.Optimizer,
+    losses: list[float],
+    seconds: float,
+    key: str,
+    work: Path,
+) -> None:
+    temporary = work / f"{_CHECKPOINT}.tmp"
+    state = {"key": key, "losses": losses, "seconds": seconds}
+    state |= {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, temporary)
+    os.replace(temporary, work / _CHECKPOINT)
+
+
+def _save(
+    model: GPTNeoXForCausalLM,
+    tokenizer: Tokenizer,
+    options: TrainOptions,
+    figures: dict[str, Any],
+    shards: list[str],
+    work: Path,
+) -> None:
+    transformers.utils.logging.disable_progress_bar()
+    model.eval().save_pretrained(work)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=END_OF_TEXT,
+        eos_token=END_OF_TEXT,
+        model_max_length=options.context,
+    ).save_pretrained(work)
+    (work / "README.md").write_text(model_card(options, figures, shards), encoding="utf-8")
+    (work / _CHECKPOINT).unlink(missing_ok=True)

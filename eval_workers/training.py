@@ -1,0 +1,202 @@
+"""What a small model is trained with, and where a trained one lies. No torch here.
+
+A model directory is whole once it has its name: it is made beside it and renamed at the end. Its
+``plumbline.json`` says what it was trained from, so that asking for the same model again costs
+nothing and asking for another one trains again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warehouse.errors import UsageProblem
+from warehouse.runs import config_hash, package_versions
+from warehouse.shards import fingerprint
+from warehouse.store import Store
+
+MARKER = "plumbline.json"
+#: Raised when the same options would give other weights.
+TRAINER_VERSION = 1
+
+#: Called as (steps done, steps in all, loss of the last step in nats a token).
+Progress = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Size of the model and how it is trained.
+
+    ``vocabulary`` is an upper bound (a small text may not have that many merges). ``max_tokens``
+    bounds the tokens of the text seen in training, and with ``max_epochs`` how often a small text
+    is repeated. ``learning_rate`` is the peak. ``n_threads`` is part of the options because the
+    order in which float32 sums are taken depends on it; a tiny model gains little from a second
+    thread (a quarter, at twice the processor time).
+    """
+
+    vocabulary: int
+    hidden: int
+    layers: int
+    heads: int
+    context: int
+    batch_rows: int
+    learning_rate: float
+    max_tokens: int
+    max_epochs: int = 4
+    warmup_steps: int = 100
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    seed: int = 0
+    n_threads: int = 1
+    checkpoint_steps: int = 200
+
+    def __post_init__(self) -> None:
+        counts = asdict(self)
+        del counts["seed"], counts["weight_decay"], counts["warmup_steps"]
+        wrong = [name for name, value in counts.items() if value <= 0]
+        if wrong or self.seed < 0:
+            raise UsageProblem("training options", f"{(wrong or ['seed'])[0]} is too small")
+        if self.hidden % (2 * self.heads):
+            raise UsageProblem("training options", "hidden has to be a multiple of 2 x heads")
+
+
+#: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole.
+#: `small`: real text on two CPU cores in minutes.
+PRESETS = {
+    "closed": TrainOptions(2560, 96, 2, 4, 64, 32, 5e-3, max_tokens=2_600_000),
+    "small": TrainOptions(4096, 128, 3, 4, 128, 16, 3e-3, max_tokens=3_000_000, n_threads=2),
+}
+
+
+def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOptions:
+    """The options of a preset with another seed or limit (``None`` or 0: the preset's own).
+
+    >>> preset("small", max_tokens=1000).max_tokens
+    1000
+    """
+    if name not in PRESETS:
+        raise UsageProblem(f"preset {name!r}", f"there is none, only {', '.join(PRESETS)}")
+    options = replace(PRESETS[name], seed=seed)
+    return replace(options, max_tokens=max_tokens) if max_tokens else options
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A trained model on disk; ``reused`` when it was there already. Fields as in its table."""
+
+    model: str
+    path: Path
+    corpus: str
+    seed: int
+    n_parameters: int
+    n_steps: int
+    n_tokens: int
+    loss_start_nats: float
+    loss_end_nats: float
+    seconds: float
+    reused: bool = False
+
+    def row(self, run_id: str) -> dict[str, object]:
+        """Row of table ``trained_model``."""
+        row = asdict(self) | {"path": str(self.path), "run_id": run_id}
+        del row["reused"]
+        return row
+
+
+def train_model(
+    shards: Sequence[Path],
+    name: str,
+    corpus: str,
+    options: TrainOptions,
+    out: str | Path,
+    progress: Progress | None = None,
+) -> TrainedModel:
+    """Train a model on shards into ``<out>/<name>``, or return it when it is there already.
+
+    A run that was stopped goes on from its last checkpoint and ends with the weights it would have
+    had. A model of this name that was trained otherwise is replaced, once the new one is whole;
+    a directory that Plumbline did not make is never touched (``UsageProblem``). Raises ``BadInput``
+    for shards that can't be read or hold no text, and for a loss that is not finite.
+    """
+    if not name or Path(name).name != name or name.startswith("."):
+        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
+    path = Path(out) / name
+    identity = {
+        "options": asdict(options),
+        "corpus": corpus,
+        "shards": [fingerprint(Path(shard)) for shard in shards],
+        "trainer_version": TRAINER_VERSION,
+    }
+    key = config_hash(identity)
+    known = _read_marker(path)
+    if known is not None and known["key"] == key:
+        return TrainedModel(**known["figures"], path=path, reused=True)
+    from eval_workers.backends.train import train
+
+    work = path.with_name(f".{name}.partial")
+    figures = train([Path(s) for s in shards], name, corpus, options, key, work, progress)
+    marker = {"key": key, "identity": identity, "figures": figures}
+    (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
+    _put_in_place(work, path)
+    return TrainedModel(**figures, path=path)
+
+
+def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
+    """Write the model's row of ``trained_model``, in place of an earlier one of this name."""
+    store.replace("trained_model", [trained.row(run_id)], {"model": trained.model}, run_id)
+
+
+def model_card(options: TrainOptions, figures: Mapping[str, Any], shards: Sequence[str]) -> str:
+    """The README of a trained model; ``figures`` hold the columns of ``trained_model``."""
+    few = ", ".join(shards[:4]) + (", ..." if len(shards) > 4 else "")
+    versions = package_versions()
+    facts = {
+        "corpus": figures["corpus"],
+        "shards": f"{len(shards)}: {few}",
+        "architecture": f"GPT-NeoX, {options.layers} layers of {options.hidden}, "
+        f"{options.heads} heads, context {options.context}",
+        "parameters": f"{figures['n_parameters']:,}",
+        "tokenizer": f"byte-level BPE of the same text, at most {options.vocabulary:,} tokens",
+        "seed": options.seed,
+        "steps": f"{figures['n_steps']:,} of {options.batch_rows} rows",
+        "tokens seen": f"{figures['n_tokens']:,}",
+        "peak learning rate": options.learning_rate,
+        "loss, first steps": f"{figures['loss_start_nats']:.3f} nats a token",
+        "loss, last steps": f"{figures['loss_end_nats']:.3f} nats a token",
+        "made with": ", ".join(f"{n} {versions[n]}" for n in ("torch", "transformers")),
+    }
+    table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
+    return f"""# {figures["model"]}
+
+A small language model that Plumbline trained from random weights on one corpus, so that its
+preferences can be held against the text it learned from. It is an instrument, and no use for
+writing.
+
+| | |
+|---|---|
+{table}
+"""
+
+
+def _read_marker(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        marker = json.loads((path / MARKER).read_text(encoding="utf-8"))
+        return {"key": marker["key"], "figures": marker["figures"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        fix = "choose another --name or --out"
+        raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None
+
+
+def _put_in_place(work: Path, path: Path) -> None:
+    old = path.with_name(f".{path.name}.old")
+    if path.exists():
+        path.rename(old)
+    work.rename(path)
+    if old.exists():
+        shutil.rmtree(old)

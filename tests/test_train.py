@@ -1,0 +1,263 @@
+"""Training of the small model: seeded, resumable, honest about what it was trained from."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from typer.testing import CliRunner
+
+from eval_workers import model_cli, training
+from eval_workers.backends import train as trainer
+from eval_workers.closed_world.writer import WorldOptions, write_world
+from eval_workers.training import TrainOptions, preset, record_model, train_model
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.shards import write_jsonl_zst
+from warehouse.store import Store
+
+TINY = TrainOptions(
+    vocabulary=600,
+    hidden=16,
+    layers=1,
+    heads=2,
+    context=32,
+    batch_rows=8,
+    learning_rate=1e-2,
+    max_tokens=15_000,
+    warmup_steps=5,
+    checkpoint_steps=20,
+)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    world = write_world(WorldOptions(n_tokens=12_000, n_shards=2), tmp_path_factory.mktemp("world"))
+    return list(world.shards)
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return load_file(path / "model.safetensors")
+
+
+def same(a: Path, b: Path) -> bool:
+    one, two = weights(a), weights(b)
+    return one.keys() == two.keys() and all(torch.equal(one[k], two[k]) for k in one)
+
+
+class Stop(Exception):
+    """Stands for a killed run."""
+
+
+def stop_at(step: int) -> training.Progress:
+    def progress(done: int, n_steps: int, loss: float) -> None:
+        if done == step:
+            raise Stop
+
+    return progress
+
+
+def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    trained = train_model(shards, "tiny", "c", TINY, tmp_path)
+    assert trained.n_steps == 15_000 // (8 * 32) and trained.n_tokens == trained.n_steps * 8 * 32
+    tokenizer = AutoTokenizer.from_pretrained(trained.path)
+    assert tokenizer.bos_token == tokenizer.eos_token == "<|endoftext|>"
+    assert tokenizer.bos_token_id == 0
+    assert trained.loss_start_nats > 4.5 and trained.loss_end_nats < trained.loss_start_nats - 1
+    model = AutoModelForCausalLM.from_pretrained(trained.path)
+    assert model.config.model_type == "gpt_neox"
+    assert sum(p.numel() for p in model.parameters()) == trained.n_parameters
+    ids = tokenizer("She was calm. Ünïcode ☃")["input_ids"]
+    assert tokenizer.decode(ids) == "She was calm. Ünïcode ☃"
+    card = (trained.path / "README.md").read_text(encoding="utf-8")
+    assert shards[0].name in card and f"{trained.n_tokens:,}" in card
+    assert f"{trained.loss_end_nats:.3f}" in card
+
+
+def test_the_seed_decides_the_weights(shards: list[Path], tmp_path: Path) -> None:
+    options = replace(TINY, max_tokens=3_000)
+    one = train_model(shards, "one", "c", options, tmp_path)
+    again = train_model(shards, "again", "c", options, tmp_path)
+    other = train_model(shards, "other", "c", replace(options, seed=1), tmp_path)
+    assert same(one.path, again.path)
+    assert not same(one.path, other.path)
+    tokenizers = [(t.path / "tokenizer.json").read_bytes() for t in (one, again)]
+    assert tokenizers[0] == tokenizers[1]
+
+
+@pytest.mark.parametrize("step", [7, 47])
+def test_a_stopped_run_goes_on_to_the_same_weights(
+    shards: list[Path], tmp_path: Path, step: int
+) -> None:
+    whole = train_model(shards, "whole", "c", TINY, tmp_path)
+    seen: list[int] = []
+    with pytest.raises(Stop):
+        train_model(shards, "stopped", "c", TINY, tmp_path, stop_at(step))
+    assert not (tmp_path / "stopped").exists()
+    resumed = train_model(
+        shards, "stopped", "c", TINY, tmp_path, lambda done, n, loss: seen.append(done)
+    )
+    assert seen[0] == step // 20 * 20 + 1
+    assert same(whole.path, resumed.path)
+    assert resumed.loss_end_nats == whole.loss_end_nats
+    assert resumed.loss_start_nats == whole.loss_start_nats
+
+
+def test_a_checkpoint_of_other_options_or_a_damaged_one_is_not_used(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    whole = train_model(shards, "whole", "c", TINY, tmp_path)
+    with pytest.raises(Stop):
+        train_model(shards, "m", "c", replace(TINY, seed=3), tmp_path, stop_at(45))
+    assert same(train_model(shards, "m", "c", TINY, tmp_path).path, whole.path)
+    with pytest.raises(Stop):
+        train_model(shards, "n", "c", TINY, tmp_path, stop_at(45))
+    (tmp_path / ".n.partial" / "checkpoint.pt").write_bytes(b"not a checkpoint")
+    assert same(train_model(shards, "n", "c", TINY, tmp_path).path, whole.path)
+
+
+def test_a_trained_model_is_reused_until_options_or_shards_change(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    options = replace(TINY, max_tokens=2_000)
+    first = train_model(shards, "m", "c", options, tmp_path)
+    again = train_model(shards, "m", "c", options, tmp_path)
+    assert again.reused and again == replace(first, reused=True)
+    fewer = train_model(shards[:1], "m", "c", options, tmp_path)
+    assert not fewer.reused
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_directory_of_someone_else_is_left_alone(shards: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageProblem, match="not trained here"):
+        train_model(shards, "mine", "c", TINY, tmp_path)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+    for name in ("", "../x", "a/b", ".hidden"):
+        with pytest.raises(UsageProblem, match="plain directory name"):
+            train_model(shards, name, "c", TINY, tmp_path)
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A weight turns NaN after step 30: step 31 fails, the checkpoint of step 20 is there."""
+    real = trainer._step
+    done = 0
+
+    def step(model, optimizer, batch, clip_norm):  # type: ignore[no-untyped-def]
+        nonlocal done
+        done += 1
+        if done == 31:
+            with torch.no_grad():
+                next(model.parameters())[:] = math.nan
+        return real(model, optimizer, batch, clip_norm)
+
+    monkeypatch.setattr(trainer, "_step", step)
+    with pytest.raises(BadInput, match=r"not finite at step 31 .*learning rate"):
+        train_model(shards, "m", "c", TINY, tmp_path)
+    state = torch.load(tmp_path / ".m.partial" / "checkpoint.pt", weights_only=True)
+    assert len(state["losses"]) == 20
+    assert all(torch.isfinite(w).all() for w in state["model"].values())
+    assert not (tmp_path / "m").exists()
+
+
+def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
+    write_jsonl_zst(tmp_path / "empty.jsonl.zst", [])
+    with pytest.raises(BadInput, match="hold no text"):
+        train_model([tmp_path / "empty.jsonl.zst"], "m", "c", TINY, tmp_path)
+    write_jsonl_zst(tmp_path / "short.jsonl.zst", ["She left."])
+    with pytest.raises(BadInput, match="less text than one row"):
+        train_model([tmp_path / "short.jsonl.zst"], "m", "c", TINY, tmp_path)
+
+
+def test_rows_are_the_documents_end_to_end_each_after_an_end_of_text(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    texts = list(trainer._texts(shards, 10**9))
+    tokenizer = trainer._tokenizer(texts, TINY, tmp_path / "tokenizer.json")
+    expected: list[int] = []
+    for text in texts:
+        expected += [0, *tokenizer.encode(text).ids]
+    rows = trainer._rows(texts, tokenizer, 32)
+    assert rows.shape[1] == 32 and len(expected) - rows.size < 32
+    assert rows.ravel().tolist() == expected[: rows.size]
+
+
+def test_text_is_taken_from_every_shard_up_to_the_budget(tmp_path: Path) -> None:
+    paths = []
+    for number, (letter, size) in enumerate((("a", 100), ("b", 10), ("c", 500))):
+        paths.append(tmp_path / f"{number}.jsonl.zst")
+        write_jsonl_zst(paths[-1], [letter * size] * 3)
+    text = "".join(trainer._texts(paths, 600))
+    assert {c: text.count(c) for c in "abc"} == {"a": 200, "b": 30, "c": 370}
+    assert len("".join(trainer._texts(paths, 10**6))) == 3 * 610
+
+
+def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
+    steps = [trainer.row_order(s, 40, TINY) for s in range(10)]
+    first, second = np.concatenate(steps[:5]), np.concatenate(steps[5:])
+    assert sorted(first) == sorted(second) == list(range(40))
+    assert first.tolist() != second.tolist()
+    across = [trainer.row_order(s, 12, TINY) for s in range(3)]
+    assert sorted(np.concatenate(across)) == sorted([*range(12), *range(12)])
+
+
+def test_presets_and_options_refuse_nonsense() -> None:
+    assert preset("small", seed=4, max_tokens=0).max_tokens == preset("small").max_tokens
+    with pytest.raises(UsageProblem, match="closed, small"):
+        preset("large")
+    for wrong in ({"layers": 0}, {"seed": -1}, {"hidden": 18}, {"max_tokens": -5}):
+        with pytest.raises(UsageProblem):
+            replace(TINY, **wrong)
+
+
+def test_the_table_row_is_that_of_the_model(
+    shards: list[Path], store: Store, tmp_path: Path
+) -> None:
+    trained = train_model(shards, "m", "c", replace(TINY, max_tokens=2_000), tmp_path)
+    for run in ("r1", "r2"):
+        record_model(store, trained, run)
+    (row,) = store.read("trained_model").to_pylist()
+    assert row["run_id"] == "r2" and row["path"] == str(tmp_path / "m")
+    assert (row["n_steps"], row["seed"], row["corpus"]) == (trained.n_steps, 0, "c")
+    assert row["loss_end_nats"] == trained.loss_end_nats
+
+
+def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    import typer
+
+    app = typer.Typer()
+    app.add_typer(model_cli.demo_app, name="demo")
+    app.command("train", epilog="x")(model_cli.train)
+    monkeypatch.setitem(training.PRESETS, "small", replace(TINY, max_tokens=2_000))
+    warehouse, out = str(tmp_path / "w"), str(tmp_path / "c")
+    run = CliRunner().invoke
+    write = ["demo", "write", "--out", out, "--warehouse", warehouse, "--tokens", "9000"]
+    for state in ("written", "was there already"):
+        result = run(app, [*write, "--world", "swapped"])
+        assert result.exit_code == 0, result.output
+        assert state in result.output and "Next: plumbline corpus count" in result.output
+    train = ["train", f"{out}/*.jsonl.zst", "--name", "m", "--corpus", "closed-world-swapped"]
+    train += ["--out", str(tmp_path / "models"), "--warehouse", warehouse]
+    for state in ("trained in", "was there already"):
+        result = run(app, train)
+        assert result.exit_code == 0, result.output
+        assert state in result.output and "Next: plumbline score" in result.output
+    store = Store.open(warehouse)
+    assert set(store.read("planted_word")["world"].to_pylist()) == {"swapped"}
+    assert store.read("trained_model").num_rows == 1
+    commands = store.read("run")
+    assert sorted(commands["command"].to_pylist()) == ["demo write"] * 2 + ["train"] * 2
+    assert json.loads(commands["config"][0].as_py())["seed"] == 0
+    for arguments in (["demo", "write", "--help"], ["train", "--help"]):
+        assert "Example: plumbline" in run(app, arguments).output
