@@ -113,6 +113,26 @@ def summary_table(rows: pa.Table) -> Table:
     return table
 
 
+def fit_table(rows: pa.Table) -> Table:
+    """A compact table of the fits among ``metric_value`` rows: slope and correlation of each."""
+    from rich.table import Table
+
+    table = Table(title="following the text, 95% intervals in brackets", title_justify="left")
+    for heading in ("points", "model", "benchmark", "corpus"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("slope", "correlation", "n"):
+        table.add_column(heading, justify="right")
+    key = ("subset", "model", "benchmark", "corpus", "contrast", "model_key", "options")
+    found: dict[tuple[str, ...], dict[str, dict[str, float | None]]] = {}
+    for row in rows.to_pylist():
+        if row["metric"] in ("slope", "correlation"):
+            found.setdefault(tuple(row[k] for k in key), {})[row["metric"]] = row
+    for names, of in sorted(found.items()):
+        cells = [_cell(of["slope"], 1, 2), _cell(of["correlation"], 1, 3)]
+        table.add_row(*names[:4], *cells, f"{of['slope']['n']:,}")
+    return table
+
+
 def _cell(row: Mapping[str, float | None], scale: float, digits: int) -> str:
     value, low, high = row["value"], row["ci_low"], row["ci_high"]
     if value is None:
@@ -149,7 +169,9 @@ def command(
     if rows.num_rows == 0:
         console.print("nothing to measure yet: run `plumbline score` first")
         return
-    console.print(summary_table(rows))
+    for table in (summary_table(rows), fit_table(rows)):
+        if table.row_count:
+            console.print(table)
     console.print(
         f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report", soft_wrap=True
     )

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pipelines import measure, sql_cli
 from pipelines.report import cli as report_cli
-from tests.metric_rows import fill, pair, score
+from tests.metric_rows import delta, fill, pair, planted, score
 from warehouse.errors import BadInput, PlumblineError, UsageProblem
 from warehouse.store import Store
 
@@ -49,6 +49,14 @@ def test_measure_prints_what_it_wrote_and_what_is_next(scored: Path) -> None:
     (record,) = store.read("run").to_pylist()
     assert record["command"] == "measure" and record["status"] == "finished"
     assert {r["run_id"] for r in store.read("metric_value").to_pylist()} == {record["run_id"]}
+
+
+def test_measure_prints_the_fits(store: Store) -> None:
+    fill(store, "planted_word", [planted(f"w{i}", i / 10) for i in range(6)])
+    fill(store, "word_delta", [delta(f"w{i}", i / 5) for i in range(6)])
+    output = run("measure", "--warehouse", store.root)
+    assert "2.00 (2.00 to 2.00)" in output and "1.000 (1.000 to 1.000)" in output
+    assert "PD points" not in output  # nothing is scored: no empty table
 
 
 def test_measure_on_an_empty_warehouse_says_what_to_run(store: Store) -> None:

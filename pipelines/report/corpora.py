@@ -162,8 +162,7 @@ def planted(facts: Facts) -> Section | Missing:
     headings = ["corpus", "contrast", "slope", "correlation", "rank correlation", "words"]
     intro = [
         "The corpus writer chose each word's lean; counting knows nothing of that choice. If "
-        "counting works, the measured delta of a word is near the planted one. Windows that reach "
-        "into sentences with the other pronoun draw it towards 0."
+        "counting works, the points lie on the dotted line, but for the noise of finite counts."
     ]
     table = Table("Measured on planted delta, 95% intervals in brackets", headings, rows)
     return Section("planted", "Planted against measured lean", intro, (), figures, [table])
