@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +13,8 @@ import typer
 from warehouse.errors import PlumblineError
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from eval_workers.benchmarks import Imported
+    from eval_workers.score import Progress
     from warehouse.store import Store
 
 benchmark_app = typer.Typer(
@@ -161,10 +162,6 @@ def score(
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
     from eval_workers.backends.base import ModelOptions
     from eval_workers.score import score_benchmarks
     from warehouse.runs import recorded
@@ -173,10 +170,26 @@ def score(
     store = Store.open(warehouse, create=False)
     options = ModelOptions(revision, dtype, device, batch_tokens, bos)
     config = {"model": model, "benchmarks": benchmark, **asdict(options)}
-    text = TextColumn("{task.description} sentences", markup=False)
-    columns = (text, BarColumn(), MofNCompleteColumn(), Remaining())
-    bars = Progress(*columns, console=Console(stderr=True))
-    tasks: dict[str, TaskID] = {}
+    with recorded(store, "score", config) as run_id, scoring_bar() as progress:
+        done = score_benchmarks(store, model, benchmark, options, run_id, progress)
+    for one in done:
+        rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
+        counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
+        typer.echo(f"{one.benchmark}: {counts}{rejected}")
+    typer.echo(f"Model {done[0].model}, key {done[0].model_key}")
+    typer.echo("Next: plumbline measure")
+
+
+@contextmanager
+def scoring_bar() -> Iterator[Progress]:
+    """A progress bar a benchmark, from the first sentence scored to the end of the block."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    text = rich.TextColumn("{task.description} sentences", markup=False)
+    columns = (text, rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn())
+    bars = rich.Progress(*columns, console=Console(stderr=True))
+    tasks: dict[str, rich.TaskID] = {}
 
     def advance(name: str, n_done: int, n_texts: int) -> None:
         bars.start()
@@ -184,15 +197,8 @@ def score(
             tasks[name] = bars.add_task(name)
         bars.update(tasks[name], completed=n_done, total=n_texts)
 
-    with recorded(store, "score", config) as run_id:
-        try:
-            done = score_benchmarks(store, model, benchmark, options, run_id, advance)
-        finally:
-            if tasks:
-                bars.stop()
-    for one in done:
-        rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
-        counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
-        typer.echo(f"{one.benchmark}: {counts}{rejected}")
-    typer.echo(f"Model {done[0].model}, key {done[0].model_key}")
-    typer.echo("Next: plumbline measure")
+    try:
+        yield advance
+    finally:
+        if tasks:
+            bars.stop()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from warehouse.errors import BadInput
+
 _DEFAULTS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",  # no usage statistics leave the machine
     "DO_NOT_TRACK": "1",
@@ -18,7 +20,13 @@ def prepare(out: str | Path) -> None:
     """Set what Prefect reads when it is imported; values that are already set stay.
 
     Without ``PREFECT_API_URL`` runs are kept by an embedded server under ``<out>/prefect``.
+    Raises ``BadInput`` when that directory can't be made.
     """
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
-    os.environ.setdefault("PREFECT_HOME", str((Path(out) / "prefect").resolve()))
+    home = (Path(out) / "prefect").resolve()
+    os.environ.setdefault("PREFECT_HOME", str(home))
+    try:
+        home.mkdir(parents=True, exist_ok=True)  # Prefect makes no parents and then times out
+    except OSError as e:
+        raise BadInput(f"output directory {out}", e.strerror or "can't be made") from e

@@ -1,0 +1,1 @@
+"""Timings side by side with peers, as ratios; run with `make bench`."""

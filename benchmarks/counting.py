@@ -1,0 +1,127 @@
+"""Counting a shard on one core: Plumbline's kernel beside polars, spaCy and the bare reading.
+
+Each side does its work on the same bytes in the same process, one after the other in every round,
+so that a machine whose speed drifts slows all of them. The figure is the median of the rounds.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One side: what it did, the median seconds, and the megabytes of JSON it did it on."""
+
+    name: str
+    seconds: float
+    megabytes: float
+
+    @property
+    def megabytes_per_second(self) -> float:
+        """Throughput in MB of decompressed JSON a second."""
+        return self.megabytes / self.seconds
+
+
+def read_only(shard: Path) -> None:
+    """Decompress and parse every record, nothing else: the bound on any counter in Python."""
+    for _ in _texts(shard):
+        pass
+
+
+def _texts(shard: Path) -> list[str]:
+    import orjson
+    import zstandard
+
+    with shard.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+        return [orjson.loads(line)["text"] for line in io.BufferedReader(stream, 1 << 20)]
+
+
+def with_polars(shard: Path, targets: tuple[str, ...], stop_words: frozenset[str]) -> None:
+    """Words and target pairs by polars, with a plain regular expression in place of token rules."""
+    import polars as pl
+
+    dropped = sorted(stop_words - set(targets))
+    tokens = (
+        pl.DataFrame({"text": _texts(shard)})
+        .lazy()
+        .with_row_index("document")
+        .select(
+            "document", pl.col("text").str.to_lowercase().str.extract_all(r"[a-z]+").alias("word")
+        )
+        .explode("word")
+        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(dropped))
+        .collect()
+    )
+    tokens.group_by("word").len()
+    is_target = pl.col("word").is_in(list(targets))
+    parts = []
+    for distance in range(1, WINDOW):
+        near = tokens.lazy().with_columns(
+            other=pl.col("word").shift(distance), same=pl.col("document").shift(distance)
+        )
+        near = near.filter(pl.col("document") == pl.col("same"))
+        ahead = near.filter(is_target).select(word="other", target="word")
+        behind = near.filter(pl.col("other").is_in(list(targets))).select(
+            word="word", target="other"
+        )
+        parts += [ahead, behind]
+    pl.concat(parts).group_by("word", "target").len().collect()
+
+
+def with_spacy(texts: list[str]) -> None:
+    """spaCy's English tokenizer alone, no counting."""
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.max_length = max(map(len, texts)) + 1
+    for text in texts:
+        nlp.make_doc(text)
+
+
+def median_seconds(work: list[Callable[[], object]], rounds: int) -> list[float]:
+    """Median wall seconds of each piece of work over interleaved rounds."""
+    seconds: list[list[float]] = [[] for _ in work]
+    for _ in range(rounds):
+        for kept, step in zip(seconds, work, strict=True):
+            start = time.perf_counter()
+            step()
+            kept.append(time.perf_counter() - start)
+    return [statistics.median(s) for s in seconds]
+
+
+def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
+    """Timings of all sides on one `.jsonl.zst` shard, ours first, and its kept tokens."""
+    from jobs.sweep import CountOptions, sweep_shard
+    from jobs.tables import stop_words
+    from warehouse.wordlists import load_list
+
+    targets = load_list("gendered").targets
+    options = CountOptions(tuple(targets))
+    kept = sweep_shard(shard, options).n_kept_tokens  # also compiles
+    texts = _texts(shard)
+    megabytes = sum(len(t.encode()) for t in texts) / 1e6
+    sample = texts[: max(1, len(texts) // 10)]
+    sample_megabytes = sum(len(t.encode()) for t in sample) / 1e6
+    stops = frozenset(stop_words())
+    work: list[Callable[[], object]] = [
+        lambda: sweep_shard(shard, options),
+        lambda: read_only(shard),
+        lambda: with_polars(shard, options.targets, stops),
+        lambda: with_spacy(sample),
+    ]
+    names = ["plumbline: shard to counts", "decompress and parse only"]
+    names += ["polars: counts, simple tokens", "spaCy: tokens only"]
+    sizes = [megabytes, megabytes, megabytes, sample_megabytes]
+    seconds = median_seconds(work, rounds)
+    return [Timing(*t) for t in zip(names, seconds, sizes, strict=True)], kept

@@ -1,0 +1,225 @@
+"""The Prefect flow: one task a stage, in the order data flows. Tasks only call the rooms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from rich.console import Console
+from rich.table import Table
+
+from pipelines.plan import CorpusPlan, ModelPlan, Plan, make_plan
+from pipelines.settings import Settings
+from warehouse.errors import BadInput, PlumblineError
+from warehouse.runs import recorded
+from warehouse.shards import expand_shards
+from warehouse.store import Store
+
+_console = Console(highlight=False)
+
+
+def _may_pass(_task: Any, _run: Any, state: Any) -> bool:
+    """Whether another try can help: a machine's hiccup may pass, wrong input will not."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, OSError) and not isinstance(error, PlumblineError)
+
+
+_RETRY: dict[str, Any] = {"retries": 2, "retry_delay_seconds": 5, "retry_condition_fn": _may_pass}
+
+
+class Stages:
+    """Announces stages and keeps their wall times for the closing table."""
+
+    def __init__(self) -> None:
+        self.seconds: list[tuple[str, float]] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Run the block as the stage ``name``."""
+        _console.print(f"[bold]{name}[/]")
+        start = time.monotonic()
+        yield
+        self.seconds.append((name, time.monotonic() - start))
+
+    def table(self) -> Table:
+        """The stages and their wall times."""
+        table = Table("stage", title="wall time", title_justify="left")
+        table.add_column("seconds", justify="right")
+        for name, seconds in self.seconds:
+            table.add_row(name, f"{seconds:.1f}")
+        table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
+        return table
+
+
+@task(task_run_name="write {corpus.name}", **_RETRY)
+def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
+    """Write the shards of a closed world; returns their paths."""
+    from eval_workers.closed_world.writer import WorldOptions
+    from eval_workers.model_cli import write_recorded_world
+
+    options = WorldOptions(settings.demo_tokens, settings.seed, corpus.world)
+    store = Store.open(settings.warehouse_path())
+    with recorded(store, "demo write", asdict(options)) as run_id:
+        directory = Path(settings.out) / "corpora"
+        return list(write_recorded_world(store, options, directory, run_id).shards)
+
+
+@task(task_run_name="count {name}", **_RETRY)
+def count(settings: Settings, name: str, shards: list[Path]) -> str:
+    """Count a corpus on Spark. Returns what failed: a shard that can't be read stops no other."""
+    from jobs.count import CountRequest, count_corpus
+
+    request = CountRequest(name, tuple(shards), settings.targets, settings.rule, settings.window)
+    store = Store.open(settings.warehouse_path())
+    try:
+        count_corpus(store, request)
+    except BadInput as e:
+        rows = store.read("corpus", corpus=name).to_pylist()
+        if not rows or not rows[0]["n_shards"]:
+            raise
+        return str(e)
+    return ""
+
+
+@task(task_run_name="associate {name}", **_RETRY)
+def associate(settings: Settings, name: str) -> None:
+    """PMI and delta of every word of a corpus."""
+    from jobs.associate import associate as associate_corpus
+
+    associate_corpus(Store.open(settings.warehouse_path()), name)
+
+
+@task(task_run_name="import {name}", **_RETRY)
+def import_benchmark(settings: Settings, name: str) -> None:
+    """Read a benchmark's released files, or make it where it has none."""
+    from eval_workers import benchmarks
+
+    location = benchmarks.find(name).DEFAULT_LOCATION
+    source = Path(settings.data) / location if settings.data and location else None
+    store = Store.open(settings.warehouse_path())
+    with recorded(store, "benchmark import", {"name": name, "source": source}) as run_id:
+        benchmarks.import_benchmark(store, name, source, run_id)
+
+
+@task(task_run_name="constrain {benchmark} by {corpus}", **_RETRY)
+def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
+    """MaxPMI of every pair of a benchmark against a corpus."""
+    from jobs.constrain import constrain as constrain_benchmark
+
+    store = Store.open(settings.warehouse_path())
+    constrain_benchmark(store, corpus, benchmark, settings.contrast)
+
+
+@task(task_run_name="train {model.name}", **_RETRY)
+def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
+    """Train a small model on a corpus; returns the directory of its weights."""
+    from eval_workers import training
+    from eval_workers.model_cli import training_bar
+
+    options = training.preset(model.preset, settings.seed, settings.train_tokens)
+    out = Path(settings.out) / "models"
+    store = Store.open(settings.warehouse_path())
+    config = {"name": model.name, "corpus": model.corpus, **asdict(options)}
+    with recorded(store, "train", config) as run_id, training_bar(model.name) as progress:
+        trained = training.train_model(shards, model.name, model.corpus, options, out, progress)
+        training.record_model(store, trained, run_id)
+    return str(trained.path)
+
+
+@task(task_run_name="score {location}", **_RETRY)
+def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
+    """Log-probability of both sentences of every pair under a model."""
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.cli import scoring_bar
+    from eval_workers.score import score_benchmarks
+
+    store, options = Store.open(settings.warehouse_path()), ModelOptions()
+    config = {"model": location, "benchmarks": names, **asdict(options)}
+    with recorded(store, "score", config) as run_id, scoring_bar() as progress:
+        score_benchmarks(store, location, names, options, run_id, progress)
+
+
+@task(task_run_name="measure", **_RETRY)
+def measure(settings: Settings) -> None:
+    """Every metric of the warehouse."""
+    from pipelines.measure import MeasureOptions
+    from pipelines.measure import measure as measure_all
+
+    store, options = Store.open(settings.warehouse_path()), MeasureOptions()
+    with recorded(store, "measure", asdict(options)) as run_id:
+        measure_all(store, run_id, options)
+
+
+@task(task_run_name="report", **_RETRY)
+def report(settings: Settings) -> Path:
+    """The HTML page and its plots; returns the page's path."""
+    from pipelines.report.write import write_report
+
+    return write_report(settings.warehouse_path(), Path(settings.out) / "report")
+
+
+@flow(name="plumbline", flow_run_name="pipeline into {settings.out}")
+def pipeline(settings: Settings) -> tuple[Path, list[str]]:
+    """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
+    plan, stages = make_plan(settings), Stages()
+    failures: list[str] = []
+    shards: dict[str, list[Path]] = {}
+    for corpus in plan.corpora:
+        shards[corpus.name] = _corpus(settings, corpus, stages, failures)
+    _benchmarks(settings, plan, stages)
+    for model in plan.models:
+        location = model.location
+        if model.preset:
+            with stages.stage(f"train {model.name}"):
+                location = train(settings, model, shards[model.corpus])
+        with stages.stage(f"score {model.name}"):
+            score(settings, location, plan.benchmarks)
+    with stages.stage("measure"):
+        measure(settings)
+    with stages.stage("report"):
+        page = report(settings)
+    _console.print(stages.table())
+    return page, failures
+
+
+def _corpus(
+    settings: Settings, corpus: CorpusPlan, stages: Stages, failures: list[str]
+) -> list[Path]:
+    """Write (closed world), count and associate one corpus; returns the counted shards."""
+    if corpus.world:
+        with stages.stage(f"write {corpus.name}"):
+            shards = write_world(settings, corpus)
+    else:
+        shards = expand_shards(corpus.patterns)
+    with stages.stage(f"count {corpus.name}"):
+        failures += filter(None, [count(settings, corpus.name, shards)])
+    with stages.stage(f"associate {corpus.name}"):
+        associate(settings, corpus.name)
+    ledger = Store.open(settings.warehouse_path()).read("corpus_shard", corpus=corpus.name)
+    counted = {r["shard"] for r in ledger.to_pylist() if r["status"] == "counted"}
+    return [shard for shard in shards if str(shard) in counted]
+
+
+def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
+    """Import every benchmark of the plan and constrain it by every corpus of the plan."""
+    for name in plan.benchmarks:
+        with stages.stage(f"import {name}"):
+            import_benchmark(settings, name)
+        for corpus in plan.corpora:
+            with stages.stage(f"constrain {name} by {corpus.name}"):
+                constrain(settings, corpus.name, name)
+
+
+def run(settings: Settings) -> None:
+    """Run the pipeline and say where the report is; shards that failed end it with status 3."""
+    page, failures = pipeline(settings)
+    warehouse = settings.warehouse_path()
+    _console.print(f"warehouse: {warehouse}\nreport: [bold]{page}[/]")
+    _console.print(f"next: open the report, or plumbline sql --warehouse {warehouse}")
+    if failures:
+        raise BadInput(failures[0])
