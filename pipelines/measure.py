@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +17,6 @@ from warehouse.errors import UsageProblem
 from warehouse.runs import recorded
 from warehouse.schemas import TABLES
 from warehouse.store import Store, cast
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 #: Names of the metric files, found by their prefix: a new file is a new metric family.
 METRIC_PREFIX = "metric_"
@@ -90,47 +87,35 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     return rows
 
 
-def summary_table(rows: pa.Table) -> Table:
-    """A compact table of ``metric_value`` rows: one line a model and benchmark, all pairs.
+def preference_table(rows: pa.Table) -> tuple[list[str], list[list[str]]]:
+    """Headings and lines of ``metric_value`` rows: a line a model and benchmark, all pairs.
 
     A dash stands where a metric has no value (no pairs).
     """
-    from rich.table import Table
-
-    table = Table(title="all pairs, 95% intervals in brackets", title_justify="left")
-    for heading in ("benchmark", "model"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("pairs", "US %", "PD points", "AuFC"):
-        table.add_column(heading, justify="right")
     found: dict[tuple[str, str, str], dict[str, dict[str, float | None]]] = {}
     for row in rows.to_pylist():
         if row["subset"] == "all":
             key = (row["benchmark"], row["model"], row["model_key"])
             found.setdefault(key, {})[row["metric"]] = row
+    lines = []
     for (benchmark, model, _), of in sorted(found.items()):
-        cells = [_cell(of["us"], 100, 1), _cell(of["pd"], 1, 1), _cell(of["aufc"], 1, 2)]
-        table.add_row(benchmark, model, f"{of['n']['n']:,}", *cells)
-    return table
+        figures = [_cell(of["us"], 100, 1), _cell(of["pd"], 1, 1), _cell(of["aufc"], 1, 2)]
+        lines.append([benchmark, model, f"{of['n']['n']:,}", *figures])
+    return ["benchmark", "model", "pairs", "US %", "PD points", "AuFC"], lines
 
 
-def fit_table(rows: pa.Table) -> Table:
-    """A compact table of the fits among ``metric_value`` rows: slope and correlation of each."""
-    from rich.table import Table
-
-    table = Table(title="following the text, 95% intervals in brackets", title_justify="left")
-    for heading in ("points", "model", "benchmark", "corpus"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("slope", "correlation", "n"):
-        table.add_column(heading, justify="right")
+def fit_table(rows: pa.Table) -> tuple[list[str], list[list[str]]]:
+    """Headings and lines of the fits among ``metric_value`` rows: slope and correlation of each."""
     key = ("subset", "model", "benchmark", "corpus", "contrast", "model_key", "options")
     found: dict[tuple[str, ...], dict[str, dict[str, float | None]]] = {}
     for row in rows.to_pylist():
         if row["metric"] in ("slope", "correlation"):
             found.setdefault(tuple(row[k] for k in key), {})[row["metric"]] = row
+    lines = []
     for names, of in sorted(found.items()):
-        cells = [_cell(of["slope"], 1, 2), _cell(of["correlation"], 1, 3)]
-        table.add_row(*names[:4], *cells, f"{of['slope']['n']:,}")
-    return table
+        figures = [_cell(of["slope"], 1, 2), _cell(of["correlation"], 1, 3)]
+        lines.append([*names[:4], *figures, f"{of['slope']['n']:,}"])
+    return ["points", "model", "benchmark", "corpus", "slope", "correlation", "n"], lines
 
 
 def _cell(row: Mapping[str, float | None], scale: float, digits: int) -> str:
@@ -161,17 +146,20 @@ def command(
     """
     from rich.console import Console
 
+    from pipelines.sql_cli import show
+
     options = MeasureOptions(epsilon, tuple(eta) if eta else MeasureOptions().etas)
     store = Store.open(warehouse, create=False)
     with recorded(store, "measure", asdict(options)) as run_id:
         rows = measure(store, run_id, options)
-    console = Console()
+    console = Console(highlight=False)
     if rows.num_rows == 0:
         console.print("nothing to measure yet: run `plumbline score` first")
         return
-    for table in (summary_table(rows), fit_table(rows)):
-        if table.row_count:
-            console.print(table)
+    for names, lines in (preference_table(rows), fit_table(rows)):
+        if lines:
+            show(console, names, lines)
+    console.print("in brackets: 95% intervals")
     console.print(
         f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report", soft_wrap=True
     )
