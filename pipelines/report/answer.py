@@ -105,15 +105,20 @@ def _gaps(facts: Facts, benchmarks: Iterable[str]) -> list[str]:
                 continue
             eta = min(r["eta_nats"] for r in of)
             tightest = [r for r in of if r["eta_nats"] == eta]
-            n_up = sum(r["ci_low"] > 0 for r in tightest)
-            n_down = sum(r["ci_high"] < 0 for r in tightest)
-            gaps = [100 * r["value"] for r in tightest]
             sentences.append(
                 f"{benchmark}, the {tightest[0]['n']:,} pairs whose words lean at most {eta:g} "
-                f"nats in {corpus}: the share of balanced pairs changes by {_span(gaps)} points; "
-                f"clearly up for {n_up}, clearly down for {n_down} of {_models(len(gaps))}."
+                f"nats in {corpus}: the share of balanced pairs changes by {_change(tightest)}."
             )
     return sentences
+
+
+def _change(gaps: Sequence[Row]) -> str:
+    """The gap of one model with its interval, or the range of several and how many are clear."""
+    span = _span([100 * r["value"] for r in gaps])
+    if len(gaps) == 1:
+        return f"{span} points ({interval(gaps[0], 1, 100, signed=True)})"
+    n_up, n_down = sum(r["ci_low"] > 0 for r in gaps), sum(r["ci_high"] < 0 for r in gaps)
+    return f"{span} points; clearly up for {n_up}, clearly down for {n_down} of {len(gaps)} models"
 
 
 def _span(values: Sequence[float], digits: int = 1) -> str:
