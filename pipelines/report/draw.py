@@ -107,8 +107,7 @@ def delta_distribution(rows: Sequence[Row], contrast: str, min_pairs: int) -> by
             ax.stairs([share[b] for b in bins.tolist()], edges, label=label, linewidth=1.6, **look)
         ax.axvline(0, color=NEUTRAL, linewidth=0.8)
         ax.set_ylim(bottom=0)
-        ax.margins(y=0.2)
-        _legend(ax, len(groups))
+        ax.figure.legend(loc="outside lower center", ncols=min(2, len(groups)), fontsize=9)
     return png[0]
 
 
