@@ -50,6 +50,23 @@ def store64(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
+def unowned(typingctx: Any, array: Any) -> Any:
+    """The same array without its owner.
+
+    Compiled code counts references to owned arrays whenever one function hands them to another,
+    which costs more than most of the functions here do. Whoever calls this keeps the owner alive.
+    """
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        struct = context.make_array(sig.args[0])(context, builder, args[0])
+        struct.meminfo = cgutils.get_null_value(struct.meminfo.type)
+        struct.parent = cgutils.get_null_value(struct.parent.type)
+        return struct._getvalue()
+
+    return array(array), codegen
+
+
+@intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
     """Index of the lowest set bit of a non-zero uint64."""
 

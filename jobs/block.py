@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from jobs.bits import SLACK, load64, trailing_zeros
+from jobs.bits import SLACK, load64, trailing_zeros, unowned
 from jobs.memory import (
     ASK,
     AT,
@@ -25,6 +25,8 @@ from jobs.memory import (
     TEXT_COPIED,
     TEXT_END,
     TEXT_START,
+    borrowed,
+    borrowed_tables,
 )
 from jobs.records import find_text, unescape, utf8_length
 from jobs.scan import scan
@@ -73,6 +75,7 @@ def run_block(t: Any, m: Any, buf: Any, end: int, found: Any) -> int:
     GROW_* code call again with more memory; after ASK, either set the stage to NEXT_LINE to pass
     the line over or put its text in ``m.text`` and set the stage to SCAN.
     """
+    t, m, buf = borrowed_tables(t), borrowed(m), unowned(buf)
     regs = m.regs
     while True:
         if regs[STAGE] == NEXT_LINE:
@@ -132,6 +135,7 @@ def run_texts(t: Any, m: Any, data: Any, offsets: Any, valid: Any) -> int:
     Returns DONE, a GROW_* code, or ASK when text regs[NEXT_START] - 1 is NULL (valid[k] == 0) or
     no UTF-8; set the stage to NEXT_LINE to pass it over.
     """
+    t, m, data = borrowed_tables(t), borrowed(m), unowned(data)
     regs = m.regs
     while True:
         if regs[STAGE] == NEXT_LINE:

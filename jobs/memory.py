@@ -9,7 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from jobs.bits import SLACK, hash_bytes, load64, low_bytes, mix
+from jobs.bits import SLACK, hash_bytes, load64, low_bytes, mix, unowned
+from jobs.tables import Tables
 
 #: A run of bytes without whitespace longer than this is cut here (at a character).
 MAX_CHUNK = 1 << 16
@@ -43,13 +44,14 @@ DENSE_WORDS = 1 << 16
     KEEP_STOPS,  # 1 to keep stop words (for the words() function)
     NEXT_START,  # where the next line of the block starts
     NEED,  # bytes of the chunk that asked for growth
+    CHUNK_END,  # end of a chunk that is not in the cache
+    CHUNK_SLOT,  # free slot of the cache for it
     N_REGS,
-) = range(25)
+) = range(27)
 
 # What the kernel asks of its caller before it can go on.
-DONE, GROW_CHUNK, GROW_WORDS, GROW_ARENA, GROW_IDS, GROW_CACHE, GROW_PAIRS, GROW_TEXT, ASK = range(
-    9
-)
+DONE, GROW_CHUNK, GROW_WORDS, GROW_ARENA, GROW_IDS = range(5)
+GROW_CACHE, GROW_PAIRS, GROW_TEXT, ASK, NEW_CHUNK = range(5, 10)
 
 
 class Memory(NamedTuple):
@@ -278,3 +280,32 @@ def add_word(
     offsets[word + 1] = start + e - s
     regs[N_WORDS] = word + 1
     return word
+
+
+@njit(cache=True)
+def borrowed(m: Any) -> Any:
+    """Memory whose arrays have no owner, see :func:`jobs.bits.unowned`; ``m`` must outlive it."""
+    return Memory(
+        unowned(m.regs),
+        unowned(m.cps),
+        unowned(m.ends),
+        unowned(m.tail),
+        unowned(m.wbuf),
+        unowned(m.slots),
+        unowned(m.offsets),
+        unowned(m.arena),
+        unowned(m.counts),
+        unowned(m.cache),
+        unowned(m.seqs),
+        unowned(m.ids),
+        unowned(m.dense),
+        unowned(m.pairs),
+        unowned(m.text),
+        unowned(m.last),
+    )
+
+
+@njit(cache=True)
+def borrowed_tables(t: Any) -> Any:
+    """The same for the constant tables."""
+    return Tables(unowned(t.flags), unowned(t.lower), unowned(t.lang), unowned(t.stop_keys))

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from jobs.bits import blanks_or_high, load64, low_bytes, trailing_zeros
+from jobs.bits import blanks_or_high, load64, low_bytes, trailing_zeros, unowned
 from jobs.memory import (
     ARENA_USED,
     AT,
     CACHE_USED,
+    CHUNK_END,
+    CHUNK_SLOT,
     DONE,
     GROW_ARENA,
     GROW_CACHE,
@@ -25,16 +27,20 @@ from jobs.memory import (
     N_TOKENS,
     N_WORDS,
     NEED,
+    NEW_CHUNK,
     SEQ_USED,
     add_word,
+    borrowed,
+    borrowed_tables,
     chunk_slot,
     find_word,
 )
-from jobs.rules import split_chunk
-from jobs.tables import ALNUM, CASED, IGNORABLE, MARK, SPACE
+from jobs.rules import find_special, split_chunk
+from jobs.tables import ALNUM, ALPHA, CASED, ICON, IGNORABLE, MARK, PREFIX, SPACE, SUFFIX
 
-_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _CACHED_BYTES = 23
+#: Flags of a character that only ever is part of a word, and flags it then does not have.
+PLAIN, UNUSUAL = ALPHA, PREFIX | SUFFIX | ICON
 _SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C3, 0x3C2
 _DOTTED_I, _DOT_ABOVE = 0x130, 0x307
 
@@ -94,6 +100,102 @@ def _chunk_end(flags: Any, buf: Any, i: int, b: int) -> int:
 
 
 @njit(cache=True)
+def _known_chunks(
+    flags: Any, cache: Any, seqs: Any, ids: Any, counts: Any, regs: Any, buf: Any, b: int
+) -> int:
+    """Go through buf[regs[AT]:b] as long as chunks are in the cache.
+
+    Returns DONE at the end, GROW_IDS, or NEW_CHUNK with the chunk in regs[AT:CHUNK_END] and its
+    place in the cache in regs[CHUNK_SLOT]. This is where the time goes, so it has little at hand.
+    """
+    mask = cache.size // 4 - 1
+    i, n_ids, tokens = regs[AT], regs[N_IDS], np.int64(0)
+    room = ids.size - MAX_CHUNK - 2 if ids.size > 4 * MAX_CHUNK else 0
+    code = DONE
+    while i < b:
+        # Nearly all chunks end with a space or newline and hold ASCII, typographic quotes and
+        # dashes (E2 80 90..A7) or Latin letters (C3): found here without a call.
+        e = i
+        known = False
+        while e < b:
+            stops = blanks_or_high(load64(buf, e))
+            if stops == np.uint64(0):
+                e += 8
+                continue
+            e += np.int64(trailing_zeros(stops)) >> 3
+            c = buf[e]
+            if c == 32 or c == 10:
+                known = True
+                break
+            if c == 0xE2 and buf[e + 1] == 0x80 and 0x90 <= buf[e + 2] < 0xA8:
+                e += 3
+            elif c == 0xC3:
+                e += 2
+            else:
+                break
+        if known and e == i:
+            i += 1
+            continue
+        if not known or e >= b or e - i > MAX_CHUNK:
+            blank = 0 if 32 < buf[i] < 0x80 else _blank_length(flags, buf, i)
+            if blank:
+                i += blank
+                continue
+            e = _chunk_end(flags, buf, i, b)
+        n = e - i
+        if n_ids >= room and n_ids + n + 2 > ids.size:
+            code = GROW_IDS
+            regs[NEED] = n
+            break
+        at = np.int64(0)
+        if n <= _CACHED_BYTES:
+            k0 = load64(buf, i)
+            k1 = np.uint64(0)
+            k2 = np.uint64(n) << np.uint64(56)
+            if n <= 8:
+                k0 &= low_bytes(n)
+            elif n <= 16:
+                k1 = load64(buf, i + 8) & low_bytes(n - 8)
+            else:
+                k1 = load64(buf, i + 8)
+                k2 |= load64(buf, i + 16) & low_bytes(n - 16)
+            at = chunk_slot(k0, k1, k2) & mask
+            while cache[4 * at + 2] and not (
+                cache[4 * at] == k0 and cache[4 * at + 1] == k1 and cache[4 * at + 2] == k2
+            ):
+                at = (at + 1) & mask
+        if n > _CACHED_BYTES or cache[4 * at + 2] == np.uint64(0):
+            code = NEW_CHUNK
+            regs[NEED], regs[CHUNK_END], regs[CHUNK_SLOT] = n, e, at
+            break
+        value = cache[4 * at + 3]
+        tokens += np.int64(value >> np.uint64(56))
+        kept = np.int64(value >> np.uint64(48)) & 0xFF
+        first = np.int64(value) & 0xFFFFFFFF
+        if kept <= 1:
+            # Written in any case and kept by moving on: no branch to guess wrong.
+            ids[n_ids] = first
+            counts[first] += kept
+            n_ids += kept
+        else:
+            for k in range(first, first + kept):
+                ids[n_ids] = seqs[k]
+                counts[seqs[k]] += 1
+                n_ids += 1
+        i = e
+    regs[N_IDS] = n_ids
+    regs[N_TOKENS] += tokens
+    regs[AT] = i
+    return code
+
+
+@njit(cache=True)
+def scan_text(t: Any, m: Any, buf: Any, a: int, b: int) -> int:
+    """:func:`scan` for callers outside compiled code."""
+    return scan(borrowed_tables(t), borrowed(m), unowned(buf), a, b)
+
+
+@njit(cache=True)
 def scan(t: Any, m: Any, buf: Any, a: int, b: int) -> int:
     """Append the kept word ids of the UTF-8 text buf[a:b] to ``m.ids`` and count them.
 
@@ -104,65 +206,16 @@ def scan(t: Any, m: Any, buf: Any, a: int, b: int) -> int:
     flags, lower, lang, stop_keys = t.flags, t.lower, t.lang, t.stop_keys
     cps, ends, tail, wbuf = m.cps, m.ends, m.tail, m.wbuf
     slots, offsets, arena = m.slots, m.offsets, m.arena
-    mask = cache.size // 4 - 1
-    i = a
-    n_ids = regs[N_IDS]
-    tokens = np.int64(0)
-    code = DONE
-    while i < b:
-        if buf[i] == 32:
-            i += 1
-            continue
-        blank = 0 if 32 < buf[i] < 0x80 else _blank_length(flags, buf, i)
-        if blank:
-            i += blank
-            continue
-        e = _chunk_end(flags, buf, i, b)
-        n = e - i
-        regs[NEED] = n
-        if n_ids + n + 2 > ids.size:
-            code = GROW_IDS
-            break
-        k0 = load64(buf, i)
-        k1 = np.uint64(0)
-        k2 = np.uint64(n) << np.uint64(56)
-        if n <= 8:
-            k0 &= low_bytes(n)
-        elif n <= 16:
-            k1 = load64(buf, i + 8) & low_bytes(n - 8)
-        elif n <= _CACHED_BYTES:
-            k1 = load64(buf, i + 8)
-            k2 |= load64(buf, i + 16) & low_bytes(n - 16)
-        at = np.int64(0)
-        if n <= _CACHED_BYTES:
-            at = chunk_slot(k0, k1, k2) & mask
-            while cache[4 * at + 2] and not (
-                cache[4 * at] == k0 and cache[4 * at + 1] == k1 and cache[4 * at + 2] == k2
-            ):
-                at = (at + 1) & mask
-            if cache[4 * at + 2]:
-                value = cache[4 * at + 3]
-                tokens += np.int64(value >> np.uint64(56))
-                kept = np.int64(value >> np.uint64(48)) & 0xFF
-                if kept <= 1:
-                    # Written in any case and kept by moving on: no branch to guess wrong.
-                    word = np.int64(value) & 0xFFFFFFFF
-                    ids[n_ids] = word
-                    counts[word] += kept
-                    n_ids += kept
-                else:
-                    seq = np.int64(value) & 0xFFFFFFFF
-                    for k in range(kept):
-                        word = np.int64(seqs[seq + k])
-                        ids[n_ids] = word
-                        counts[word] += 1
-                        n_ids += 1
-                i = e
-                continue
-        code = _room(regs, cps, counts, arena, cache, seqs, n)
+    regs[AT] = a
+    while True:
+        code = _known_chunks(flags, cache, seqs, ids, counts, regs, buf, b)
+        if code != NEW_CHUNK:
+            return code
+        i, e = regs[AT], regs[CHUNK_END]
+        code = _room(regs, cps, counts, arena, cache, seqs, e - i)
         if code != DONE:
-            break
-        regs[N_IDS] = n_ids
+            return code
+        first = regs[N_IDS]
         found = 0
         pieces = _split(flags, lang, buf, i, e, cps, ends, tail)
         start = np.int64(0)
@@ -184,16 +237,10 @@ def scan(t: Any, m: Any, buf: Any, a: int, b: int) -> int:
                 stop,
             )
             start = stop
-        tokens += found
-        if n <= _CACHED_BYTES:
-            cache[4 * at], cache[4 * at + 1], cache[4 * at + 2] = k0, k1, k2
-            _remember(regs, ids, cache, seqs, at, found, n_ids)
-        n_ids = regs[N_IDS]
-        i = e
-    regs[N_IDS] = n_ids
-    regs[N_TOKENS] += tokens
-    regs[AT] = i
-    return code
+        if e - i <= _CACHED_BYTES:
+            _remember(regs, ids, cache, seqs, buf, i, found, first)
+        regs[N_TOKENS] += found
+        regs[AT] = e
 
 
 @njit(cache=True)
@@ -212,8 +259,11 @@ def _room(regs: Any, cps: Any, counts: Any, arena: Any, cache: Any, seqs: Any, n
 
 
 @njit(cache=True)
-def _remember(regs: Any, ids: Any, cache: Any, seqs: Any, at: int, found: int, first: int) -> None:
-    """Complete the cache entry ``at``: the chunk had ``found`` words and kept ids[first:]."""
+def _remember(
+    regs: Any, ids: Any, cache: Any, seqs: Any, buf: Any, i: int, found: int, first: int
+) -> None:
+    """Put the chunk at i into the cache: it had ``found`` words and kept ids[first:]."""
+    n, at = regs[NEED], 4 * regs[CHUNK_SLOT]
     kept = regs[N_IDS] - first
     payload = np.int64(0)
     if kept == 1:
@@ -223,8 +273,13 @@ def _remember(regs: Any, ids: Any, cache: Any, seqs: Any, at: int, found: int, f
         for k in range(kept):
             seqs[payload + k] = ids[first + k]
         regs[SEQ_USED] += kept
+    cache[at] = load64(buf, i) & low_bytes(n)
+    cache[at + 1] = load64(buf, i + 8) & low_bytes(max(n - 8, 0))
+    cache[at + 2] = load64(buf, i + 16) & low_bytes(max(n - 16, 0)) | (
+        np.uint64(n) << np.uint64(56)
+    )
     value = np.uint64(found) << np.uint64(56) | np.uint64(kept) << np.uint64(48)
-    cache[4 * at + 3] = value | np.uint64(payload)
+    cache[at + 3] = value | np.uint64(payload)
     regs[CACHE_USED] += 1
 
 
@@ -232,10 +287,17 @@ def _remember(regs: Any, ids: Any, cache: Any, seqs: Any, at: int, found: int, f
 def _split(flags: Any, lang: Any, buf: Any, i: int, e: int, cps: Any, ends: Any, tail: Any) -> int:
     """Decode the chunk buf[i:e] into ``cps`` and cut it; returns the number of pieces."""
     n = 0
+    common = np.uint32(PLAIN | UNUSUAL)
     while i < e:
-        cps[n] = code_point(buf, i)
+        c = code_point(buf, i)
+        cps[n] = c
+        common &= flags[c] ^ np.uint32(UNUSUAL)
         i += code_length(np.int64(buf[i]))
         n += 1
+    if common == np.uint32(PLAIN | UNUSUAL) and find_special(lang, cps, 0, n) < 0:
+        # Letters that no rule is about.
+        ends[0] = n
+        return 1
     return split_chunk(flags, lang, cps, n, ends, tail)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from jobs.bits import SLACK
 from jobs.memory import AT, DONE, N_IDS, NEED, Limits, Memory, grow, new_memory
-from jobs.scan import scan
+from jobs.scan import scan_text
 from jobs.tables import TOKENIZER_VERSION, tables
 
 __all__ = ["DEFAULT_TARGETS", "TOKENIZER_VERSION", "tokenize", "tokenize_all", "words"]
@@ -88,7 +88,7 @@ def scan_all(memory: Memory, buf: np.ndarray, start: int, end: int) -> Memory:
     """Run the kernel over buf[start:end], growing memory as it asks; returns the memory."""
     t, at = tables(), start
     while True:
-        code = scan(t, memory, buf, at, end)
+        code = scan_text(t, memory, buf, at, end)
         if code == DONE:
             return memory
         at = int(memory.regs[AT])

@@ -51,12 +51,8 @@ def _total_pairs(n: int, window: int) -> int:
 
 
 @njit(cache=True)
-def _add(dense: Any, pairs: Any, regs: Any, word: int, target: int) -> None:
-    """Count one co-occurrence; the caller has made sure there is room for a new entry."""
-    row = np.int64(word) * regs[N_TARGETS] + np.int64(target)
-    if word < DENSE_WORDS:
-        dense[row] += 1
-        return
+def _add(pairs: Any, regs: Any, row: int) -> None:
+    """Count one co-occurrence of a word without a dense row; there must be room for an entry."""
     key = np.uint64(row + 1)
     mask = pairs.size // 2 - 1
     at = np.int64(mix(key) >> np.uint64(20)) & mask
@@ -101,19 +97,32 @@ def _count_pairs(regs: Any, ids: Any, dense: Any, pairs: Any, start: int) -> int
         if wide:
             for j in range(low, i):
                 if ids[j] < n_targets:
-                    _add(dense, pairs, regs, word, ids[j])
+                    row = np.int64(word) * n_targets + np.int64(ids[j])
+                    if word < DENSE_WORDS:
+                        dense[row] += 1
+                    else:
+                        _add(pairs, regs, row)
         else:
             bits = recent
             while bits:
                 j = i - 1 - np.int64(trailing_zeros(bits))
-                _add(dense, pairs, regs, word, ids[j])
+                row = np.int64(word) * n_targets + np.int64(ids[j])
+                # The increment stands here three times over: a call would cost more than it.
+                if word < DENSE_WORDS:
+                    dense[row] += 1
+                else:
+                    _add(pairs, regs, row)
                 bits &= bits - np.uint64(1)
         hit = np.uint64(0)
         if word < n_targets:
             hit = np.uint64(1)
             for j in range(low, i):
                 if ids[j] != word:
-                    _add(dense, pairs, regs, ids[j], word)
+                    row = np.int64(ids[j]) * n_targets + np.int64(word)
+                    if ids[j] < DENSE_WORDS:
+                        dense[row] += 1
+                    else:
+                        _add(pairs, regs, row)
         recent = (recent << np.uint64(1) | hit) & keep
     regs[N_PAIRS] += _total_pairs(n, window)
     return DONE
@@ -159,5 +168,9 @@ def _count_window(
         if target < n_targets:
             for j in range(distinct):
                 if j != k or last[k] & 1:
-                    _add(dense, pairs, regs, last[j] >> 1, target)
+                    row = (last[j] >> 1) * n_targets + target
+                    if last[j] >> 1 < DENSE_WORDS:
+                        dense[row] += 1
+                    else:
+                        _add(pairs, regs, row)
     regs[N_PAIRS] += distinct * (distinct - 1) // 2 + repeated
