@@ -103,7 +103,10 @@ class TrainedModel:
 
     def row(self, run_id: str) -> dict[str, object]:
         """Row of table ``trained_model``."""
+        from eval_workers.backends._source import content_hash
+
         row = asdict(self) | {"path": str(self.path), "run_id": run_id}
+        row["revision"] = content_hash(self.path)
         del row["reused"]
         return row
 

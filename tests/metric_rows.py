@@ -83,6 +83,7 @@ def trained(model: str, corpus: str) -> Row:
     """A `trained_model` row."""
     return {
         "model": model,
+        "revision": f"revision-{model}",
         "path": f"models/{model}",
         "corpus": corpus,
         "seed": 1,
@@ -96,6 +97,24 @@ def trained(model: str, corpus: str) -> Row:
     }
 
 
-def fill(store: Store, table: str, rows: Iterable[Mapping[str, object]]) -> None:
-    """Publish rows of one partition as the unit ``test``."""
-    store.publish(table, list(rows), unit="test", run_id="r")
+def scored_by(model: str, revision: str = "", key: str = "") -> Row:
+    """A `model` row: the identity under which ``score`` and ``trained`` know the same model."""
+    return {
+        "model_key": key or f"key-{model}",
+        "model": model,
+        "revision": revision or f"revision-{model}",
+        "backend": "transformers",
+        "backend_version": "1",
+        "dtype": "float32",
+        "bos_policy": "given",
+        "bos_token_id": 0,
+        "n_parameters": 10,
+        "run_id": "r",
+    }
+
+
+def fill(
+    store: Store, table: str, rows: Iterable[Mapping[str, object]], unit: str = "test"
+) -> None:
+    """Publish rows of one partition as one unit."""
+    store.publish(table, list(rows), unit=unit, run_id="r")

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from pipelines.measure import MeasureOptions, compute
-from tests.metric_rows import association, delta, fill, pair, planted, score, trained
+from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
 from warehouse.store import Store
 
 WORDS = [f"word{i}" for i in range(40)]
@@ -41,6 +41,7 @@ def world(store: Store) -> tuple[Store, dict[str, np.ndarray]]:
             [planted(w, v, name, name) for w, v in zip(WORDS, value, strict=True)],
         )
         fill(store, "trained_model", [trained(f"model-{name}", name)])
+        fill(store, "model", [scored_by(f"model-{name}")], unit=name)
         by_word = dict(zip(WORDS, value, strict=True))
         scores = [
             score("b", str(p["pair_id"]), 1.5 * by_word[p["word"]] + rng.normal(), f"model-{name}")
@@ -157,3 +158,20 @@ def test_too_few_points_and_perfect_lines(
     assert row["value"] == (None if slope is None else pytest.approx(1.0))
     if bounds:
         assert row["ci_low"] == row["ci_high"] == pytest.approx(1.0)
+
+
+def test_scores_of_an_earlier_model_of_the_same_name_are_not_held_against_the_plant(
+    store: Store,
+) -> None:
+    """Retraining under one name gives another revision; only its own scores belong to the row."""
+    words = WORDS[:5]
+    fill(store, "benchmark_pair", [pair("b", w, word=w) for w in words])
+    fill(store, "planted_word", [planted(w, float(k)) for k, w in enumerate(words)])
+    fill(store, "trained_model", [{**trained("m", "c"), "revision": "new"}])
+    for key in ("new", "old"):
+        fill(store, "model", [scored_by("m", revision=key, key=key)], unit=key)
+        sign = 1.0 if key == "new" else -1.0
+        rows = [score("b", w, sign * k, "m", key) for k, w in enumerate(words)]
+        fill(store, "pair_score", rows)
+    (slope,) = find(store.root, "slope", "words, planted delta", "m")
+    assert (slope["model_key"], slope["value"]) == ("new", pytest.approx(1.0))

@@ -14,7 +14,7 @@ from pipelines.measure import measure
 from pipelines.report.facts import read_facts
 from pipelines.report.model import shown
 from pipelines.report.write import write_report
-from tests.metric_rows import association, delta, fill, pair, planted, score, trained
+from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
 from warehouse.errors import BadInput
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -79,6 +79,7 @@ def build_world(store: Store, *, name: str = "made", n_words: int = 30) -> None:
         fill(store, "word_delta", [delta(w, x, corpus) for w, x in measured.items()])
         fill(store, "planted_word", [planted(w, sign * x, corpus, world) for w, x in lean.items()])
         fill(store, "trained_model", [trained(model, corpus)])
+        fill(store, "model", [scored_by(model)], unit=model)
         of = [association(name, str(p["pair_id"]), measured[str(p["word"])], corpus) for p in pairs]
         fill(store, "pair_association", of)
         scores = [

@@ -297,6 +297,7 @@ _ALL = (
         "model",
         """
         model: text -- name of the model
+        revision: text -- hash of weights and tokenizer, as in `model`: a retrained one differs
         path: text -- directory of the weights
         corpus: text -- corpus it was trained on
         seed: int -- seed of initialisation and order

@@ -18,7 +18,7 @@ SELECT
     'words, planted delta', p.model_key, p.model, p.benchmark, w.corpus, '', '{}', p.word,
     w.planted_delta_nats, p.mean_log_ratio_nats
 FROM word_preference AS p
-JOIN trained_model AS t USING (model)
+JOIN trained_key AS t USING (model_key)
 JOIN planted_word AS w ON w.corpus = t.corpus AND w.word = p.word
 UNION ALL
 SELECT
@@ -41,8 +41,8 @@ SELECT
         || ', "swapped_model_key": ' || to_json(b.model_key)::VARCHAR || '}',
     a.word, a.mean_log_ratio_nats, b.mean_log_ratio_nats
 FROM word_preference AS a
-JOIN trained_model AS s ON s.model = a.model
+JOIN trained_key AS s ON s.model_key = a.model_key
 JOIN planted_word AS v ON v.corpus = s.corpus AND v.word = a.word AND v.world = 'straight'
 JOIN word_preference AS b ON b.benchmark = a.benchmark AND b.word = a.word
-JOIN trained_model AS t ON t.model = b.model
+JOIN trained_key AS t ON t.model_key = b.model_key
 JOIN planted_word AS w ON w.corpus = t.corpus AND w.word = b.word AND w.world = 'swapped';
