@@ -13,9 +13,8 @@ Q ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# The newest interpreter the pins are made for; PYTHON=... names another.
-PYTHON ?= $(firstword $(shell for p in python3.11 python3.12 python3.13 python3 python3.10; do \
-	$$p -c 'import sys; sys.exit(not (3,10) <= sys.version_info < (3,14))' 2>/dev/null && echo $$p; done))
+# Another interpreter: make setup PYTHON=/path/to/python
+PYTHON ?=
 # Reference data for tests and released benchmarks, where a checkout has it beside it.
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
@@ -33,11 +32,8 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv with the pinned versions (once)
 
-$(STAMP): requirements.lock pyproject.toml
-	@test -n "$(PYTHON)" || { echo "No Python 3.10 to 3.13 found. Install one, or: make setup PYTHON=/path/to/python3"; exit 4; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+$(STAMP): requirements.lock requirements-py310.lock pyproject.toml tools/setup.sh
+	@tools/setup.sh $(VENV) $(PYTHON)
 	@touch $@
 
 pipeline: $(STAMP) ## count, associate, constrain, score, measure, report

@@ -104,10 +104,9 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     """Timings of all sides on one `.jsonl.zst` shard, ours first, and its kept tokens."""
     from jobs.sweep import CountOptions, sweep_shard
     from jobs.tables import stop_words
-    from warehouse.wordlists import load_list
+    from warehouse import wordlists
 
-    targets = load_list("gendered").targets
-    options = CountOptions(tuple(targets))
+    options = CountOptions(wordlists.load("gendered").targets)
     kept = sweep_shard(shard, options).n_kept_tokens  # also compiles
     texts = _texts(shard)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6

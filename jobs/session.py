@@ -68,3 +68,10 @@ def _prepare_environment(local: bool) -> None:
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in known:
         os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])
+
+
+def stop_session() -> None:
+    """End this process's session, if there is one, and its Java process with it."""
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow, task
+from prefect.exceptions import TerminationSignal
 from rich.console import Console
 from rich.table import Table
 
 from pipelines.plan import CorpusPlan, ModelPlan, Plan, make_plan
 from pipelines.settings import Settings
-from warehouse.errors import BadInput, PlumblineError
+from warehouse.errors import BadInput, Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.shards import expand_shards
 from warehouse.store import Store
@@ -99,8 +100,7 @@ def import_benchmark(settings: Settings, name: str) -> None:
     """Read a benchmark's released files, or make it where it has none."""
     from eval_workers import benchmarks
 
-    location = benchmarks.find(name).DEFAULT_LOCATION
-    source = Path(settings.data) / location if settings.data and location else None
+    source = _source(settings, name)
     store = Store.open(settings.warehouse_path())
     with recorded(store, "benchmark import", {"name": name, "source": source}) as run_id:
         benchmarks.import_benchmark(store, name, source, run_id)
@@ -167,10 +167,12 @@ def report(settings: Settings) -> Path:
 def pipeline(settings: Settings) -> tuple[Path, list[str]]:
     """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
     plan, stages = make_plan(settings), Stages()
+    _check(settings, plan)
     failures: list[str] = []
     shards: dict[str, list[Path]] = {}
     for corpus in plan.corpora:
         shards[corpus.name] = _corpus(settings, corpus, stages, failures)
+    _stop_spark()
     _benchmarks(settings, plan, stages)
     for model in plan.models:
         location = model.location
@@ -185,6 +187,29 @@ def pipeline(settings: Settings) -> tuple[Path, list[str]]:
         page = report(settings)
     _console.print(stages.table())
     return page, failures
+
+
+def _source(settings: Settings, benchmark: str) -> Path | None:
+    """Where a benchmark's released files are; ``None`` for one that needs none."""
+    from eval_workers.benchmarks import default_source, find
+
+    location = find(benchmark).DEFAULT_LOCATION
+    if not (settings.data and location):
+        return default_source(benchmark)
+    path = Path(settings.data) / location
+    if not path.exists():
+        fix = "set `data` or PLUMBLINE_DATA to the directory that holds it"
+        raise BadInput(f"benchmark {benchmark}", f"{path} does not exist", fix)
+    return path
+
+
+def _check(settings: Settings, plan: Plan) -> None:
+    """Find out what is wrong with the input before hours are spent on the rest of it."""
+    for corpus in plan.corpora:
+        if corpus.patterns:
+            expand_shards(corpus.patterns)
+    for benchmark in plan.benchmarks:
+        _source(settings, benchmark)
 
 
 def _corpus(
@@ -205,6 +230,13 @@ def _corpus(
     return [shard for shard in shards if str(shard) in counted]
 
 
+def _stop_spark() -> None:
+    """Give Spark's memory back before models are loaded."""
+    from jobs.session import stop_session
+
+    stop_session()
+
+
 def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
     """Import every benchmark of the plan and constrain it by every corpus of the plan."""
     for name in plan.benchmarks:
@@ -215,9 +247,23 @@ def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
                 constrain(settings, corpus.name, name)
 
 
+def _was_stopped(error: BaseException | None) -> bool:
+    """Whether a signal is behind an error: it stops Prefect's server, too, which then complains."""
+    while error is not None:
+        if isinstance(error, (KeyboardInterrupt, TerminationSignal, Interrupted)):
+            return True
+        error = error.__context__
+    return False
+
+
 def run(settings: Settings) -> None:
     """Run the pipeline and say where the report is; shards that failed end it with status 3."""
-    page, failures = pipeline(settings)
+    try:
+        page, failures = pipeline(settings)
+    except BaseException as e:
+        if _was_stopped(e):
+            raise Interrupted("stopped", "", "the same command goes on from here") from None
+        raise
     warehouse = settings.warehouse_path()
     _console.print(f"warehouse: {warehouse}\nreport: [bold]{page}[/]")
     _console.print(f"next: open the report, or plumbline sql --warehouse {warehouse}")

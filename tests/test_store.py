@@ -165,3 +165,16 @@ def test_sql_by_name(store: Store) -> None:
     with pytest.raises(UsageProblem, match="there is none"):
         connect.sql("metric_of_nothing")
     assert connect.sql_names("metric_of_nothing") == []
+
+
+@pytest.mark.parametrize("damage", ["cut short", "other columns"])
+def test_a_damaged_file_is_named_with_its_table(store: Store, damage: str) -> None:
+    path = store.publish("word_count", words("c", tea=1), unit="u", run_id="r")
+    assert path is not None
+    if damage == "cut short":
+        path.write_bytes(path.read_bytes()[:-20])
+    else:
+        pq.write_table(pa.table({"wrd": ["tea"]}), path)
+    with pytest.raises(BadInput, match="word_count") as caught:
+        connect.connect(store.root)
+    assert "\n" not in str(caught.value)

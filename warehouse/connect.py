@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from warehouse.errors import UsageProblem
+from warehouse.errors import BadInput, UsageProblem
 from warehouse.schemas import TABLES, Table
 from warehouse.store import Store
 
@@ -27,7 +27,7 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
 
     A table without files is an empty view with the right columns. Nothing is written to the
     warehouse, and DuckDB neither loads nor fetches extensions. Raises ``BadInput`` when ``root``
-    is not a warehouse of this version.
+    is not a warehouse of this version, or a table's file is damaged or has other columns.
 
     >>> import tempfile
     >>> connection = connect(Store.open(tempfile.mkdtemp() + "/w").root)
@@ -40,7 +40,12 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET TimeZone = 'UTC'")
     for table in TABLES.values():
-        connection.execute(_view(store, table))
+        try:
+            connection.execute(_view(store, table))
+        except duckdb.Error as e:
+            problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
+            fix = f"move {store.root / table.name} away and write it again"
+            raise BadInput(f"warehouse {store.root}", problem, fix) from e
     for name in sql_names("view_"):
         connection.execute(sql(name))
     return connection

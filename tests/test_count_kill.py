@@ -1,0 +1,75 @@
+"""Counting killed in the middle: the same command goes on and ends with the same tables."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warehouse.shards import write_jsonl_zst
+from warehouse.store import Store
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_TABLES = ("word_count", "pair_count", "corpus_shard", "reject")
+#: Columns that say when and by whom, not what.
+_CIRCUMSTANCES = ("seconds", "run_id")
+
+
+def command(shards: Path, warehouse: Path) -> list[str]:
+    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+    count = ["corpus", "count", str(shards / "*.jsonl.zst"), "--corpus", "c"]
+    return [sys.executable, "-c", code, *count, "--warehouse", str(warehouse)]
+
+
+def contents(warehouse: Path) -> dict[str, list[dict[str, object]]]:
+    store, found = Store.open(warehouse), {}
+    for name in _TABLES:
+        table = store.read(name).drop_columns(
+            [c for c in _CIRCUMSTANCES if c in store.read(name).column_names]
+        )
+        found[name] = table.sort_by([(c, "ascending") for c in table.column_names]).to_pylist()
+    return found
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """Thirty shards of 1,500 documents, so that counting them takes a while."""
+    rng = np.random.default_rng(5)
+    vocabulary = [f"word{k}" for k in range(3000)] + ["she", "he", "her", "him"] * 40
+    directory = tmp_path / "shards"
+    directory.mkdir()
+    for number in range(30):
+        texts = (" ".join(rng.choice(vocabulary, 60)) for _ in range(1500))
+        write_jsonl_zst(directory / f"{number:02}.jsonl.zst", texts)
+    return directory
+
+
+def test_a_killed_count_goes_on(tmp_path: Path, shards: Path) -> None:
+    killed, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    process = subprocess.Popen(
+        command(shards, killed),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not (done := list(killed.glob("_work/count/*/*.json"))):
+        assert process.poll() is None and time.monotonic() < deadline, "nothing to kill"
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert 0 < len(done) < 30
+    assert Store.open(killed).read("corpus").num_rows == 0
+    kept = {path: path.stat().st_mtime_ns for path in done}
+    for warehouse in (killed, undisturbed):
+        subprocess.run(command(shards, warehouse), check=True, capture_output=True)
+    assert {path: path.stat().st_mtime_ns for path in done} == kept, "finished shards counted again"
+    assert contents(killed) == contents(undisturbed)
+    assert len(contents(killed)["corpus_shard"]) == 30

@@ -1,0 +1,97 @@
+"""The pipeline as a user runs it: the command, a real Prefect server, Spark and models."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from warehouse.shards import write_jsonl_zst
+from warehouse.store import Store
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_FILLED = (
+    *("run", "corpus", "corpus_shard", "word_count", "pair_count", "word_association"),
+    *("word_delta", "planted_word", "benchmark_pair", "pair_association", "model"),
+    *("trained_model", "pair_score", "metric_value"),
+)
+
+
+def pipeline(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
+    return subprocess.run(
+        [sys.executable, "-c", code, "pipeline", *options],
+        cwd=directory,
+        env={**environment, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a small closed world that ran through the whole pipeline."""
+    directory = tmp_path_factory.mktemp("pipeline")
+    done = pipeline(directory, "--demo-tokens", "60000", "--train-tokens", "40000")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "report: out/report/index.html" in done.stdout
+    return directory
+
+
+def test_the_closed_world_fills_every_table(world: Path) -> None:
+    store = Store.open(world / "out/warehouse")
+    empty = [name for name in _FILLED if store.read(name).num_rows == 0]
+    assert empty == []
+    corpora = store.read("corpus").to_pylist()
+    assert {c["corpus"] for c in corpora} == {"closed-world-straight", "closed-world-swapped"}
+    assert all(c["n_documents"] > 0 and c["n_rejected"] == 0 for c in corpora)
+    models = {s["model"] for s in store.read("pair_score").to_pylist()}
+    assert models == {m["model"] for m in store.read("trained_model").to_pylist()}
+    assert "closed-world-swapped" in (world / "out/report/index.html").read_text("utf-8")
+
+
+def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_else(
+    world: Path,
+) -> None:
+    """A corpus of one good and one truncated shard, scored with the model that is there."""
+    write_jsonl_zst(world / "a.jsonl.zst", ["She met the nurse.", "He met the baker."] * 30)
+    whole = (world / "a.jsonl.zst").read_bytes()
+    (world / "b.jsonl.zst").write_bytes(whole[: len(whole) // 2])
+    store = Store.open(world / "out/warehouse")
+    before = {r["run_id"] for r in store.read("pair_score").to_pylist()}
+    options = ["--benchmarks", "closed-world", "--model", "out/models/closed-world-straight"]
+    done = pipeline(world, "--corpus", "a.jsonl.zst b.jsonl.zst", *options)
+    assert done.returncode == 3, done.stderr[-3000:]
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("error:") and "b.jsonl.zst" in last
+    ledger = {r["shard"]: r["status"] for r in store.read("corpus_shard", corpus="a").to_pylist()}
+    assert ledger == {"a.jsonl.zst": "counted", "b.jsonl.zst": "failed"}
+    assert {r["run_id"] for r in store.read("pair_score").to_pylist()} == before
+    assert store.read("pair_association", corpus="a").num_rows > 2000
+    assert "b.jsonl.zst" in (world / "out/report/index.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (["--corpus", "nowhere/*.jsonl"], 3, "nowhere/*.jsonl"),
+        (["--benchmarks", "winobias"], 2, "MODEL"),
+        (["--benchmarks", "winobias", "--model", "gpt2"], 4, "PLUMBLINE_DATA"),
+        (["--benchmarks", "winobas", "--model", "gpt2"], 2, "winobias"),
+        (["--conf", "nowhere.toml"], 3, "nowhere.toml"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    tmp_path: Path, options: list[str], status: int, message: str
+) -> None:
+    done = pipeline(tmp_path, *options)
+    assert done.returncode == status
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("error:") and message in line
