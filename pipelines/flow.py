@@ -166,8 +166,7 @@ def report(settings: Settings) -> Path:
 @flow(name="plumbline", flow_run_name="pipeline into {settings.out}")
 def pipeline(settings: Settings) -> tuple[Path, list[str]]:
     """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
-    plan, stages = make_plan(settings), Stages()
-    _check(settings, plan)
+    plan, stages = checked_plan(settings), Stages()
     failures: list[str] = []
     shards: dict[str, list[Path]] = {}
     for corpus in plan.corpora:
@@ -203,13 +202,15 @@ def _source(settings: Settings, benchmark: str) -> Path | None:
     return path
 
 
-def _check(settings: Settings, plan: Plan) -> None:
-    """Find out what is wrong with the input before hours are spent on the rest of it."""
+def checked_plan(settings: Settings) -> Plan:
+    """The plan, with what is wrong in its input found before hours are spent on the rest of it."""
+    plan = make_plan(settings)
     for corpus in plan.corpora:
         if corpus.patterns:
             expand_shards(corpus.patterns)
     for benchmark in plan.benchmarks:
         _source(settings, benchmark)
+    return plan
 
 
 def _corpus(
@@ -258,6 +259,7 @@ def _was_stopped(error: BaseException | None) -> bool:
 
 def run(settings: Settings) -> None:
     """Run the pipeline and say where the report is; shards that failed end it with status 3."""
+    checked_plan(settings)  # before a server is started for nothing
     try:
         page, failures = pipeline(settings)
     except BaseException as e:
