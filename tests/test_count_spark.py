@@ -208,7 +208,7 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("5")
-    assert "WARN" not in done.stdout + done.stderr
+    assert "incubator" not in done.stdout + done.stderr
 
 
 @pytest.mark.spark
