@@ -73,6 +73,8 @@ def associate(store: Store, corpus: str) -> Associated:
             store.read("pair_count", corpus=corpus),
             row["n_kept_tokens"],
             row["n_pairs"],
+            row["rule"],
+            row["window"],
         )
         store.drop("pair_association", {"corpus": corpus})
         targets = wordlists.load(row["targets"]).targets

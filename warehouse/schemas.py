@@ -202,6 +202,7 @@ _ALL = (
         n_target: int [tokens] -- occurrences of the target
         n_pair: int [pairs] -- co-occurrences, at least 1
         pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
+        pmi_se_nats: float [nats] -- its standard error from the counts, see `jobs/association.py`
         """,
     ),
     _table(
@@ -218,6 +219,7 @@ _ALL = (
         n_pair_m: int? [pairs] -- co-occurrences with the male words of the defined pairs
         n_defined: int -- pairs of the contrast for which the word has both counts
         delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
+        delta_se_nats: float? [nats] -- its standard error from the counts; NULL where unknown
         """,
     ),
     _table(
