@@ -9,13 +9,14 @@ not fitted.
 Measured against a bootstrap of documents (300 replicates; 2,355 passages of 27 novels, 2.4 M kept
 tokens, all words with at least 5 counts on both sides, each bin of counts by itself), median of
 bootstrap / formula for delta: rule ``pairs`` she/he 0.99 to 1.04 (1.37 to 1.45 without D), her/his
-0.98 to 1.02 (1.34 to 1.40), woman/man 1.04 to 1.10 up to 200 counts and 1.2 to 1.3 for the 15 words above;
-rule ``windows`` she/he 1.07 to 1.17. Eight words in ten of a bin lie between 0.8 and 1.3. Means of
-the list ``gendered``, 40 replicates: 0.88 to 1.01 (``pairs``) and 0.83 to 1.02 (``windows``) with 3
-or more pairs defined, about 0.65 below. What the formula leaves out is that books have words of
-their own: resampling whole novels gives 1.2 (``pairs``) and 1.4 (``windows``) times its error for
-she/he at 200 to 1,000 counts, and 1.5 and 1.9 times above. So the error says how well the counts
-determine a figure for text of these very sources, and is a floor for text of others.
+0.98 to 1.02 (1.34 to 1.40), woman/man 1.04 to 1.10 up to 200 counts and 1.2 to 1.3 for the 15 words
+above; rule ``windows`` she/he 1.07 to 1.17. Eight words in ten of a bin lie between 0.8 and 1.3.
+Means of the list ``gendered``, 40 replicates: 0.88 to 1.01 (``pairs``) and 0.83 to 1.02
+(``windows``) with 3 or more pairs defined, about 0.65 below. What the formula leaves out is that
+books have words of their own: resampling whole novels gives 1.2 (``pairs``) and 1.4 (``windows``)
+times its error for she/he at 200 to 1,000 counts, and 1.5 and 1.9 times above. So the error says
+how well the counts determine a figure for text of these very sources, and is a floor for text of
+others.
 """
 
 from __future__ import annotations
