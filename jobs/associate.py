@@ -40,17 +40,23 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
     )
 
 
-def usable_lists(targets: str) -> dict[str, wordlists.WordList]:
-    """The word lists whose words are all among the targets of the named list.
+def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
+    """The word list of a counted corpus, given its row: as counted, whatever its file says now."""
+    rows = store.read("word_list", corpus=row["corpus"]).to_pylist()
+    return wordlists.from_rows(rows) if rows else wordlists.load(row["targets"])
 
-    >>> sorted(usable_lists("gendered"))
+
+def usable_lists(own: wordlists.WordList) -> dict[str, wordlists.WordList]:
+    """By name, a corpus's own word list and the built-in ones whose words are all in it.
+
+    >>> sorted(usable_lists(wordlists.load("gendered")))
     ['gendered', 'she-he']
-    >>> sorted(usable_lists("she-he"))
+    >>> sorted(usable_lists(wordlists.load("she-he")))
     ['she-he']
     """
-    counted = set(wordlists.load(targets).targets)
+    counted = set(own.targets)
     loaded = {name: wordlists.load(name) for name in wordlists.names()}
-    return {name: x for name, x in loaded.items() if counted.issuperset(x.targets)}
+    return {n: x for n, x in loaded.items() if counted.issuperset(x.targets)} | {own.name: own}
 
 
 def associate(store: Store, corpus: str) -> Associated:
@@ -66,17 +72,20 @@ def associate(store: Store, corpus: str) -> Associated:
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no counts to associate")
-    lists = usable_lists(row["targets"])
+    own = corpus_list(store, row)
+    lists = usable_lists(own)
     with recorded(store, "corpus associate", {"corpus": corpus, "lists": sorted(lists)}) as run:
         counts = Counts(
             store.read("word_count", corpus=corpus),
             store.read("pair_count", corpus=corpus),
             row["n_kept_tokens"],
             row["n_pairs"],
+            row["rule"],
+            row["window"],
         )
         store.drop("pair_association", {"corpus": corpus})
-        targets = wordlists.load(row["targets"]).targets
-        n = _write(store, "word_association", corpus, run, association_rows(counts, targets))
+        rows = association_rows(counts, own.targets)
+        n = _write(store, "word_association", corpus, run, rows)
         n_deltas = _write(store, "word_delta", corpus, run, delta_rows(counts, lists))
     pairs = [p.contrast for x in lists.values() for p in x.pairs]
     several = [name for name, x in lists.items() if len(x.pairs) > 1]

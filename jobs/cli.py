@@ -175,3 +175,30 @@ def _progress(unit: str) -> Iterator[Progress]:
         yield update
     finally:
         bar.stop()
+
+
+@corpus_app.command(epilog="Example: plumbline corpus lists --corpus novels --list gendered")
+def lists(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    list_: Annotated[
+        str, typer.Option("--list", help="Word list: name or TOML file.")
+    ] = "gendered",
+    out: Annotated[Path, typer.Option(help="Directory for CSV and PNG.")] = Path("out/lists"),
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Compare the pairs of a word list: words each covers, and Kendall tau between their deltas."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from jobs.lists import compare_list, write_compared
+
+    with _progress("pairs of contrasts") as progress:
+        compared = compare_list(_open(warehouse), corpus, list_, progress)
+    table = Table("contrast", "words", "% of vocabulary", "median SE (nats)")
+    for r in compared.coverage:
+        se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"
+        table.add_row(r["contrast"], f"{r['n_words']:,}", f"{r['percent_of_vocabulary']:.2f}", se)
+    Console().print(table)
+    for path in write_compared(compared, out):
+        typer.echo(f"Wrote {path}")
+    typer.echo(f"Next: plumbline word nurse --corpus {corpus}")

@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from jobs.associate import corpus_row
+from jobs.associate import corpus_list, corpus_row
 from jobs.text import DEFAULT_TARGETS, tokenize_all
-from warehouse import wordlists
 from warehouse.errors import UsageProblem
 from warehouse.placeholders import PLACEHOLDER
 from warehouse.runs import recorded
@@ -69,7 +68,7 @@ def constrain(store: Store, corpus: str, benchmark: str, contrast: str = "she/he
         fix = f"plumbline benchmark import {benchmark}"
         raise UsageProblem(f"benchmark {benchmark!r}", "not in the warehouse", fix)
     delta = _deltas(store, corpus, contrast)
-    targets = wordlists.load(row["targets"]).targets if row["targets"] else DEFAULT_TARGETS
+    targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
     texts = [without_placeholders(t) for t in pairs["template"].to_pylist()]
     config = {"corpus": corpus, "benchmark": benchmark, "contrast": contrast}
     with recorded(store, "constrain", config) as run_id:

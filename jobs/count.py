@@ -37,7 +37,7 @@ class CountRequest:
     Attributes:
         corpus: name of the corpus.
         shards: files, see ``warehouse.shards.expand_shards``.
-        targets: name of a word list.
+        targets: name of a word list, or the path of one's TOML file.
         rule, window: see ``jobs.windows``.
         replace: count anew under other settings than the corpus has.
     """
@@ -115,10 +115,12 @@ def _check_binding(store: Store, request: CountRequest) -> None:
 
 
 def _settings(request: CountRequest) -> dict[str, Any]:
+    word_list = wordlists.load(request.targets)
     return {
         "rule": request.rule,
         "window": request.window,
-        "targets": request.targets,
+        "targets": word_list.name,
+        "targets_hash": word_list.hash,
         "tokenizer": TOKENIZER_VERSION,
     }
 
@@ -207,6 +209,8 @@ def _write(
     store.replace("corpus_shard", shard_rows, partition, run_id)
     rejects = _rejects(where, good, request.corpus, run_id)
     store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
+    listed = wordlists.load(request.targets).rows(request.corpus)
+    store.replace("word_list", listed, partition, run_id)
     row = _corpus_row(request, ledgers, n_words, run_id)
     store.publish("corpus", [row], unit="corpus", run_id=run_id)
     return Counted(row, tuple(ledgers), True)

@@ -7,7 +7,7 @@ from warehouse.connect import connect
 from warehouse.store import Store
 
 _DELTA = """
-SELECT n_word, n_pair_f, n_pair_m, n_defined, delta_nats, place, n
+SELECT n_word, n_pair_f, n_pair_m, n_defined, delta_nats, delta_se_nats, place, n
 FROM (
     SELECT *, rank() OVER (ORDER BY delta_nats DESC) AS place, count(*) OVER () AS n
     FROM word_delta WHERE corpus = $corpus AND contrast = $contrast
@@ -47,12 +47,13 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         held = store.units("word_delta", corpus=corpus)
         lines.append(f"  no delta for {contrast}: " + ("a count is 0" if held else f"run {fix}"))
         return lines
-    _, n_f, n_m, n_defined, value, place, n = delta
+    _, n_f, n_m, n_defined, value, se, place, n = delta
     if len(targets) == 1:
         lines.append(f"  {n_defined} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences")
     way = "female" if value > 0 else "male" if value < 0 else "neither way"
+    error = "" if se is None else f" (standard error {se:.3f})"
     lines.append(
-        f"  delta {contrast} {value:+.3f} nats, leans {way}; rank {place:,} of {n:,} words "
+        f"  delta {contrast} {value:+.3f} nats{error}, leans {way}; rank {place:,} of {n:,} words "
         "(1 leans most female)"
     )
     return lines

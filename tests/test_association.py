@@ -8,11 +8,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.associate import associate, corpus_row, usable_lists
-from jobs.association import Counts, ListDelta, association_rows, delta_rows, pmi_nats
+from jobs.association import (
+    Counts,
+    ListDelta,
+    association_rows,
+    delta_rows,
+    dispersion,
+    list_variance,
+    pmi_nats,
+)
 from jobs.sweep import CountOptions, sweep_shard
 from warehouse import wordlists
 from warehouse.errors import UsageProblem
@@ -86,6 +95,108 @@ def test_deltas_of_pairs_and_of_the_list() -> None:
     assert rows["two", "army"]["n_defined"] == 1
 
 
+def standard_errors(table: pa.Table, value: str) -> dict[tuple[str, str], float]:
+    group = "target" if value == "pmi_se_nats" else "contrast"
+    return {(r[group], r["word"]): r[value] for r in table.to_pylist()}
+
+
+def all_deltas(made: Counts, lists: dict[str, WordList]) -> dict[tuple[str, str], float]:
+    return standard_errors(pa.concat_tables(delta_rows(made, lists)), "delta_se_nats")
+
+
+def test_standard_errors_by_hand() -> None:
+    # she meets itself 2 times in 10: D = 1 + 17/9 * 2/10; the others never do: D = 1.
+    d_she = 1 + 17 / 9 * 0.2
+    pmis = standard_errors(
+        pa.concat_tables(association_rows(counts(), LIST.targets)), "pmi_se_nats"
+    )
+    assert pmis["she", "tea"] == pytest.approx(math.sqrt(d_she / 6), abs=1e-12)
+    assert pmis["he", "army"] == pytest.approx(math.sqrt(1 / 5), abs=1e-12)
+    found = all_deltas(counts(), {"two": LIST})
+    pronouns, nobles = d_she / 6 + 1 / 3, 1 / 2 + 1 / 1
+    assert found["she/he", "tea"] == pytest.approx(math.sqrt(pronouns), abs=1e-12)
+    assert found["two", "tea"] == pytest.approx(math.sqrt(pronouns + 9 * nobles) / 4, abs=1e-12)
+    assert found["two", "army"] == pytest.approx(found["queen/king", "army"], abs=1e-12)
+
+
+def test_a_word_of_two_pairs_is_not_two_observations() -> None:
+    # (ln she - ln he + ln she - ln king) / 2: the weight of she is 1, of he and king 1/2.
+    shared = WordList("s", "", "", (WordPair("she", "he"), WordPair("she", "king")))
+    variance = list_variance(counts(), shared)[list(WORDS).index("tea")]
+    assert variance == pytest.approx((1 + 17 / 9 * 0.2) / 6 + (1 / 3 + 1) / 4, abs=1e-12)
+
+
+@given(st.lists(st.integers(1, 400), min_size=6, max_size=6), st.integers(2, 50))
+def test_standard_errors_scale_and_do_not_depend_on_the_side(n: list[int], times: int) -> None:
+    def made(times: int) -> Counts:
+        rows = list(zip(["w", "w", "she", "he"], ["she", "he", "she", "he"], n[:4], strict=True))
+        words = {"word": ["w", "she", "he"], "n_word": [times * k for k in (n[0] + n[1], *n[4:])]}
+        pairs = pa.table({"word": [r[0] for r in rows], "target": [r[1] for r in rows]})
+        pairs = pairs.append_column("n_pair", pa.array([times * r[2] for r in rows]))
+        return Counts(pa.table(words), pairs, 10_000 * times, 100_000 * times)
+
+    one, many = (all_deltas(made(k), {"l": wordlists.load("she-he")}) for k in (1, times))
+    swapped = all_deltas(made(1), {"l": WordList("l", "", "", (WordPair("he", "she"),))})
+    assert many["she/he", "w"] == pytest.approx(one["she/he", "w"] / math.sqrt(times), rel=1e-9)
+    assert swapped["he/she", "w"] == pytest.approx(one["she/he", "w"], rel=1e-12)
+
+
+def test_dispersion_of_windows_is_that_of_the_windows_a_pair_lies_in() -> None:
+    lies_in = [10 - d for d in range(1, 10)]
+    expected = sum(k * k for k in lies_in) / sum(lies_in)
+    assert dispersion(5, 50, "windows", 10) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+def test_standard_errors_agree_with_the_spread_over_documents(
+    data: Path, tmp_path: Path, rule: str
+) -> None:
+    """Jackknife over 60 blocks of passages against the formula, words seen often enough."""
+    options = CountOptions(("she", "he"), rule)
+    lines = [
+        line
+        for shard in sorted((data / "corpora" / "gutenberg").glob("*.zst"))
+        for line in zstandard.ZstdDecompressor()
+        .stream_reader(shard.read_bytes())
+        .read()
+        .splitlines()
+    ]
+    blocks = []
+    for k in range(60):
+        path = tmp_path / f"{k}.jsonl"
+        path.write_bytes(b"\n".join(lines[k::60]))
+        blocks.append(sweep_shard(path, options))
+    words = summed([b.words for b in blocks], ["word"], "n_word")
+    pairs = summed([b.pairs for b in blocks], ["word", "target"], "n_pair")
+    made = Counts(
+        words, pairs, sum(b.n_kept_tokens for b in blocks), sum(b.n_pairs for b in blocks), rule
+    )
+    (table,) = delta_rows(made, {"she-he": wordlists.load("she-he")})
+    rows = {r["word"]: r for r in table.to_pylist() if min(r["n_pair_f"], r["n_pair_m"]) >= 200}
+    by_block = [
+        {(r["word"], r["target"]): r["n_pair"] for r in b.pairs.to_pylist() if r["word"] in rows}
+        for b in blocks
+    ]
+    totals = [{r["word"]: r["n_word"] for r in b.words.to_pylist()} for b in blocks]
+    n_f, n_m = (sum(t.get(g, 0) for t in totals) for g in ("she", "he"))
+    ratios = []
+    for word, row in rows.items():
+        left = [
+            math.log((row["n_pair_f"] - c.get((word, "she"), 0)) / (n_f - t.get("she", 0)))
+            - math.log((row["n_pair_m"] - c.get((word, "he"), 0)) / (n_m - t.get("he", 0)))
+            for c, t in zip(by_block, totals, strict=True)
+        ]
+        ratios.append(math.sqrt(59 * float(np.var(left))) / row["delta_se_nats"])
+    assert len(ratios) > 300
+    assert 0.9 < float(np.median(ratios)) < 1.2
+
+
+def summed(tables: list[pa.Table], keys: list[str], value: str) -> pa.Table:
+    merged = pa.concat_tables(tables).group_by(keys).aggregate([(value, "sum")])
+    return merged.rename_columns([*keys, value])
+
+
 def test_no_counts_no_rows() -> None:
     empty = Counts(
         pa.table({"word": pa.array([], pa.string()), "n_word": pa.array([], pa.int64())}),
@@ -121,6 +232,7 @@ def test_weights_that_sum_to_zero_define_nothing() -> None:
 def counted(store: Store, targets: str = "gendered", source: str = "counted") -> None:
     row = {name: 0 for name in ("n_shards", "n_shards_failed", "n_documents", "n_rejected")}
     row |= {"n_tokens": 150, "n_kept_tokens": KEPT, "n_words": len(WORDS), "n_pairs": TOTAL}
+    row |= {"rule": "pairs", "window": 10}
     made = {"corpus": "c", "source": source, "targets": targets, "run_id": "r"}
     store.publish("corpus", [row | made], unit="corpus", run_id="r")
     words = [{"corpus": "c", "word": w, "n_word": n} for w, n in WORDS.items()]
@@ -161,9 +273,9 @@ def test_word_lists() -> None:
     assert len({w for p in gendered.pairs for w in (p.female, p.male)}) == len(gendered.targets)
     assert all(p.weight == 1.0 for p in gendered.pairs)
     CountOptions(gendered.targets)
-    with pytest.raises(UsageProblem, match="only gendered, she-he"):
+    with pytest.raises(UsageProblem, match="only gendered, names, neutral, she-he"):
         wordlists.load("nobody")
-    assert list(usable_lists("she-he")) == ["she-he"]
+    assert list(usable_lists(wordlists.load("she-he"))) == ["she-he"]
 
 
 @pytest.mark.reference

@@ -34,7 +34,8 @@ def test_count_associate_word(tmp_path: Path) -> None:
     assert shown.exit_code == 0 and "word_delta" in shown.output
     shown = run.invoke(app, ["word", "Nurse", *where])
     # nurse is once near she (1 she in all) and once near he (2): ln(1/1) - ln(1/2) = ln 2.
-    assert "delta she/he +0.693 nats" in shown.output
+    # One co-occurrence on each side, neither pronoun near another of its kind: sqrt(1/1 + 1/1).
+    assert "delta she/he +0.693 nats (standard error 1.414)" in shown.output
     shown = run.invoke(app, ["word", "army", "--corpus", "c", *where])
     assert "a count is 0" in shown.output
     shown = run.invoke(app, ["word", "zebra", *where])

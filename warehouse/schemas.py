@@ -115,6 +115,7 @@ _ALL = (
         rule: text? -- counting rule, `pairs` or `windows`
         window: int? [tokens] -- width of the window in kept tokens
         targets: text? -- name of the target word list
+        targets_hash: text? -- hash of its words and weights, which are in `word_list`
         tokenizer: text? -- version of the token rules
         n_shards: int -- shards counted
         n_shards_failed: int -- shards that could not be read to their end and are not in the counts
@@ -125,6 +126,22 @@ _ALL = (
         n_words: int -- distinct kept words
         n_pairs: int [pairs] -- all co-occurrences under the rule, not only those with targets
         run_id: text -- run that wrote the row
+        """,
+    ),
+    _table(
+        "word_list",
+        "The word list a corpus was counted with, a row a pair or unpaired word.",
+        "corpus position",
+        "corpus",
+        """
+        corpus: text -- corpus name
+        word_list: text -- name of the list
+        position: int -- place in the list, from 1
+        female: text? -- female word of the pair
+        male: text? -- male word of the pair
+        weight: float? -- weight of the pair in the list's mean (Eq. 4)
+        unpaired: text? -- word that is counted without a contrast
+        source: text -- where the list comes from
         """,
     ),
     _table(
@@ -202,6 +219,7 @@ _ALL = (
         n_target: int [tokens] -- occurrences of the target
         n_pair: int [pairs] -- co-occurrences, at least 1
         pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
+        pmi_se_nats: float [nats] -- its standard error from the counts, see `jobs/association.py`
         """,
     ),
     _table(
@@ -218,6 +236,7 @@ _ALL = (
         n_pair_m: int? [pairs] -- co-occurrences with the male words of the defined pairs
         n_defined: int -- pairs of the contrast for which the word has both counts
         delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
+        delta_se_nats: float? [nats] -- its standard error from the counts; NULL where unknown
         """,
     ),
     _table(

@@ -1,14 +1,25 @@
-"""Lists of gendered word pairs, one TOML file a list; a file added here is a list one may name.
+"""Word lists, one TOML file a list: a file added here, or any other file named by its path.
 
-A list names contrasts (female word, male word) with weights for the weighted mean of Eq. 4. Its
-targets are all words in it, in order of first mention.
+A list names contrasts (female word, male word) with weights for the weighted mean of Eq. 4, and
+may name further words to count without a contrast, such as a third group. Its targets are all
+words in it, in order of first mention::
+
+    description = "what the list is"
+    source = "where its words come from"
+    pairs = [{ female = "she", male = "he", weight = 1.0 }]
+    targets = ["they", "them"]  # optional
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 from warehouse.errors import BadInput, UsageProblem
 
@@ -34,12 +45,13 @@ class WordPair:
 
 @dataclass(frozen=True)
 class WordList:
-    """A named list of pairs with a description and where it comes from."""
+    """A named list of pairs, and of words without one, and where it comes from."""
 
     name: str
     description: str
     source: str
     pairs: tuple[WordPair, ...]
+    unpaired: tuple[str, ...] = ()
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -48,46 +60,151 @@ class WordList:
         >>> load("she-he").targets
         ('she', 'he')
         """
-        return tuple(dict.fromkeys(w for p in self.pairs for w in (p.female, p.male)))
+        paired = (w for p in self.pairs for w in (p.female, p.male))
+        return tuple(dict.fromkeys([*paired, *self.unpaired]))
+
+    @property
+    def hash(self) -> str:
+        """Twelve hex digits that change with the words, their order or weights; not with the name.
+
+        >>> a = WordList("a", "", "", (WordPair("she", "he"),))
+        >>> a.hash == WordList("b", "other", "", (WordPair("she", "he"),)).hash
+        True
+        >>> a.hash == WordList("a", "", "", (WordPair("she", "he", 2.0),)).hash
+        False
+        """
+        content = [[(p.female, p.male, p.weight) for p in self.pairs], self.unpaired]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+
+    def rows(self, corpus: str) -> list[dict[str, object]]:
+        """The rows of table `word_list` for a corpus counted with this list."""
+        fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
+        entries: list[dict[str, object]] = [
+            {"female": p.female, "male": p.male, "weight": p.weight} for p in self.pairs
+        ]
+        entries += [{"unpaired": w} for w in self.unpaired]
+        return [{**fixed, "position": k, **entry} for k, entry in enumerate(entries, 1)]
+
+
+def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
+    """The list that `WordList.rows` wrote; rows in any order, at least one.
+
+    >>> from_rows(load("neutral").rows("novels")).hash == load("neutral").hash
+    True
+    """
+    ordered = sorted(rows, key=lambda r: int(str(r["position"])))
+    pairs = tuple(
+        WordPair(str(r["female"]), str(r["male"]), float(str(r["weight"])))
+        for r in ordered
+        if r.get("female") is not None
+    )
+    unpaired = tuple(str(r["unpaired"]) for r in ordered if r.get("unpaired") is not None)
+    return WordList(str(ordered[0]["word_list"]), "", str(ordered[0]["source"]), pairs, unpaired)
 
 
 def names() -> list[str]:
     """Names of the lists there are, sorted.
 
     >>> names()
-    ['gendered', 'she-he']
+    ['gendered', 'names', 'neutral', 'she-he']
     """
     files = resources.files("warehouse.wordlists").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
 
 
 def load(name: str) -> WordList:
-    """Read a list by name.
+    """Read a list by name, or by the path of a TOML file; a file's list has the file's name.
 
     Raises:
-        UsageProblem: there is no such list; the message names those that exist.
-        BadInput: the file is no valid list.
+        UsageProblem: there is no such list or file, or a file has the name of a built-in list.
+        BadInput: the file is no valid list; the message says which entry and why.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
     """
-    if name not in names():
-        raise UsageProblem(f"target list {name!r}", f"there is none, only {', '.join(names())}")
-    text = resources.files("warehouse.wordlists").joinpath(f"{name}.toml").read_text("utf-8")
+    if name in names():
+        file = resources.files("warehouse.wordlists").joinpath(f"{name}.toml")
+        return _parse(name, file.read_text("utf-8"), f"word list {name}")
+    path = Path(name)
+    if path.suffix != ".toml":
+        problem = f"there is none, only {', '.join(names())}"
+        raise UsageProblem(f"target list {name!r}", problem, "or give the path of a .toml file")
+    if not path.is_file():
+        raise UsageProblem(f"word list {path}", "no such file")
+    if path.stem in names():
+        raise UsageProblem(f"word list {path}", f"{path.stem} is built in", "rename the file")
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadInput(f"word list {path}", f"can't be read: {e}", "save it as UTF-8") from e
+    return _parse(path.stem, text, f"word list {path}")
+
+
+def _parse(name: str, text: str, what: str) -> WordList:
     try:
         content = tomllib.loads(text)
-        pairs = tuple(_pair(p) for p in content["pairs"])
-        parsed = WordList(name, str(content["description"]), str(content["source"]), pairs)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as e:
-        raise BadInput(f"word list {name}", f"{type(e).__name__}: {e}") from e
-    if not parsed.pairs or len({p.contrast for p in parsed.pairs}) != len(parsed.pairs):
-        raise BadInput(f"word list {name}", "needs distinct pairs, at least one")
-    return parsed
+        _check_keys(content, {"description", "source", "pairs", "targets"}, "the file")
+        found = WordList(
+            name,
+            _text(content, "description"),
+            _text(content, "source"),
+            tuple(_pair(k, p) for k, p in enumerate(_list(content, "pairs"), 1)),
+            tuple(_word(w, f"target {k}") for k, w in enumerate(_list(content, "targets"), 1)),
+        )
+        _check_distinct([p.contrast for p in found.pairs])
+        _check_distinct(found.unpaired)
+    except ValueError as e:
+        fix = 'as in pairs = [{ female = "she", male = "he" }]'
+        raise BadInput(what, str(e), fix) from e
+    if not found.pairs:
+        raise BadInput(what, "has no pairs", "a lean needs a female and a male word")
+    return found
 
 
-def _pair(entry: dict[str, object]) -> WordPair:
-    weight = float(str(entry.get("weight", 1.0)))
-    female, male = str(entry["female"]), str(entry["male"])
-    if not weight >= 0 or female == male or not female or not male:
-        raise ValueError(f"pair {female}/{male} with weight {weight}")
-    return WordPair(female, male, weight)
+def _pair(place: int, entry: object) -> WordPair:
+    where = f"pair {place}"
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where} must be a table with female and male, not {entry!r}")
+    _check_keys(entry, {"female", "male", "weight"}, where)
+    female, male = (_word(entry.get(side), f"{where}, {side}") for side in ("female", "male"))
+    weight = entry.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float):
+        raise ValueError(f"{where}: weight must be a number, not {weight!r}")
+    if not (math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"{where}: weight must be 0 or more, not {weight}")
+    if female == male:
+        raise ValueError(f"{where}: {female} is on both sides")
+    return WordPair(female, male, float(weight))
+
+
+def _word(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value or value != value.strip().lower() or "/" in value:
+        raise ValueError(f"{where}: expected one lowercase word, not {value!r}")
+    return value
+
+
+def _text(content: Mapping[str, object], key: str) -> str:
+    value = content.get(key)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f'needs a line {key} = "..."')
+    return value
+
+
+def _list(content: Mapping[str, object], key: str) -> list[object]:
+    value = content.get(key, [])
+    if not isinstance(value, list):
+        raise ValueError(f"{key} must be a list, not {value!r}")
+    return value
+
+
+def _check_keys(found: Mapping[str, object], known: set[str], where: str) -> None:
+    if unknown := sorted(set(found) - known):
+        raise ValueError(f"{where} has {unknown[0]!r}, known are {', '.join(sorted(known))}")
+
+
+def _check_distinct(values: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"{value} is there twice")
+        seen.add(value)

@@ -1,0 +1,214 @@
+"""Word lists compared and brought along: coverage, tau, the heat map, files of the user."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+from jobs.associate import associate
+from jobs.count import CountRequest, count_corpus
+from jobs.heatmap import matrix
+from jobs.lists import agreement, compare_list, write_compared
+from jobs.sweep import CountOptions
+from pipelines.cli import main
+from tests.metric_rows import Row
+from warehouse import wordlists
+from warehouse.connect import connect
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+MINE = """
+description = "nobles"
+source = "made up for this test"
+pairs = [{ female = "queen", male = "king" }, { female = "she", male = "he", weight = 2 }]
+targets = ["they"]
+"""
+
+
+def deltas(contrast: str, values: dict[str, float]) -> list[Row]:
+    fixed: Row = {"corpus": "c", "contrast": contrast, "n_defined": 1, "delta_se_nats": 0.5}
+    return [{**fixed, "word": w, "delta_nats": v} for w, v in values.items()]
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """Two pairs of the 38 with deltas of 60 and 80 words out of 100, the others with none."""
+    draw = np.random.default_rng(5).normal
+    zeros = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens", "n_words")
+    row = dict.fromkeys((*zeros, "n_kept_tokens", "n_pairs"), 0)
+    fixed = {"corpus": "c", "source": "counted", "targets": "gendered", "run_id": "r"}
+    store.publish("corpus", [{**row, **fixed}], unit="corpus", run_id="r")
+    words = [{"corpus": "c", "word": f"w{k}", "n_word": 1} for k in range(100)]
+    store.publish("word_count", words, unit="a", run_id="r")
+    rows = deltas("she/he", {f"w{k}": draw() for k in range(60)})
+    rows += deltas("woman/man", {f"w{k}": round(draw(), 1) for k in range(5, 85)})
+    rows += deltas("gendered", {"w1": 1.0})
+    store.publish("word_delta", rows, unit="a", run_id="r")
+    return store
+
+
+def test_coverage_counts_words_with_a_delta(filled: Store) -> None:
+    compared = compare_list(filled, "c", "gendered")
+    rows = {r["contrast"]: r for r in compared.coverage}
+    assert list(rows) == [p.contrast for p in wordlists.load("gendered").pairs]
+    assert (rows["she/he"]["n_words"], rows["she/he"]["percent_of_vocabulary"]) == (60, 60.0)
+    assert (rows["woman/man"]["n_words"], rows["woman/man"]["median_se_nats"]) == (80, 0.5)
+    assert (rows["mom/dad"]["n_words"], rows["mom/dad"]["percent_of_vocabulary"]) == (0, 0.0)
+    assert len(compared.agreements) == 38 * 37 // 2
+
+
+def test_tau_is_scipys_on_the_common_words(filled: Store) -> None:
+    found = {
+        (r.contrast_a, r.contrast_b): r for r in compare_list(filled, "c", "gendered").agreements
+    }
+    table = filled.read("word_delta", corpus="c").to_pylist()
+    a, b = (
+        {r["word"]: r["delta_nats"] for r in table if r["contrast"] == c}
+        for c in ("she/he", "woman/man")
+    )
+    common = sorted(set(a) & set(b))
+    row = found["she/he", "woman/man"]
+    assert row.n_words == len(common) == 55
+    assert row.tau_b == pytest.approx(tau_by_hand([a[w] for w in common], [b[w] for w in common]))
+    assert math.isnan(found["she/he", "mom/dad"].tau_b)
+
+
+def tau_by_hand(x: list[float], y: list[float]) -> float:
+    """Concordant minus discordant over the geometric mean of the untied pairs: O(n^2)."""
+    signs = [
+        (np.sign(p[0] - q[0]), np.sign(p[1] - q[1]))
+        for p, q in itertools.combinations(list(zip(x, y, strict=True)), 2)
+    ]
+    untied = sum(s != 0 for s, _ in signs) * sum(t != 0 for _, t in signs)
+    return float(sum(s * t for s, t in signs) / math.sqrt(untied)) if untied else math.nan
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=30))
+def test_tau_b_with_ties(points: list[tuple[int, int]]) -> None:
+    x, y = (np.array(v, float) for v in zip(*points, strict=True))
+    words = np.arange(len(points))
+    (row,) = agreement(["a", "b"], {"a": (words, x), "b": (words, y)})
+    assert row.tau_b == pytest.approx(tau_by_hand(list(x), list(y)), abs=1e-12, nan_ok=True)
+    assert row.tau_b == pytest.approx(kendalltau(x, y).statistic, abs=1e-12, nan_ok=True)
+
+
+def test_files_and_heat_map(filled: Store, tmp_path: Path) -> None:
+    compared = compare_list(filled, "c", "gendered")
+    contrasts, tau = matrix(compared)
+    assert contrasts == ["she/he", "woman/man"] and tau[0, 1] == tau[1, 0] and tau[0, 0] == 1
+    paths = {p.name: p for p in write_compared(compared, tmp_path / "new")}
+    assert paths["c-gendered-kendall.png"].read_bytes().startswith(b"\x89PNG")
+    with paths["c-gendered-kendall.csv"].open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert sum(r["tau_b"] != "" for r in rows) == 1
+    first = paths["c-gendered-coverage.csv"].read_text(encoding="utf-8").splitlines()[1]
+    assert first.startswith("she/he,60,100,60.0,")
+    alone = write_compared(compare_list(filled, "c", "she-he"), tmp_path / "one")
+    assert [p.name for p in alone] == ["c-she-he-coverage.csv"]
+
+
+def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--warehouse", str(filled.root), "--out", str(tmp_path / "o"), "--corpus"]
+    assert main(["corpus", "lists", *options, "c"]) == 0
+    shown = capsys.readouterr().out
+    assert "60.00" in shown and "kendall.png" in shown and "Next: plumbline" in shown
+    assert main(["corpus", "lists", *options, "d"]) == 2
+    assert main(["corpus", "lists", *options, "c", "--list", "names"]) == 2
+    assert "mary of list names was not counted" in capsys.readouterr().err
+    filled.drop("word_delta", {"corpus": "c"})
+    assert main(["corpus", "lists", *options, "c"]) == 2
+    assert "corpus associate --corpus c" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", wordlists.names())
+def test_every_built_in_list_can_be_counted(name: str) -> None:
+    found = wordlists.load(name)
+    CountOptions(found.targets)
+    assert found.pairs and found.source and found.description
+    again = wordlists.from_rows(found.rows("c"))
+    assert (again.pairs, again.unpaired, again.hash) == (found.pairs, found.unpaired, found.hash)
+
+
+def test_a_file_is_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "nobles.toml"
+    path.write_text(MINE, encoding="utf-8")
+    found = wordlists.load(str(path))
+    assert found.name == "nobles" and found.targets == ("queen", "king", "she", "he", "they")
+    assert [p.weight for p in found.pairs] == [1.0, 2.0]
+    path.write_text(MINE.replace('"they"', '"them"'), encoding="utf-8")
+    assert wordlists.load(str(path)).hash != found.hash
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('male = "king"', 'mail = "king"', "pair 1 has 'mail'"),
+        (', male = "king"', "", "pair 1, male: expected one lowercase word, not None"),
+        ('"king"', '"King"', "pair 1, male: expected one lowercase word, not 'King'"),
+        ('"king"', '"queen"', "pair 1: queen is on both sides"),
+        ("weight = 2", "weight = -1", "pair 2: weight must be 0 or more, not -1"),
+        ("weight = 2", "weight = inf", "pair 2: weight must be 0 or more"),
+        ("weight = 2", 'weight = "2"', "pair 2: weight must be a number"),
+        ('["they"]', '["they", "they"]', "they is there twice"),
+        ('["they"]', '"they"', "targets must be a list"),
+        ('source = "made up for this test"', "", "needs a line source"),
+        ("pairs = [", "words = [", "the file has 'words'"),
+        ("pairs = [", "pairs = [[", "nobles.toml"),
+    ],
+)
+def test_a_wrong_file_is_one_clear_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "nobles.toml"
+    assert old in MINE
+    path.write_text(MINE.replace(old, new), encoding="utf-8")
+    with pytest.raises(BadInput) as caught:
+        wordlists.load(str(path))
+    assert message in str(caught.value) and "nobles.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_lists(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="no such file"):
+        wordlists.load(str(tmp_path / "none.toml"))
+    built_in = tmp_path / "gendered.toml"
+    built_in.write_text(MINE, encoding="utf-8")
+    with pytest.raises(UsageProblem, match="rename the file"):
+        wordlists.load(str(built_in))
+    (tmp_path / "latin.toml").write_bytes(MINE.replace("nobles", "nöbles").encode("latin-1"))
+    with pytest.raises(BadInput, match="UTF-8"):
+        wordlists.load(str(tmp_path / "latin.toml"))
+    (tmp_path / "bare.toml").write_text('description = "d"\nsource = "s"\ntargets = ["they"]')
+    with pytest.raises(BadInput, match="has no pairs"):
+        wordlists.load(str(tmp_path / "bare.toml"))
+
+
+@pytest.mark.spark
+def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_path: Path) -> None:
+    shard, listed = tmp_path / "a.jsonl", tmp_path / "nobles.toml"
+    texts = ["The queen and the king saw tea.", "They saw tea and she and he saw an army."]
+    shard.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    listed.write_text(MINE, encoding="utf-8")
+    request = CountRequest("c", (shard,), str(listed))
+    row = count_corpus(store, request).row
+    assert (row["targets"], row["targets_hash"]) == ("nobles", wordlists.load(str(listed)).hash)
+    listed.write_text(MINE.replace("weight = 2", "weight = 3"), encoding="utf-8")
+    with pytest.raises(UsageProblem, match="exists with targets_hash"):
+        count_corpus(store, request)
+    # The file may change or go: what was counted is in the warehouse.
+    listed.unlink()
+    done = associate(store, "c")
+    assert done.contrasts == ("she/he", "queen/king", "nobles")
+    found = connect(store.root).execute(
+        "SELECT target, n_pair FROM word_association WHERE word = 'tea' ORDER BY target"
+    )
+    assert found.fetchall() == [("he", 1), ("king", 1), ("queen", 1), ("she", 1), ("they", 1)]
+    compared = compare_list(store, "c", "nobles")
+    assert [r["contrast"] for r in compared.coverage] == ["queen/king", "she/he"]
