@@ -128,8 +128,8 @@ def new_memory(targets: list[str], window: int, rule: int, keep_stops: bool = Fa
         offsets=np.zeros(n_words + 1, np.int64),
         arena=np.empty(16 * n_words + 256 * len(targets), np.uint8),
         counts=np.zeros(n_words, np.int64),
-        cache=np.zeros(4 << 15, np.uint64),
-        seqs=np.empty(1 << 14, np.int32),
+        cache=np.zeros(4 << 17, np.uint64),
+        seqs=np.empty(1 << 16, np.int32),
         ids=np.empty(1 << 14, np.int32),
         dense=np.zeros(DENSE_WORDS * len(targets), np.int64),
         pairs=np.zeros(2 << 14, np.uint64),
@@ -179,9 +179,9 @@ def grow(memory: Memory, code: int, need: int, limits: Limits) -> Memory:
         m.cache[:] = 0
         regs[CACHE_USED] = regs[SEQ_USED] = 0
         return m
-    cache = np.zeros(4 * m.cache.size, np.uint64)
+    cache = np.zeros(2 * m.cache.size, np.uint64)
     rehash_cache(m.cache, cache)
-    return m._replace(cache=cache, seqs=_longer(m.seqs, 4 * m.seqs.size))
+    return m._replace(cache=cache, seqs=_longer(m.seqs, 2 * m.seqs.size))
 
 
 @njit(cache=True)

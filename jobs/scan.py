@@ -35,12 +35,11 @@ from jobs.memory import (
     chunk_slot,
     find_word,
 )
-from jobs.rules import find_special, split_chunk
-from jobs.tables import ALNUM, ALPHA, CASED, ICON, IGNORABLE, MARK, PREFIX, SPACE, SUFFIX
+from jobs.plain import plain_words
+from jobs.rules import split_chunk
+from jobs.tables import ALNUM, CASED, IGNORABLE, MARK, SPACE
 
 _CACHED_BYTES = 23
-#: Flags of a character that only ever is part of a word, and flags it then does not have.
-PLAIN, UNUSUAL = ALPHA, PREFIX | SUFFIX | ICON
 _SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C3, 0x3C2
 _DOTTED_I, _DOT_ABOVE = 0x130, 0x307
 
@@ -217,10 +216,17 @@ def scan(t: Any, m: Any, buf: Any, a: int, b: int) -> int:
             return code
         first = regs[N_IDS]
         found = 0
-        pieces = _split(flags, lang, buf, i, e, cps, ends, tail)
+        n = _decode(buf, i, e, cps)
+        pieces = plain_words(flags, lang, cps, n, ends)
+        plain = pieces >= 0
+        if not plain:
+            pieces = split_chunk(flags, lang, cps, n, ends, tail)
         start = np.int64(0)
         for k in range(pieces):
-            stop = np.int64(ends[k])
+            # Plain pieces come with their start, others follow each other.
+            if plain:
+                start = np.int64(ends[2 * k])
+            stop = np.int64(ends[2 * k + 1] if plain else ends[k])
             found += _count_token(
                 flags,
                 lower,
@@ -253,7 +259,7 @@ def _room(regs: Any, cps: Any, counts: Any, arena: Any, cache: Any, seqs: Any, n
         return GROW_WORDS
     if regs[ARENA_USED] + 4 * n + 16 > arena.size:
         return GROW_ARENA
-    if 8 * (regs[CACHE_USED] + 1) > cache.size or regs[SEQ_USED] + 32 > seqs.size:
+    if 16 * (regs[CACHE_USED] + 1) > 3 * cache.size or regs[SEQ_USED] + 32 > seqs.size:
         return GROW_CACHE
     return DONE
 
@@ -284,21 +290,19 @@ def _remember(
 
 
 @njit(cache=True)
-def _split(flags: Any, lang: Any, buf: Any, i: int, e: int, cps: Any, ends: Any, tail: Any) -> int:
-    """Decode the chunk buf[i:e] into ``cps`` and cut it; returns the number of pieces."""
+def _decode(buf: Any, i: int, e: int, cps: Any) -> int:
+    """Code points of buf[i:e] to ``cps``; returns their number."""
     n = 0
-    common = np.uint32(PLAIN | UNUSUAL)
     while i < e:
-        c = code_point(buf, i)
-        cps[n] = c
-        common &= flags[c] ^ np.uint32(UNUSUAL)
-        i += code_length(np.int64(buf[i]))
+        c = np.int64(buf[i])
+        if c < 0x80:
+            cps[n] = c
+            i += 1
+        else:
+            cps[n] = code_point(buf, i)
+            i += code_length(c)
         n += 1
-    if common == np.uint32(PLAIN | UNUSUAL) and find_special(lang, cps, 0, n) < 0:
-        # Letters that no rule is about.
-        ends[0] = n
-        return 1
-    return split_chunk(flags, lang, cps, n, ends, tail)
+    return n
 
 
 @njit(cache=True)

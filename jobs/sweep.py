@@ -17,6 +17,7 @@ from jobs.block import NEXT_LINE, SCAN, run_block, run_texts
 from jobs.memory import (
     ASK,
     AT,
+    DENSE_WORDS,
     DONE,
     GROW_TEXT,
     LINE_END,
@@ -224,7 +225,9 @@ def word_array(memory: Memory) -> pa.Array:
 def _pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.Table:
     entries = memory.pairs.reshape(-1, 2)
     entries = entries[entries[:, 0] > 0].astype(np.int64)
-    dense = np.flatnonzero(memory.dense)
+    # Ids are given in order: rows past the last word were never written.
+    rows = min(int(memory.regs[N_WORDS]), DENSE_WORDS)
+    dense = np.flatnonzero(memory.dense[: rows * len(targets)])
     keys = np.concatenate([dense, entries[:, 0] - 1])
     word, target = np.divmod(keys, len(targets))
     return pa.table(

@@ -8,6 +8,7 @@ therefore part of :data:`TOKENIZER_VERSION`.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from functools import lru_cache
 from importlib import resources
@@ -50,7 +51,7 @@ class Tables(NamedTuple):
         flags: uint32[0x110000], bits above by code point.
         lower: int32[0x110000], simple lowercase. U+0130 maps to i; its dot is added in the kernel.
         lang: int32, the exceptions and units in one array, because every further array handed from
-            one compiled function to another costs time. lang[:8] says where each part starts; see
+            one compiled function to another costs time. lang[:9] says where each part starts; see
             :func:`_lang`.
         stop_keys: uint64[2 * power of two], stop words as 16 bytes: UTF-8, zero-padded, length.
     """
@@ -147,8 +148,8 @@ def _packed(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return start, codes("".join(words)).copy()
 
 
-# Places in lang[:8]. SLOT_MASK holds the number of slots less one.
-SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES = range(8)
+# Places in lang[:9]. SLOT_MASK holds the number of slots less one.
+SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES, CORES = range(9)
 
 
 def _lang(
@@ -160,7 +161,8 @@ def _lang(
     (relative). CUTS: bit k set when a token of the exception ends after k characters. PARTS: the
     same for the pieces its affixes fall into when it is not looked up as an exception, 0 when it
     need not be put together again. UNIT_STARTS: the number of units, then their offsets in
-    UNIT_CODES.
+    UNIT_CODES. CORES: 65,536 bits; the one named by the highest bits of a hash is set for the
+    first run of ASCII letters, in lowercase, of every exception.
     """
     words = list(specials)
     if max(map(len, words)) > MAX_SPECIAL:
@@ -177,10 +179,21 @@ def _lang(
         np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
         np.concatenate([np.array([len(units)], np.int32), unit_start]).astype(np.int32),
         unit_codes,
+        _core_bits(words),
     ]
-    places = 8 + np.cumsum([0] + [block.size for block in blocks[:-1]])
+    places = 9 + np.cumsum([0] + [block.size for block in blocks[:-1]])
     places[SLOT_MASK] = slots.size - 1
     return np.concatenate([places.astype(np.int32), *blocks])
+
+
+def _core_bits(words: list[str]) -> NDArray[np.int32]:
+    bits = np.zeros(1 << 16, np.uint8)
+    for word in words:
+        run = re.search("[A-Za-z]+", word)
+        # What follows a word may itself start with an exception's letters only as a possessive.
+        if run and word[: run.end()].lower() not in ("'s", "\u2019s"):
+            bits[code_hash(codes(run.group().lower())) >> 48] = 1
+    return np.packbits(bits, bitorder="little").view(np.int32)
 
 
 def _special_slots(words: list[str]) -> NDArray[np.int32]:

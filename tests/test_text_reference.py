@@ -66,3 +66,20 @@ def test_agreement_on_reference_shards(data: Path, shard: str) -> None:
         common, total = common + same, total + length
     assert total > 10_000
     assert common / total >= 0.999
+
+
+def test_words_in_plain_punctuation_split_as_in_spacy() -> None:
+    chance = random.Random(20261)
+    words = [*"aAsSo", "word", "Word", "WORD", "U.S", "AB", "man", "Mr", "don", "e.g", "cant"]
+    before, after = (
+        list("\"'([{*_“‘—$"),
+        [*".,;:!?\"')]}*_”’—", "..", "...", "'s", "’s", "'S"],
+    )
+    joints = ["-", "--", "---", "----", "—", "——", "–", ",--", "'", "/", "."]
+    for _ in range(6000):
+        chunk = "".join(chance.choices(before, k=chance.choice([0, 0, 1, 2])))
+        chunk += chance.choice(words)
+        for _ in range(chance.choice([0, 0, 1, 2])):
+            chunk += chance.choice(joints) + chance.choice(words)
+        chunk += "".join(chance.choices(after, k=chance.choice([0, 1, 2, 3])))
+        assert tokenize(chunk) == reference_tokens(chunk, DEFAULT_TARGETS), chunk

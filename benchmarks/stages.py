@@ -1,0 +1,41 @@
+"""Where the time of counting one shard goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.counting import Timing, median_seconds
+from jobs.sweep import CountOptions, Sweeper, line_blocks
+
+
+def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
+    """Median seconds of the parts of ``sweep_shard``, over interleaved rounds.
+
+    The second pass over the same lines meets no new chunk or word, so the first less the second is
+    the price of first sight.
+    """
+    blocks = [(buf[: end + 16].copy(), end) for buf, end in line_blocks(shard)]
+    megabytes = sum(end for _, end in blocks) / 1e6
+    sweepers = [Sweeper(options)]
+
+    def read() -> None:
+        for _ in line_blocks(shard):
+            pass
+
+    def count() -> None:
+        for buf, end in blocks:
+            sweepers[-1].lines(buf, end)
+
+    def first() -> None:
+        sweepers[:] = [Sweeper(options)]
+        count()
+
+    first()
+    work = {
+        "decompress": read,
+        "lines to counts, first pass": first,
+        "lines to counts, second pass": count,
+        "result tables": lambda: sweepers[-1].result(0.0),
+    }
+    seconds = median_seconds(list(work.values()), rounds)
+    return [Timing(name, s, megabytes) for name, s in zip(work, seconds, strict=True)]
