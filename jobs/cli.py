@@ -72,6 +72,35 @@ def _report(counted: Counted) -> None:
     typer.echo(f"Next: plumbline corpus associate --corpus {row['corpus']}")
 
 
+@corpus_app.command(
+    epilog="Example: plumbline corpus split 'pile/*.jsonl.zst' --out blocks --block-mb 64"
+)
+def split(
+    shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
+    out: Annotated[Path, typer.Option(help="Directory for the blocks.")],
+    block_mb: Annotated[float, typer.Option(help="Decompressed size of a block in MB.")] = 64.0,
+) -> None:
+    """Cut shards into smaller ones, so that any number of cores can count them.
+
+    Lines stay byte for byte and in order, rejected ones too. Started again after an interruption
+    it goes on: shards that are done are not cut twice.
+    """
+    from jobs.split import split_shards
+    from warehouse.shards import expand_shards
+
+    with _progress("shards") as progress:
+        done = split_shards(
+            expand_shards(shards), out, round(block_mb * 1_000_000), progress=progress
+        )
+    n_blocks = sum(len(s.blocks) for s in done.sources)
+    n_lines, n_bytes = (sum(getattr(s, k) for s in done.sources) for k in ("n_lines", "n_bytes"))
+    typer.echo(
+        f"{out}: {n_blocks:,} blocks of {len(done.sources)} shards ({done.n_kept} were there "
+        f"already), {n_lines:,} lines, {n_bytes / 1e6:,.1f} MB decompressed; ledger split.json"
+    )
+    typer.echo(f"Next: plumbline corpus count '{out}/*.jsonl.zst' --corpus NAME")
+
+
 @corpus_app.command(epilog="Example: plumbline corpus associate --corpus novels")
 def associate(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
