@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warehouse.errors import UsageProblem
+from warehouse.errors import BadInput, UsageProblem
 
 if TYPE_CHECKING:
     from jobs.count import Counted, Progress
@@ -72,6 +72,35 @@ def _report(counted: Counted) -> None:
     typer.echo(f"Next: plumbline corpus associate --corpus {row['corpus']}")
 
 
+@corpus_app.command(
+    epilog="Example: plumbline corpus split 'pile/*.jsonl.zst' --out blocks --block-mb 64"
+)
+def split(
+    shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
+    out: Annotated[Path, typer.Option(help="Directory for the blocks.")],
+    block_mb: Annotated[float, typer.Option(help="Decompressed size of a block in MB.")] = 64.0,
+) -> None:
+    """Cut shards into smaller ones, so that any number of cores can count them.
+
+    Lines stay byte for byte and in order, rejected ones too. Started again after an interruption
+    it goes on: shards that are done are not cut twice.
+    """
+    from jobs.split import split_shards
+    from warehouse.shards import expand_shards
+
+    with _progress("shards") as progress:
+        done = split_shards(
+            expand_shards(shards), out, round(block_mb * 1_000_000), progress=progress
+        )
+    n_blocks = sum(len(s.blocks) for s in done.sources)
+    n_lines, n_bytes = (sum(getattr(s, k) for s in done.sources) for k in ("n_lines", "n_bytes"))
+    typer.echo(
+        f"{out}: {n_blocks:,} blocks of {len(done.sources)} shards ({done.n_kept} were there "
+        f"already), {n_lines:,} lines, {n_bytes / 1e6:,.1f} MB decompressed; ledger split.json"
+    )
+    typer.echo(f"Next: plumbline corpus count '{out}/*.jsonl.zst' --corpus NAME")
+
+
 @corpus_app.command(epilog="Example: plumbline corpus associate --corpus novels")
 def associate(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
@@ -104,6 +133,61 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
         totals = (f"{r['n_documents']:,}", f"{r['n_kept_tokens']:,}")
         table.add_row(*(str(r[k] if r[k] is not None else "") for k in names), *totals)
     Console().print(table)
+
+
+@corpus_app.command(epilog="Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'")
+def status(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    shards: Annotated[
+        list[str] | None, typer.Argument(help="Shards the corpus should hold; default: its own.")
+    ] = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Show which shards are counted, failed, changed on disk, gone, new or left out."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from jobs.ledger import shard_states, update_command
+    from warehouse.shards import expand_shards
+
+    store, paths = _open(warehouse), expand_shards(shards) if shards else []
+    with _progress("shards") as progress:
+        states = shard_states(store, corpus, paths, progress=progress)
+    table = Table("shard", "state", "documents", "seconds", "note")
+    for s in states:
+        numbers = (f"{s.n_documents:,}", f"{s.seconds:.1f}")
+        table.add_row(*map(Text, (s.shard, s.state, *numbers, s.note)))
+    Console().print(table)
+    total = {k: sum(s.state == k for s in states) for k in dict.fromkeys(s.state for s in states)}
+    typer.echo(f"{corpus}: " + ", ".join(f"{n:,} {state}" for state, n in total.items()))
+    command = update_command(store, corpus, states, shards or [])
+    typer.echo(f"Next: {command or f'up to date; plumbline corpus verify --corpus {corpus}'}")
+
+
+@corpus_app.command(epilog="Example: plumbline corpus verify --corpus novels")
+def verify(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Prove that the tables of a corpus equal its ledger; status 3 when they do not."""
+    from jobs.ledger import run_checks
+
+    checks = run_checks(_open(warehouse), corpus)
+    for c in checks:
+        typer.echo(
+            f"{c.name:<16} {'ok' if not c.n_violations else f'{c.n_violations:,} violations'}"
+        )
+        if c.n_violations:
+            first = ", ".join(f"{k} {v}" for k, v in c.first.items())
+            typer.echo(f"  {c.violation}; first: {first}")
+    broken = [c.name for c in checks if c.n_violations]
+    if broken:
+        fix = f"plumbline corpus count ... --corpus {corpus} --replace writes them again"
+        problem = f"{len(broken)} of {len(checks)} checks fail: {', '.join(broken)}"
+        raise BadInput(f"corpus {corpus!r}", problem, fix)
+    typer.echo(f"{corpus}: all {len(checks)} checks hold; the tables equal the ledger")
+    typer.echo(f"Next: plumbline corpus associate --corpus {corpus}")
 
 
 def word(

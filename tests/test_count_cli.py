@@ -14,7 +14,18 @@ from warehouse.store import Store
 run = CliRunner()
 
 
-@pytest.mark.parametrize("command", ["corpus count", "corpus associate", "corpus list", "word"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "corpus split",
+        "corpus count",
+        "corpus associate",
+        "corpus list",
+        "corpus status",
+        "corpus verify",
+        "word",
+    ],
+)
 def test_help_has_an_example(command: str) -> None:
     shown = run.invoke(app, [*command.split(), "--help"])
     assert shown.exit_code == 0

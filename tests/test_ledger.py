@@ -1,0 +1,245 @@
+"""The ledger against the disk and the tables, and corpora that grow, change and shrink."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.count import CountRequest, count_corpus
+from jobs.ledger import run_checks, shard_states, update_command
+from jobs.partial import directory
+from jobs.split import split_shards
+from pipelines.cli import main
+from warehouse.connect import sql_names
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.shards import write_jsonl_zst
+from warehouse.store import Store
+
+pytestmark = pytest.mark.spark
+
+TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} again." for i in range(90)]
+Row = dict[str, Any]
+
+
+def request(shards: list[Path], **changes: Any) -> CountRequest:
+    return CountRequest("c", tuple(shards), **changes)
+
+
+def contents(store: Store) -> dict[str, list[Row]]:
+    """The tables of the corpus without the columns that say when and by whom."""
+    found = {}
+    for name in ("word_count", "pair_count", "corpus_shard", "corpus", "reject"):
+        table = store.read(name)
+        drop = [c for c in ("seconds", "run_id") if c in table.column_names]
+        order = [(c, "ascending") for c in table.column_names if c not in drop]
+        found[name] = table.drop_columns(drop).sort_by(order).to_pylist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A counted corpus of three shards: one good, one with a rejected line, one cut short."""
+    place = tmp_path_factory.mktemp("ledger")
+    write_jsonl_zst(place / "a.jsonl.zst", TEXTS)
+    (place / "b.jsonl").write_bytes(b'{"text": "she ran, he ran"}\nnot json\n{"text": "tea"}\n')
+    write_jsonl_zst(place / "cut.jsonl.zst", TEXTS)
+    cut = place / "cut.jsonl.zst"
+    cut.write_bytes(cut.read_bytes()[:-3])
+    shards = [place / name for name in ("a.jsonl.zst", "b.jsonl", "cut.jsonl.zst")]
+    with pytest.raises(BadInput):
+        count_corpus(Store.open(place / "w"), request(shards))
+    return place
+
+
+@pytest.fixture
+def broken(counted: Path, tmp_path: Path) -> Store:
+    """A copy of the counted warehouse, to be broken."""
+    shutil.copytree(counted / "w", tmp_path / "w")
+    return Store.open(tmp_path / "w")
+
+
+def edit(store: Store, table: str, change: Callable[[list[Row]], list[Row]]) -> None:
+    """Write the corpus's part of a table anew with other rows."""
+    where = {"stage": "count", "subject": "c"} if table == "reject" else {"corpus": "c"}
+    rows = store.read(table, **where).to_pylist()
+    assert rows
+    changed = change([dict(r) for r in rows])
+    assert changed != rows
+    store.replace(table, changed, where, "r")
+
+
+def first(**values: Any) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: [{**rows[0], **values}, *rows[1:]]
+
+
+def one_more(column: str, **where: Any) -> Callable[[list[Row]], list[Row]]:
+    """Add one to a column of the first row that fits."""
+
+    def change(rows: list[Row]) -> list[Row]:
+        row = next(r for r in rows if where.items() <= r.items())
+        row[column] += 1
+        return rows
+
+    return change
+
+
+def without(**where: Any) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: [r for r in rows if not where.items() <= r.items()]
+
+
+def extra(**values: Any) -> Callable[[list[Row]], list[Row]]:
+    """Add the first row once more, with other values."""
+    return lambda rows: [*rows, {**rows[0], **values}]
+
+
+BREAKS: list[tuple[str, Callable[[list[Row]], list[Row]], set[str]]] = [
+    ("word_count", one_more("n_word"), {"word_total"}),
+    ("word_count", without(word="tea"), {"word_total"}),
+    ("word_count", without(word="word7"), {"word_total", "pair_word"}),
+    ("word_count", without(word="she"), {"word_total", "pair_word"}),
+    ("word_count", extra(), {"word_total", "word_key"}),
+    ("word_count", extra(word="nothing", n_word=0), {"word_total", "count_positive"}),
+    ("pair_count", one_more("n_pair", word="she", target="he"), {"pair_symmetry"}),
+    ("pair_count", without(word="he", target="she"), {"pair_symmetry"}),
+    ("pair_count", without(word="queen", target="he"), {"pair_symmetry"}),
+    ("pair_count", extra(), {"pair_key"}),
+    ("pair_count", extra(word="nowhere", n_pair=1), {"pair_word"}),
+    ("pair_count", extra(word="tea", target="ran", n_pair=1), {"pair_setting"}),
+    ("pair_count", extra(word="tea", target="she", n_pair=0), {"count_positive"}),
+    ("pair_count", extra(word="tea", n_pair=10**9), {"pair_total"}),
+    ("pair_count", first(window=5), {"pair_setting"}),
+    ("pair_count", first(rule="windows"), {"pair_setting"}),
+    ("corpus", first(n_kept_tokens=1), {"corpus_total"}),
+    ("corpus", first(n_documents=1), {"corpus_total"}),
+    ("corpus", first(n_shards_failed=0), {"corpus_total"}),
+    ("corpus", first(n_words=1), {"word_total"}),
+    ("corpus_shard", one_more("n_documents_in"), {"document"}),
+    ("corpus_shard", one_more("n_kept_tokens"), {"corpus_total", "word_total"}),
+    ("corpus_shard", one_more("n_pairs", status="failed"), {"corpus_total", "document"}),
+    (
+        "corpus_shard",
+        lambda rows: [*rows, rows[2]],
+        {"corpus_total", "shard_key"},
+    ),
+    ("reject", lambda rows: [], {"reject"}),
+    ("reject", extra(), {"reject", "reject_key"}),
+    ("reject", first(source_file="other.jsonl"), {"reject"}),
+]
+
+
+@pytest.mark.parametrize(("table", "change", "expected"), BREAKS)
+def test_each_kind_of_damage_is_seen(
+    broken: Store, table: str, change: Callable[[list[Row]], list[Row]], expected: set[str]
+) -> None:
+    edit(broken, table, change)
+    found = {c.name: c for c in run_checks(broken, "c") if c.n_violations}
+    assert found.keys() == expected
+    assert all(c.first for c in found.values())
+
+
+def test_every_check_is_broken_by_a_test() -> None:
+    assert {f"check_{n}" for _, _, names in BREAKS for n in names} == set(sql_names("check_"))
+
+
+def test_an_undamaged_corpus_holds(counted: Path, broken: Store) -> None:
+    checks = run_checks(broken, "c")
+    assert len(checks) == len(sql_names("check_")) and not any(c.n_violations for c in checks)
+    with pytest.raises(UsageProblem, match="only c"):
+        run_checks(broken, "d")
+    edit(broken, "corpus", first(source="imported"))
+    with pytest.raises(UsageProblem, match="imported"):
+        run_checks(broken, "c")
+
+
+def test_verify_says_so(broken: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["corpus", "verify", "--corpus", "c", "--warehouse", str(broken.root)]
+    assert main(command) == 0
+    assert "all 13 checks hold" in capsys.readouterr().out
+    edit(broken, "word_count", one_more("n_word"))
+    assert main(command) == 3
+    shown = capsys.readouterr()
+    assert "word_total       1 violations" in shown.out and "--replace" in shown.err
+
+
+def states(store: Store, *given: Path) -> dict[str, str]:
+    return {Path(s.shard).name: s.state for s in shard_states(store, "c", given)}
+
+
+def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b, c, new = (tmp_path / f"{n}.jsonl" for n in ("a", "b", "c", "new"))
+    cut = tmp_path / "cut.jsonl.zst"
+    for path in (a, b, c, new):
+        path.write_text(f'{{"text": "she saw tea, {path.stem}"}}\n')
+    write_jsonl_zst(cut, TEXTS)
+    cut.write_bytes(cut.read_bytes()[:-3])
+    with pytest.raises(BadInput):
+        count_corpus(store, request([a, b, c, cut], rule="windows"))
+    counted = {"a.jsonl": "counted", "b.jsonl": "counted", "c.jsonl": "counted"}
+    assert states(store) == {**counted, "cut.jsonl.zst": "failed"}
+    write_jsonl_zst(cut, TEXTS)
+    b.write_text(b.read_text().replace("tea", "ale"))  # same size
+    c.unlink()
+    found = {**counted, "b.jsonl": "changed", "c.jsonl": "gone", "cut.jsonl.zst": "changed"}
+    assert states(store) == found
+    found |= {"a.jsonl": "left out", "new.jsonl": "new"}
+    assert states(store, b, cut, new) == found
+    where = ["--warehouse", str(store.root)]
+    assert main(["corpus", "status", "--corpus", "c", *where]) == 0
+    shown = capsys.readouterr().out.splitlines()[-1]
+    command = update_command(store, "c", shard_states(store, "c"))
+    assert shown == f"Next: {command}"
+    assert command is not None and str(c) not in command and "--rule windows" in command
+    # The command it names brings the corpus up to date.
+    assert main([*command.split()[1:], *where]) == 0
+    assert set(states(store).values()) == {"counted"} and len(states(store)) == 3
+    capsys.readouterr()
+    assert main(["corpus", "status", str(a), str(b), str(cut), "--corpus", "c", *where]) == 0
+    assert "up to date" in capsys.readouterr().out
+
+
+def test_many_shards_are_named_by_a_pattern(store: Store, tmp_path: Path) -> None:
+    source = tmp_path / "a.jsonl"
+    source.write_text("".join(f'{{"text": "she saw tea {n}"}}\n' for n in range(40)))
+    out = tmp_path / "blocks"
+    blocks = [out / b.name for b in split_shards([source], out, 100).sources[0].blocks]
+    assert len(blocks) > 8
+    count_corpus(store, request(blocks))
+    whole = Store.open(tmp_path / "whole")
+    count_corpus(whole, request([source]))
+    for name in ("word_count", "pair_count"):
+        assert contents(store)[name] == contents(whole)[name]
+    blocks[0].write_text("")
+    command = update_command(store, "c", shard_states(store, "c"))
+    assert command is not None and f"'{out}/*.jsonl.zst'" in command
+
+
+def test_a_corpus_grows_changes_and_shrinks(store: Store, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}.jsonl.zst" for n in range(4)]
+    for n, path in enumerate(paths):
+        write_jsonl_zst(path, TEXTS[n::4])
+    partials = directory(store, request([]).options())
+
+    def becomes(shards: list[Path], n_new: int) -> None:
+        """Count; the tables are those of a fresh count, and only so many shards were counted."""
+        before = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
+        count_corpus(store, request(shards))
+        after = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
+        assert before.items() <= after.items(), "counted again"
+        assert sum(p.suffix == ".json" for p in after.keys() - before.keys()) == n_new
+        fresh = Store.open(tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}")
+        count_corpus(fresh, request(shards))
+        assert contents(store) == contents(fresh)
+        assert not any(c.n_violations for c in run_checks(store, "c"))
+
+    becomes(paths[:3], 3)
+    becomes(paths, 1)
+    write_jsonl_zst(paths[1], ["He alone drinks coffee."])
+    becomes(paths, 1)
+    words = store.read("word_count")["word"].to_pylist()
+    assert "coffee" in words and "word1" not in words and "word2" in words
+    becomes([paths[0], *paths[2:]], 0)
+    assert "coffee" not in store.read("word_count")["word"].to_pylist()

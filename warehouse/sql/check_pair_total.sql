@@ -1,0 +1,12 @@
+-- grain: corpus with more co-occurrences with targets than it has in all
+-- A pair of two targets stands in two rows and is one co-occurrence.
+WITH pairs AS (
+    SELECT
+        coalesce(sum(n_pair) FILTER (NOT list_contains($targets, word) OR word = target), 0)
+        + coalesce(sum(n_pair) FILTER (list_contains($targets, word) AND word < target), 0)
+        AS with_target
+    FROM pair_count WHERE corpus = $corpus
+)
+SELECT c.corpus, p.with_target, c.n_pairs
+FROM corpus AS c CROSS JOIN pairs AS p
+WHERE c.corpus = $corpus AND p.with_target > c.n_pairs;
