@@ -42,3 +42,27 @@ def agreement(ours: list[str], theirs: list[str]) -> tuple[int, int]:
     """Tokens in common as multisets, and the larger of the two lengths."""
     common = Counter(ours) & Counter(theirs)
     return sum(common.values()), max(len(ours), len(theirs))
+
+
+def main(shards: list[str]) -> None:
+    """Print the agreement on whole shards: ``python -m tests.spacy_reference SHARDS...``."""
+    from pathlib import Path
+
+    from jobs.text import DEFAULT_TARGETS, tokenize
+    from warehouse.shards import documents
+
+    for shard in shards:
+        common = total = n_documents = n_identical = 0
+        for text in documents(Path(shard)):
+            ours, theirs = tokenize(text), reference_tokens(text, DEFAULT_TARGETS)
+            same, length = agreement(ours, theirs)
+            common, total = common + same, total + length
+            n_documents, n_identical = n_documents + 1, n_identical + (ours == theirs)
+        share = f"{common / total:.6%}" if total else "no tokens"
+        print(f"{shard}: {total:,} kept, {n_identical:,} of {n_documents:,} identical, {share}")
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])
