@@ -9,49 +9,99 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from jobs.bits import SLACK, hash_bytes, load64, low_bytes, mix, unowned
-from jobs.tables import Tables
+from jobs.bits import SLACK, address, mix, unowned, word_key
+from jobs.tables import Tables, stop_words
 
 #: A run of bytes without whitespace longer than this is cut here (at a character).
 MAX_CHUNK = 1 << 16
 
 #: Words with smaller ids than this have a row of their own in Memory.dense.
-DENSE_WORDS = 1 << 16
+DENSE_WORDS = 1 << 14
+
+#: A text with escapes is unescaped in pieces of this many bytes.
+PIECE = 1 << 16
+#: Room for a piece after a chunk that was left over.
+TEXT_SIZE = PIECE + MAX_CHUNK + 2 * SLACK
+
+#: Chunks of up to this many bytes are kept in the cache.
+CACHED_BYTES = 23
+#: Bytes of text whose chunks are looked up together.
+BATCH = 2048
+#: Room for the chunks of a batch.
+N_STARTS = BATCH // 2 + 128
+#: Ids of a document above which they are counted before more text is scanned.
+FULL_AT = 1 << 14
+#: Co-occurrences of words without a dense row that are counted in one go, at least.
+LATE = 1 << 10
+#: Room for ids: a batch, or a chunk of any length, goes on top of FULL_AT.
+MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
 
 # Registers: one int64 each in Memory.regs.
 (
-    N_IDS,  # kept tokens of the document so far
-    N_WORDS,  # distinct words interned, targets among them
+    N_IDS,  # kept tokens in ids
+    FIRST,  # the first of them that is not counted yet
+    N_EARLIER,  # kept tokens of the document that are counted and gone from ids
+    N_WORDS,  # distinct words interned, targets and stop words among them
     ARENA_USED,  # bytes of the arena in use
     CACHE_USED,  # chunks in the cache
     SEQ_USED,  # entries of seqs in use
     N_TARGETS,  # words 0..N_TARGETS-1 are the targets
+    N_STOPS,  # the next words are stop words, never counted; 0 when stop words are kept
     PAIRS_USED,  # (word, target) entries
+    N_LATE,  # rows set aside, to be counted in pairs
     N_TOKENS,  # word tokens before the stop filter, all documents
     N_KEPT,  # kept tokens, all documents
     N_PAIRS,  # all co-occurrences, all documents
     N_DOCUMENTS,  # documents counted
     WINDOW,  # width of the window in kept tokens
     RULE,  # 0 pairs, 1 windows
-    STAGE,  # where a document was left: see sweep
-    AT,  # offset (bytes or tokens) to go on from
+    STAGE,  # what is to be done next, see block.py
     LINE_START,  # current line in the block
     LINE_END,
-    TEXT_START,  # current text, in the block or in the unescaped copy
+    TEXT_START,  # current text: what is left of it, in the block or still escaped
     TEXT_END,
-    TEXT_COPIED,  # 1 when the text is in Memory.text
+    ESCAPED,  # 1 when the text goes through Memory.text piece by piece, 2 when it is there whole
+    FILLED,  # bytes of Memory.text in use
     N_LINES,  # lines of the block that are done, blank ones included
-    KEEP_STOPS,  # 1 to keep stop words (for the words() function)
     NEXT_START,  # where the next line of the block starts
     NEED,  # bytes of the chunk that asked for growth
-    CHUNK_END,  # end of a chunk that is not in the cache
-    CHUNK_SLOT,  # free slot of the cache for it
+    SCAN_AT,  # addresses: how far the text is cut into chunks, its end
+    SCAN_END,
+    SCAN_FINAL,  # whether the text ends there
+    SCAN_OPEN,  # where the chunk at hand starts, 0 when there is none
+    SCAN_INSIDE,  # 1 when the byte before SCAN_AT belongs to a chunk
+    SCAN_CARRY,  # bits of whitespace that reaches into the next 64 bytes
+    SPAN,  # chunk of the batch that is next, and how many there are
+    N_SPANS,
+    P_CACHE,  # addresses of the arrays of the same names, and what is in them
+    CACHE_MASK,
+    CACHE_ROOM,
+    P_SEQS,
+    SEQ_ROOM,
+    P_IDS,
+    P_COUNTS,
+    WORDS_ROOM,
+    P_SLOTS,
+    SLOT_MASK,
+    P_OFFSETS,
+    P_ARENA,
+    ARENA_ROOM,
+    P_SPANS,
+    P_FLAGS,
+    P_LANG,
+    P_TEXT,
+    P_BLOCK,
+    P_DENSE,
+    P_LATE,
+    P_PAIRS,
+    PAIRS_MASK,
+    PAIRS_ROOM,
     N_REGS,
-) = range(27)
+) = range(59)
 
 # What the kernel asks of its caller before it can go on.
-DONE, GROW_CHUNK, GROW_WORDS, GROW_ARENA, GROW_IDS = range(5)
-GROW_CACHE, GROW_PAIRS, GROW_TEXT, ASK, NEW_CHUNK = range(5, 10)
+DONE, GROW_CHUNK, GROW_WORDS, GROW_ARENA = range(4)
+GROW_CACHE, GROW_PAIRS, ASK, NEW_CHUNK, FULL = range(4, 9)
 
 
 class Memory(NamedTuple):
@@ -68,12 +118,14 @@ class Memory(NamedTuple):
         counts: int64[words], occurrences.
         cache: uint64[4 * power of two], chunks seen: 24 bytes of chunk and length, then its value.
         seqs: int32, ids of chunks with several kept words.
-        ids: int32, kept word ids of the document at hand.
+        ids: int32[MAX_IDS], kept word ids of the document at hand that are needed still.
         dense: int64[DENSE_WORDS * targets], co-occurrences of the words met first, which are the
             frequent ones: one row a word, so that a word's commonest targets share a cache line.
+        late: int64[LATE + 2 * window], rows set aside for pairs.
         pairs: uint64[2 * power of two], the same for later words: (word * targets + target) + 1
             and its count.
-        text: uint8, unescaped text of the document at hand.
+        text: uint8, the piece at hand of a text that has escapes.
+        spans: int64, scratch of chunks.py.
         last: int64[window], scratch of the windows rule.
     """
 
@@ -90,8 +142,10 @@ class Memory(NamedTuple):
     seqs: NDArray[np.int32]
     ids: NDArray[np.int32]
     dense: NDArray[np.int64]
+    late: NDArray[np.int64]
     pairs: NDArray[np.uint64]
     text: NDArray[np.uint8]
+    spans: NDArray[np.int64]
     last: NDArray[np.int64]
 
 
@@ -112,15 +166,17 @@ def _chunk_arrays(n: int) -> dict[str, Any]:
 
 
 def new_memory(targets: list[str], window: int, rule: int, keep_stops: bool = False) -> Memory:
-    """Fresh memory with the targets interned as words 0..T-1.
+    """Fresh memory with the targets interned as words 0..T-1 and the stop words after them.
 
     Args:
         targets: distinct lowercase words. window: at least 2. rule: 0 pairs, 1 windows.
+        keep_stops: count stop words as any other.
     """
+    stops = [] if keep_stops else sorted(stop_words() - set(targets))
     regs = np.zeros(N_REGS, np.int64)
     regs[N_TARGETS], regs[WINDOW], regs[RULE] = len(targets), window, rule
-    regs[KEEP_STOPS] = int(keep_stops)
-    n_words = 1 << max(14, (4 * len(targets)).bit_length())
+    regs[N_STOPS] = len(stops)
+    n_words = 1 << max(14, (4 * (len(targets) + len(stops))).bit_length())
     memory = Memory(
         regs=regs,
         **_chunk_arrays(1 << 10),
@@ -130,18 +186,26 @@ def new_memory(targets: list[str], window: int, rule: int, keep_stops: bool = Fa
         counts=np.zeros(n_words, np.int64),
         cache=np.zeros(4 << 17, np.uint64),
         seqs=np.empty(1 << 16, np.int32),
-        ids=np.empty(1 << 14, np.int32),
+        ids=np.empty(MAX_IDS, np.int32),
         dense=np.zeros(DENSE_WORDS * len(targets), np.int64),
+        late=np.empty(LATE + 2 * window, np.int64),
         pairs=np.zeros(2 << 14, np.uint64),
-        text=np.empty(1 << 16, np.uint8),
+        text=np.empty(TEXT_SIZE, np.uint8),
+        spans=np.empty(6 * N_STARTS + 4 * (CACHED_BYTES + 1), np.int64),
         last=np.zeros(window, np.int64),
     )
-    for target in targets:
-        word = np.frombuffer(target.encode() + bytes(SLACK), np.uint8)
-        n = len(word) - SLACK
-        free = -1 - find_word(memory.slots, memory.offsets, memory.arena, word, 0, n)
-        add_word(regs, memory.slots, memory.offsets, memory.arena, free, word, 0, n)
+    intern(memory, [word.encode() for word in [*targets, *stops]])
     return memory
+
+
+def intern(memory: Memory, words: list[bytes]) -> NDArray[np.int32]:
+    """Ids of words, those that are new added; there must be room for them."""
+    m = memory
+    ends = np.cumsum([0, *map(len, words)])
+    data = np.frombuffer(b"".join(words) + bytes(SLACK), np.uint8)
+    ids = np.empty(len(words), np.int32)
+    _intern(m.regs, m.slots, m.offsets, m.arena, data, ends, ids)
+    return ids
 
 
 def _longer(array: NDArray[Any], n: int) -> NDArray[Any]:
@@ -166,15 +230,11 @@ def grow(memory: Memory, code: int, need: int, limits: Limits) -> Memory:
             slots=slots, offsets=_longer(m.offsets, n + 1), counts=_longer(m.counts, n)
         )
     if code == GROW_ARENA:
-        return m._replace(arena=_longer(m.arena, 2 * m.arena.size + need))
-    if code == GROW_IDS:
-        return m._replace(ids=_longer(m.ids, 2 * m.ids.size + need))
+        return m._replace(arena=_longer(m.arena, 2 * m.arena.size + 4 * need))
     if code == GROW_PAIRS:
         pairs = np.zeros(4 * m.pairs.size, np.uint64)
         rehash_pairs(m.pairs, pairs)
         return m._replace(pairs=pairs)
-    if code == GROW_TEXT:
-        return m._replace(text=np.empty(need + need // 4 + SLACK, np.uint8))
     if m.cache.size // 4 >= limits.cache_slots:
         m.cache[:] = 0
         regs[CACHE_USED] = regs[SEQ_USED] = 0
@@ -182,6 +242,24 @@ def grow(memory: Memory, code: int, need: int, limits: Limits) -> Memory:
     cache = np.zeros(2 * m.cache.size, np.uint64)
     rehash_cache(m.cache, cache)
     return m._replace(cache=cache, seqs=_longer(m.seqs, 2 * m.seqs.size))
+
+
+@njit(cache=True)
+def point(t: Any, m: Any, block: Any) -> None:
+    """Write the addresses of all arrays, and what is in them, to the registers."""
+    regs = m.regs
+    regs[P_CACHE], regs[CACHE_MASK] = address(m.cache), m.cache.size // 4 - 1
+    regs[CACHE_ROOM] = 3 * m.cache.size // 16 - 1
+    regs[P_SEQS], regs[SEQ_ROOM] = address(m.seqs), m.seqs.size - 2 * CACHED_BYTES
+    regs[P_IDS], regs[P_COUNTS], regs[WORDS_ROOM] = address(m.ids), address(m.counts), m.counts.size
+    # The word table has at least twice as many slots as there are counts.
+    regs[P_SLOTS], regs[SLOT_MASK] = address(m.slots), m.slots.size // 2 - 1
+    regs[P_OFFSETS], regs[P_ARENA] = address(m.offsets), address(m.arena)
+    regs[ARENA_ROOM] = m.arena.size - 8 * CACHED_BYTES
+    regs[P_SPANS], regs[P_FLAGS], regs[P_LANG] = address(m.spans), address(t.flags), address(t.lang)
+    regs[P_TEXT], regs[P_BLOCK] = address(m.text), address(block)
+    regs[P_DENSE], regs[P_LATE], regs[P_PAIRS] = address(m.dense), address(m.late), address(m.pairs)
+    regs[PAIRS_MASK], regs[PAIRS_ROOM] = m.pairs.size // 2 - 1, m.pairs.size // 4
 
 
 @njit(cache=True)
@@ -231,15 +309,6 @@ def rehash_cache(old: Any, new: Any) -> None:
 
 
 @njit(cache=True)
-def word_key(data: Any, s: int, e: int) -> int:
-    """Key of the word data[s:e]: itself up to 7 bytes, else a hash with a top byte of 255."""
-    n = e - s
-    if n <= 7:
-        return (load64(data, s) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
-    return hash_bytes(data, s, e) | np.uint64(0xFF00000000000000)
-
-
-@njit(cache=True)
 def _same_word(offsets: Any, arena: Any, word: int, data: Any, s: int, e: int) -> bool:
     start = offsets[word]
     if offsets[word + 1] - start != e - s:
@@ -283,6 +352,17 @@ def add_word(
 
 
 @njit(cache=True)
+def _intern(
+    regs: Any, slots: Any, offsets: Any, arena: Any, data: Any, ends: Any, ids: Any
+) -> None:
+    for k in range(ids.size):
+        word = find_word(slots, offsets, arena, data, ends[k], ends[k + 1])
+        if word < 0:
+            word = add_word(regs, slots, offsets, arena, -1 - word, data, ends[k], ends[k + 1])
+        ids[k] = word
+
+
+@njit(cache=True)
 def borrowed(m: Any) -> Any:
     """Memory whose arrays have no owner, see :func:`jobs.bits.unowned`; ``m`` must outlive it."""
     return Memory(
@@ -299,8 +379,10 @@ def borrowed(m: Any) -> Any:
         unowned(m.seqs),
         unowned(m.ids),
         unowned(m.dense),
+        unowned(m.late),
         unowned(m.pairs),
         unowned(m.text),
+        unowned(m.spans),
         unowned(m.last),
     )
 

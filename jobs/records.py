@@ -65,6 +65,23 @@ def hex4(buf: Any, i: int, b: int) -> int:
 
 
 @njit(cache=True)
+def _escaped_code(buf: Any, i: int, e: int) -> int:
+    """Code point of the \\u escape at i (twelve bytes from 0x10000 on).
+
+    -1 when it is malformed or a lone surrogate.
+    """
+    c = hex4(buf, i + 2, e)
+    if c < 0xD800 or c > 0xDFFF:
+        return c
+    if c > 0xDBFF or i + 8 > e or buf[i + 6] != _BACKSLASH or buf[i + 7] != 117:
+        return -1
+    low = hex4(buf, i + 8, e)
+    if low < 0xDC00 or low > 0xDFFF:
+        return -1
+    return 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00)
+
+
+@njit(cache=True)
 def _string_end(buf: Any, i: int, b: int, out: Any) -> int:
     """Index of the quote that closes the string whose content starts at i, -1 when malformed.
 
@@ -90,9 +107,10 @@ def _string_end(buf: Any, i: int, b: int, out: Any) -> int:
             out[2] = 1
             e = np.int64(buf[i + 1]) if i + 1 < b else 0
             if e == 117:
-                if hex4(buf, i + 2, b) < 0:
+                point = _escaped_code(buf, i, b)
+                if point < 0:
                     return -1
-                i += 6
+                i += 6 if point < 0x10000 else 12
             elif (
                 e == 34
                 or e == 92
@@ -244,30 +262,15 @@ def find_text(buf: Any, a: int, b: int, out: Any) -> bool:
 
 
 @njit(cache=True)
-def _escaped_code(buf: Any, i: int, e: int) -> int:
-    """Code point of the \\u escape at i (twelve bytes from 0x10000 on); -1 for a lone surrogate."""
-    c = hex4(buf, i + 2, e)
-    if c < 0xD800 or c > 0xDFFF:
-        return c
-    if c > 0xDBFF or i + 8 > e or buf[i + 6] != _BACKSLASH or buf[i + 7] != 117:
-        return -1
-    low = hex4(buf, i + 8, e)
-    if low < 0xDC00 or low > 0xDFFF:
-        return -1
-    return 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00)
+def unescape(buf: Any, s: int, e: int, out: Any, n: int, limit: int) -> Any:
+    """Write the JSON string content buf[s:e] to ``out`` as UTF-8, from out[n] on.
 
-
-@njit(cache=True)
-def unescape(buf: Any, s: int, e: int, out: Any) -> int:
-    """Write the JSON string content buf[s:e] to ``out`` as UTF-8; returns its length.
-
-    The content has passed :func:`find_text`. ``out`` holds e - s + SLACK bytes. -1 for a lone
-    surrogate.
+    The content has passed :func:`find_text`. ``out`` has SLACK bytes past ``limit``. Returns where
+    in ``buf`` it stopped, ``e`` or as soon as ``limit`` is reached, and where in ``out``.
     """
-    n = 0
     slashes = np.uint64(0x5C5C5C5C5C5C5C5C)
     ones, highs = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-    while s < e:
+    while s < e and n < limit:
         word = load64(buf, s)
         store64(out, n, word)
         x = word ^ slashes
@@ -278,14 +281,14 @@ def unescape(buf: Any, s: int, e: int, out: Any) -> int:
             continue
         k = np.int64(trailing_zeros(hit)) >> 3
         if s + k >= e:
+            n += e - s
+            s = e
             break
         s += k
         n += k
         c = np.int64(buf[s + 1])
         if c == 117:
             point = _escaped_code(buf, s, e)
-            if point < 0:
-                return -1
             n = _put_utf8(out, n, point)
             s += 6 if point < 0x10000 else 12
             continue
@@ -294,7 +297,8 @@ def unescape(buf: Any, s: int, e: int, out: Any) -> int:
             out[n] = 8 if c == 98 else 12
         n += 1
         s += 2
-    return n + max(e - s, 0) if s <= e else n - (s - e)
+    # The last step may have copied past the end.
+    return min(s, e), n - max(s - e, 0)
 
 
 @njit(cache=True)

@@ -13,17 +13,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jobs.bits import SLACK
-from jobs.block import NEXT_LINE, SCAN, run_block, run_texts
+from jobs.block import FILL, NEXT_LINE, run_block, run_texts
 from jobs.memory import (
     ASK,
-    AT,
     DENSE_WORDS,
     DONE,
-    GROW_TEXT,
+    ESCAPED,
     LINE_END,
     LINE_START,
     N_DOCUMENTS,
-    N_IDS,
     N_KEPT,
     N_LINES,
     N_PAIRS,
@@ -32,7 +30,6 @@ from jobs.memory import (
     NEED,
     NEXT_START,
     STAGE,
-    TEXT_COPIED,
     TEXT_END,
     TEXT_START,
     Limits,
@@ -174,12 +171,12 @@ class Sweeper:
         elif verdict.text is None:
             self._n_blank += 1
         else:
-            data = np.frombuffer(verdict.text.encode(), np.uint8)
-            if self._memory.text.size < data.size + SLACK:
-                self._memory = grow(self._memory, GROW_TEXT, data.size + SLACK, self._limits)
-            self._memory.text[: data.size] = data
-            regs[TEXT_START], regs[TEXT_END], regs[TEXT_COPIED] = 0, data.size, 1
-            regs[STAGE], regs[AT], regs[N_IDS] = SCAN, 0, 0
+            data = verdict.text.encode()
+            if self._memory.text.size < len(data) + SLACK:
+                self._memory = self._memory._replace(text=np.empty(len(data) + SLACK, np.uint8))
+            self._memory.text[: len(data)] = np.frombuffer(data, np.uint8)
+            regs[TEXT_START], regs[TEXT_END], regs[ESCAPED] = 0, len(data), 2
+            regs[STAGE] = FILL
 
     def _reject_text(
         self,
@@ -232,8 +229,8 @@ def _pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.
     word, target = np.divmod(keys, len(targets))
     return pa.table(
         {
-            "word": vocabulary.take(pa.array(word)),
-            "target": pa.array(targets).take(pa.array(target)),
+            "word": pa.DictionaryArray.from_arrays(word.astype(np.int32), vocabulary),
+            "target": pa.DictionaryArray.from_arrays(target.astype(np.int32), targets),
             "n_pair": pa.array(np.concatenate([memory.dense[dense], entries[:, 1]])),
         }
     )
@@ -272,8 +269,12 @@ def line_blocks(path: Path) -> Iterator[tuple[NDArray[np.uint8], int]]:
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
     """Just after the last newline of buf[start:end], 0 when there is none."""
-    at = buf[start:end].tobytes().rfind(b"\n")
-    return start + at + 1 if at >= 0 else 0
+    # Nearly always in the last few kilobytes, so that little is copied.
+    for low in range(end - 4096, start - 4096, -4096):
+        at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
+        if at >= 0:
+            return max(low, start) + at + 1
+    return 0
 
 
 def sweep_shard(path: Path, options: CountOptions) -> ShardCounts:

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobs.bits import SLACK, word_hash
+
 #: Counts made by two tokenisers are never mixed; this names the one that made them.
 TOKENIZER_VERSION = f"plumbline-en-1/unicode-{unicodedata.unidata_version}"
 
@@ -192,7 +194,8 @@ def _core_bits(words: list[str]) -> NDArray[np.int32]:
         run = re.search("[A-Za-z]+", word)
         # What follows a word may itself start with an exception's letters only as a possessive.
         if run and word[: run.end()].lower() not in ("'s", "\u2019s"):
-            bits[code_hash(codes(run.group().lower())) >> 48] = 1
+            core = np.frombuffer(run.group().lower().encode() + bytes(SLACK), np.uint8)
+            bits[int(word_hash(core, 0, core.size - SLACK)) >> 48] = 1
     return np.packbits(bits, bitorder="little").view(np.int32)
 
 

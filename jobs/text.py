@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from jobs.bits import SLACK
-from jobs.memory import AT, DONE, N_IDS, NEED, Limits, Memory, grow, new_memory
+from jobs.memory import DONE, FULL, N_IDS, NEED, Limits, Memory, grow, new_memory
 from jobs.scan import scan_text
 from jobs.tables import TOKENIZER_VERSION, tables
 
@@ -71,25 +71,27 @@ def _run(text: str, targets: list[str], keep_stops: bool) -> list[str]:
 
 
 def _kept(texts: Iterable[str], targets: list[str], keep_stops: bool) -> Iterator[list[str]]:
-    memory = new_memory(targets, 2, 0, keep_stops)
+    memory, t = new_memory(targets, 2, 0, keep_stops), tables()
     for text in texts:
         data = text.encode()
         buf = np.frombuffer(data + bytes(SLACK), np.uint8)
-        memory.regs[N_IDS] = 0
-        memory = scan_all(memory, buf, 0, len(data))
-        yield [_word(memory, k) for k in memory.ids[: memory.regs[N_IDS]].tolist()]
+        kept: list[str] = []
+        code = scan_text(t, memory, buf, 0, len(data), False)
+        while code != DONE:
+            if code == FULL:
+                kept += _take(memory)
+            else:
+                memory = grow(memory, code, int(memory.regs[NEED]) + 2, _LIMITS)
+            code = scan_text(t, memory, buf, 0, len(data), True)
+        yield kept + _take(memory)
+
+
+def _take(memory: Memory) -> list[str]:
+    """Words of the ids found so far, which are taken out."""
+    ids = memory.ids[: memory.regs[N_IDS]].tolist()
+    memory.regs[N_IDS] = 0
+    return [_word(memory, k) for k in ids]
 
 
 def _word(memory: Memory, k: int) -> str:
     return memory.arena[memory.offsets[k] : memory.offsets[k + 1]].tobytes().decode()
-
-
-def scan_all(memory: Memory, buf: np.ndarray, start: int, end: int) -> Memory:
-    """Run the kernel over buf[start:end], growing memory as it asks; returns the memory."""
-    t, at = tables(), start
-    while True:
-        code = scan_text(t, memory, buf, at, end)
-        if code == DONE:
-            return memory
-        at = int(memory.regs[AT])
-        memory = grow(memory, code, int(memory.regs[NEED]) + 2, _LIMITS)

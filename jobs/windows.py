@@ -11,15 +11,25 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from jobs.bits import mix, trailing_zeros
+from jobs.bits import get32, get64, mix, put64
 from jobs.memory import (
-    AT,
     DENSE_WORDS,
     DONE,
+    FIRST,
     GROW_PAIRS,
+    LATE,
+    N_EARLIER,
     N_IDS,
+    N_KEPT,
+    N_LATE,
     N_PAIRS,
     N_TARGETS,
+    P_DENSE,
+    P_IDS,
+    P_LATE,
+    P_PAIRS,
+    PAIRS_MASK,
+    PAIRS_ROOM,
     PAIRS_USED,
     RULE,
     WINDOW,
@@ -51,103 +61,122 @@ def _total_pairs(n: int, window: int) -> int:
 
 
 @njit(cache=True)
-def _add(pairs: Any, regs: Any, row: int) -> None:
+def _add(regs: Any, row: int) -> None:
     """Count one co-occurrence of a word without a dense row; there must be room for an entry."""
     key = np.uint64(row + 1)
-    mask = pairs.size // 2 - 1
+    pairs, mask = regs[P_PAIRS], regs[PAIRS_MASK]
     at = np.int64(mix(key) >> np.uint64(20)) & mask
-    while pairs[2 * at] != key:
-        if pairs[2 * at] == np.uint64(0):
-            pairs[2 * at] = key
+    while get64(pairs + 16 * at) != key:
+        if get64(pairs + 16 * at) == np.uint64(0):
+            put64(pairs + 16 * at, key)
             regs[PAIRS_USED] += 1
             break
         at = (at + 1) & mask
-    pairs[2 * at + 1] += np.uint64(1)
+    put64(pairs + 16 * at + 8, get64(pairs + 16 * at + 8) + np.uint64(1))
 
 
 @njit(cache=True)
-def count_document(m: Any, start: int) -> int:
-    """Count the document in ``m.ids[: regs[N_IDS]]`` from token ``start``.
+def count_ids(m: Any, final: bool) -> int:
+    """Count the kept tokens in ``m.ids[:N_IDS]`` from ``regs[FIRST]`` on.
 
-    Returns DONE, or GROW_PAIRS with ``regs[AT]`` at the token to go on from. The document's total
-    is added once, at its end.
+    Args:
+        final: whether the document ends here. If not, those that later tokens can still meet are
+            moved to the front and left for the next call.
+
+    Returns DONE, or GROW_PAIRS to be called again. The document's total is added at its end.
     """
-    if m.regs[RULE] == 0:
-        return _count_pairs(m.regs, m.ids, m.dense, m.pairs, start)
-    return _count_windows(m.regs, m.ids, m.dense, m.pairs, m.last, start)
-
-
-@njit(cache=True)
-def _count_pairs(regs: Any, ids: Any, dense: Any, pairs: Any, start: int) -> int:
-    """Rule ``pairs``: positions i < j with j - i <= window - 1, once each."""
-    n, n_targets, window = regs[N_IDS], regs[N_TARGETS], regs[WINDOW]
-    room = pairs.size // 4 - 2 * window
-    recent = np.uint64(0)  # bit d-1: the token d places back is a target
-    keep = (np.uint64(1) << np.uint64(min(window - 1, 63))) - np.uint64(1)
-    wide = window > 64
-    for j in range(max(0, start - 63), start):
-        hit = np.uint64(1) if ids[j] < n_targets else np.uint64(0)
-        recent = (recent << np.uint64(1) | hit) & keep
-    for i in range(start, n):
-        if regs[PAIRS_USED] > room:
-            regs[AT] = i
-            return GROW_PAIRS
-        word = ids[i]
-        low = max(0, i - window + 1)
-        if wide:
-            for j in range(low, i):
-                if ids[j] < n_targets:
-                    row = np.int64(word) * n_targets + np.int64(ids[j])
-                    if word < DENSE_WORDS:
-                        dense[row] += 1
-                    else:
-                        _add(pairs, regs, row)
-        else:
-            bits = recent
-            while bits:
-                j = i - 1 - np.int64(trailing_zeros(bits))
-                row = np.int64(word) * n_targets + np.int64(ids[j])
-                # The increment stands here three times over: a call would cost more than it.
-                if word < DENSE_WORDS:
-                    dense[row] += 1
-                else:
-                    _add(pairs, regs, row)
-                bits &= bits - np.uint64(1)
-        hit = np.uint64(0)
-        if word < n_targets:
-            hit = np.uint64(1)
-            for j in range(low, i):
-                if ids[j] != word:
-                    row = np.int64(ids[j]) * n_targets + np.int64(word)
-                    if ids[j] < DENSE_WORDS:
-                        dense[row] += 1
-                    else:
-                        _add(pairs, regs, row)
-        recent = (recent << np.uint64(1) | hit) & keep
-    regs[N_PAIRS] += _total_pairs(n, window)
-    return DONE
-
-
-@njit(cache=True)
-def _count_windows(regs: Any, ids: Any, dense: Any, pairs: Any, last: Any, start: int) -> int:
-    """Rule ``windows``: stride-1 windows that hold both types (or one type at least twice)."""
-    n, window = regs[N_IDS], regs[WINDOW]
-    room = pairs.size // 4 - window * window
-    if n == 0:
+    regs, ids = m.regs, m.ids
+    code = _count_pairs(regs, final) if regs[RULE] == 0 else _count_windows(m, final)
+    if code != DONE:
+        return code
+    n = regs[N_IDS]
+    if final:
+        regs[N_KEPT] += regs[N_EARLIER] + n
+        if regs[RULE] == 0:
+            regs[N_PAIRS] += _total_pairs(regs[N_EARLIER] + n, regs[WINDOW])
+        regs[N_IDS] = regs[FIRST] = regs[N_EARLIER] = 0
         return DONE
-    # A document shorter than the window is a window of its own.
-    for end in range(max(start, min(window, n) - 1), n):
-        if regs[PAIRS_USED] > room:
-            regs[AT] = end
-            return GROW_PAIRS
-        _count_window(regs, ids, dense, pairs, last, max(0, end - window + 1), end + 1)
+    gone = max(regs[FIRST] - regs[WINDOW] + 1, 0)
+    for k in range(gone, n):
+        ids[k - gone] = ids[k]
+    regs[N_IDS] -= gone
+    regs[FIRST] -= gone
+    regs[N_EARLIER] += gone
     return DONE
 
 
 @njit(cache=True)
-def _count_window(
-    regs: Any, ids: Any, dense: Any, pairs: Any, last: Any, low: int, high: int
-) -> None:
+def _count_pairs(regs: Any, final: bool) -> int:
+    """Rule ``pairs``: positions i < j with j - i <= window - 1, once each."""
+    n = regs[N_IDS]
+    stop = n if final else max(n - regs[WINDOW] + 1, regs[FIRST])
+    while True:
+        _meet(regs, stop)
+        if regs[PAIRS_USED] + regs[N_LATE] > regs[PAIRS_ROOM]:
+            return GROW_PAIRS
+        for k in range(regs[N_LATE]):
+            _add(regs, np.int64(get64(regs[P_LATE] + 8 * k)))
+        regs[N_LATE] = 0
+        if regs[FIRST] >= stop:
+            return DONE
+
+
+@njit(cache=True)
+def _meet(regs: Any, stop: int) -> None:
+    """Count what stands around the targets before ``stop``, until LATE rows are set aside.
+
+    Goes from target to target, with no branch that depends on what stands between them. Rows of
+    words that have none in ``dense`` are set aside: the search for them does not fit this loop.
+    """
+    ids, dense, late = regs[P_IDS], regs[P_DENSE], regs[P_LATE]
+    n, n_targets, reach = regs[N_IDS], regs[N_TARGETS], regs[WINDOW] - 1
+    j, n_late = regs[FIRST], regs[N_LATE]
+    while j < stop and n_late <= LATE:
+        target = get32(ids + 4 * j)
+        if target >= n_targets:
+            j += 1
+            continue
+        for i in range(max(0, j - reach), j):
+            word = get32(ids + 4 * i)
+            row = word * n_targets + target
+            if word < DENSE_WORDS:
+                put64(dense + 8 * row, get64(dense + 8 * row) + np.uint64(1))
+            else:
+                put64(late + 8 * n_late, np.uint64(row))
+                n_late += 1
+        for i in range(j + 1, min(n, j + reach + 1)):
+            word = get32(ids + 4 * i)
+            row = word * n_targets + target
+            if word < DENSE_WORDS:
+                # Two of the same target meet once: as the later one looks back.
+                put64(dense + 8 * row, get64(dense + 8 * row) + np.uint64(word != target))
+            else:
+                put64(late + 8 * n_late, np.uint64(row))
+                n_late += 1
+        j += 1
+    regs[FIRST], regs[N_LATE] = j, n_late
+
+
+@njit(cache=True)
+def _count_windows(m: Any, final: bool) -> int:
+    """Rule ``windows``: stride-1 windows that hold both types (or one type at least twice)."""
+    regs = m.regs
+    n, window = regs[N_IDS], regs[WINDOW]
+    room = regs[PAIRS_ROOM] - window * window
+    # A document shorter than the window is a window of its own.
+    short = final and n > 0 and regs[N_EARLIER] + n < window
+    first = regs[FIRST] if regs[N_EARLIER] or short else max(regs[FIRST], window - 1)
+    for end in range(n - 1 if short else first, n):
+        if regs[PAIRS_USED] > room:
+            regs[FIRST] = end
+            return GROW_PAIRS
+        _count_window(regs, m.ids, m.last, max(0, end - window + 1), end + 1)
+        regs[FIRST] = end + 1
+    return DONE
+
+
+@njit(cache=True)
+def _count_window(regs: Any, ids: Any, last: Any, low: int, high: int) -> None:
     """Count one window ids[low:high]."""
     n_targets = regs[N_TARGETS]
     distinct, repeated = 0, 0
@@ -170,7 +199,8 @@ def _count_window(
                 if j != k or last[k] & 1:
                     row = (last[j] >> 1) * n_targets + target
                     if last[j] >> 1 < DENSE_WORDS:
-                        dense[row] += 1
+                        cell = regs[P_DENSE] + 8 * row
+                        put64(cell, get64(cell) + np.uint64(1))
                     else:
-                        _add(pairs, regs, row)
+                        _add(regs, row)
     regs[N_PAIRS] += distinct * (distinct - 1) // 2 + repeated
