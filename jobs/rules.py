@@ -245,24 +245,56 @@ def _is_label(cps: Any, a: int, b: int) -> bool:
 
 
 @njit(cache=True)
-def _is_address(cps: Any, h: int, r: int) -> bool:
+def _is_octet(flags: Any, cps: Any, a: int, b: int, part: int) -> bool:
+    """Whether cps[a:b] can be number ``part`` (0 to 3) of a public IPv4 address.
+
+    Three digits start with 1 or 2 and stay below 224, 256, 256 and 255; fewer may be anything in
+    the middle and start with 1 to 9 in the first and last number. Digits whose value is of no
+    account may be those of any script.
+    """
+    if not 1 <= b - a <= 3:
+        return False
+    for k in range(a, b):
+        if not flags[cps[k]] & DIGIT:
+            return False
+    if b - a < 3:
+        return part == 1 or part == 2 or 49 <= cps[a] <= 57
+    if cps[a] != 50:
+        return cps[a] == 49
+    tens = 50 if part == 0 else 53
+    ones = 51 if part == 0 else 52 if part == 3 else 53
+    if cps[a + 1] == tens:
+        return 48 <= cps[a + 2] <= ones
+    return 48 <= cps[a + 1] < tens
+
+
+@njit(cache=True)
+def _value(cps: Any, a: int, b: int) -> int:
+    """The number cps[a:b] in ASCII digits, or -1."""
+    value = 0
+    for k in range(a, b):
+        if not _is_ascii_digit(cps[k]):
+            return -1
+        value = value * 10 + cps[k] - 48
+    return value
+
+
+@njit(cache=True)
+def _is_address(flags: Any, cps: Any, h: int, r: int) -> bool:
     """Whether cps[h:r] is a public IPv4 address in dotted notation."""
-    part, value, digits = 0, 0, 0
-    first, second = 0, 0
+    part, a, first, second = 0, h, 0, 0
     for k in range(h, r + 1):
-        c = cps[k] if k < r else _DOT
-        if _is_ascii_digit(c) and digits < 3:
-            value, digits = value * 10 + c - 48, digits + 1
+        if k < r and cps[k] != _DOT:
             continue
-        if c != _DOT or digits == 0 or value > 255 or part > 3:
+        if part > 3 or not _is_octet(flags, cps, a, k, part):
             return False
-        lead_zero = cps[k - digits] == 48
-        if (part == 0 or part == 3) and (lead_zero or value == 0):
-            return False
-        first = value if part == 0 else first
-        second = value if part == 1 else second
-        part, last, value, digits = part + 1, value, 0, 0
-    if part != 4 or first > 223 or last > 254:
+        if part == 0:
+            first = _value(cps, a, k)
+        elif part == 1:
+            # All of 172.20 to 172.29 is private, so the second digit's value is of no account.
+            second = 20 if k - a == 2 and cps[a] == 50 else _value(cps, a, k)
+        part, a = part + 1, k + 1
+    if part != 4:
         return False
     private = first == 10 or first == 127 or (first == 172 and 16 <= second <= 31)
     return not (private or (first == 169 and second == 254) or (first == 192 and second == 168))
@@ -290,7 +322,7 @@ def _is_host(flags: Any, cps: Any, h: int, b: int) -> bool:
             k += 1
         if k == r:
             return True
-    return _is_address(cps, h, r)
+    return _is_address(flags, cps, h, r)
 
 
 @njit(cache=True)
