@@ -14,7 +14,18 @@ from pathlib import Path
 import numba
 
 #: Modules that hold compiled functions or constants compiled into them.
-_COMPILED = ("bits", "block", "memory", "plain", "records", "rules", "scan", "tables", "windows")
+_COMPILED = (
+    "bits",
+    "block",
+    "memory",
+    "plain",
+    "records",
+    "rules",
+    "scan",
+    "tables",
+    "urls",
+    "windows",
+)
 
 
 def sources_hash() -> str:
