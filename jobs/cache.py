@@ -24,6 +24,7 @@ _COMPILED = (
     "rules",
     "scan",
     "tables",
+    "urls",
     "windows",
 )
 

@@ -209,7 +209,7 @@ def _cut(regs: Any, s: int, e: int, pieces: int) -> int:
             letters = _letters(p, e)
             continue
         c = _point(p)
-        quote = c == _APOSTROPHE or c == _RIGHT_QUOTE
+        quote = c in (_APOSTROPHE, _RIGHT_QUOTE)
         if quote and p + _width(c) < e and get8(p + _width(c)) | 32 == 115:
             # The possessive is a stop word, unless a lone s is a target or stop words are kept.
             if not regs[N_STOPS] or _find_possessive(regs, p + _width(c)):

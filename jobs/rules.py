@@ -16,13 +16,11 @@ from numba import njit
 
 import jobs.cache  # noqa: F401  (before the first compiled function)
 from jobs.tables import (
-    ALNUM,
     ALPHA,
     BEFORE_DOT,
     CODES,
     CURRENCY,
     CUTS,
-    DIGIT,
     ICON,
     JOINER,
     LOWER,
@@ -39,9 +37,10 @@ from jobs.tables import (
     UNIT_STARTS,
     UPPER,
 )
+from jobs.urls import is_ascii_digit, is_url
 
 _DOT, _PLUS, _MINUS, _COMMA, _COLON = ord("."), ord("+"), ord("-"), ord(","), ord(":")
-_SLASH, _AT, _QUESTION, _HASH, _LOW_LINE = ord("/"), ord("@"), ord("?"), ord("#"), ord("_")
+_SLASH = ord("/")
 _APOSTROPHE, _RIGHT_QUOTE, _ELLIPSIS, _DEGREE = 0x27, 0x2019, 0x2026, 0xB0
 _DOLLAR = ord("$")
 _EN_DASH, _EM_DASH, _TILDE, _STAR, _CARET = 0x2013, 0x2014, 0x7E, 0x2A, 0x5E
@@ -74,11 +73,6 @@ def find_special(lang: Any, cps: Any, a: int, b: int) -> int:
 
 
 @njit(cache=True)
-def _is_ascii_digit(c: int) -> bool:
-    return 48 <= c <= 57
-
-
-@njit(cache=True)
 def _long_currency(cps: Any, a: int, b: int) -> int:
     """Length of "US$", "C$" or "A$" at a."""
     if a + 1 < b and cps[a + 1] == _DOLLAR and cps[a] != 85:
@@ -98,7 +92,7 @@ def prefix_length(flags: Any, cps: Any, a: int, b: int) -> int:
             k += 1
         return k - a if k - a >= 2 else 0
     if c == _PLUS:
-        return 0 if a + 1 < b and _is_ascii_digit(cps[a + 1]) else 1
+        return 0 if a + 1 < b and is_ascii_digit(cps[a + 1]) else 1
     if flags[c] & PREFIX:
         return 1
     if c == 85 or c == 67 or c == 65:
@@ -136,7 +130,7 @@ def _final_unit(lang: Any, cps: Any, a: int, b: int) -> int:
         first = np.int64(lang[lang[UNIT_STARTS] + 1 + unit])
         n = np.int64(lang[lang[UNIT_STARTS] + 2 + unit]) - first
         at = b - n
-        if n > best and at > a and _is_ascii_digit(cps[at - 1]):
+        if n > best and at > a and is_ascii_digit(cps[at - 1]):
             k = 0
             while k < n and lang[lang[UNIT_CODES] + first + k] == cps[at + k]:
                 k += 1
@@ -161,10 +155,10 @@ def suffix_length(flags: Any, lang: Any, cps: Any, a: int, b: int) -> int:
         best = 1
         if c == _ELLIPSIS and b - a >= 2 and cps[b - 2] == _ELLIPSIS:
             best = 2
-    elif b - a >= 2 and _is_ascii_digit(cps[b - 2]) and (c == _PLUS or flags[c] & CURRENCY):
+    elif b - a >= 2 and is_ascii_digit(cps[b - 2]) and (c == _PLUS or flags[c] & CURRENCY):
         best = 1
     for k in range(max(a, b - 6), b - 1):
-        if _is_ascii_digit(cps[k]):
+        if is_ascii_digit(cps[k]):
             return max(best, _final_unit(lang, cps, a, b))
     return best
 
@@ -200,128 +194,20 @@ def infix_length(flags: Any, cps: Any, a: int, b: int, p: int) -> int:
         return 0
     before, after = cps[p - 1], cps[p + 1]
     if c == _PLUS or c == _MINUS or c == _STAR or c == _CARET:
-        if _is_ascii_digit(before) and (_is_ascii_digit(after) or after == _MINUS):
+        if is_ascii_digit(before) and (is_ascii_digit(after) or after == _MINUS):
             return 1
     if c == _DOT:
         sentence = flags[before] & (LOWER | QUOTE) and flags[after] & (UPPER | QUOTE)
         return 1 if sentence else 0
     if c == _COMMA:
         return 1 if flags[before] & ALPHA and flags[after] & ALPHA else 0
-    if not (flags[before] & ALPHA or _is_ascii_digit(before)):
+    if not (flags[before] & ALPHA or is_ascii_digit(before)):
         return 0
     if c == _MINUS or c == _EN_DASH or c == _EM_DASH or c == _TILDE:
         return _hyphen_length(flags, cps, p, b)
     if c == _COLON or c == 60 or c == 62 or c == 61 or c == _SLASH:
         return 1 if flags[after] & ALPHA else 0
     return 0
-
-
-@njit(cache=True)
-def _port_and_path(flags: Any, cps: Any, r: int, b: int) -> bool:
-    """Whether cps[r:b] is empty, or a port, a path, or both."""
-    if r < b and cps[r] == _COLON:
-        k = r + 1
-        while k < b and k - r <= 5 and flags[cps[k]] & DIGIT:
-            k += 1
-        if k - r - 1 < 2:
-            return False
-        r = k
-    return r >= b or cps[r] == _SLASH or cps[r] == _QUESTION or cps[r] == _HASH
-
-
-@njit(cache=True)
-def _is_host_char(c: int) -> bool:
-    return 48 <= c <= 57 or 65 <= c <= 90 or 97 <= c <= 122 or 0xA1 <= c <= 0xFFFF
-
-
-@njit(cache=True)
-def _is_label(cps: Any, a: int, b: int) -> bool:
-    if b - a < 1 or b - a > 64 or not (_is_host_char(cps[a]) and _is_host_char(cps[b - 1])):
-        return False
-    for k in range(a + 1, b - 1):
-        if not (_is_host_char(cps[k]) or cps[k] == _LOW_LINE or cps[k] == _MINUS):
-            return False
-    return True
-
-
-@njit(cache=True)
-def _is_address(cps: Any, h: int, r: int) -> bool:
-    """Whether cps[h:r] is a public IPv4 address in dotted notation."""
-    part, value, digits = 0, 0, 0
-    first, second = 0, 0
-    for k in range(h, r + 1):
-        c = cps[k] if k < r else _DOT
-        if _is_ascii_digit(c) and digits < 3:
-            value, digits = value * 10 + c - 48, digits + 1
-            continue
-        if c != _DOT or digits == 0 or value > 255 or part > 3:
-            return False
-        lead_zero = cps[k - digits] == 48
-        if (part == 0 or part == 3) and (lead_zero or value == 0):
-            return False
-        first = value if part == 0 else first
-        second = value if part == 1 else second
-        part, last, value, digits = part + 1, value, 0, 0
-    if part != 4 or first > 223 or last > 254:
-        return False
-    private = first == 10 or first == 127 or (first == 172 and 16 <= second <= 31)
-    return not (private or (first == 169 and second == 254) or (first == 192 and second == 168))
-
-
-@njit(cache=True)
-def _is_host(flags: Any, cps: Any, h: int, b: int) -> bool:
-    """Whether cps[h:b] is a host with an optional port and path."""
-    r, last_dot, label = h, -1, h
-    names = True
-    while r < b and not (
-        cps[r] == _COLON or cps[r] == _SLASH or cps[r] == _QUESTION or cps[r] == _HASH
-    ):
-        if cps[r] == _AT:
-            return False
-        if cps[r] == _DOT:
-            names = names and _is_label(cps, label, r)
-            last_dot, label = r, r + 1
-        r += 1
-    if last_dot < 0 or not _port_and_path(flags, cps, r, b):
-        return False
-    if names and 2 <= r - label <= 63:
-        k = label
-        while k < r and flags[cps[k]] & LOWER:
-            k += 1
-        if k == r:
-            return True
-    return _is_address(cps, h, r)
-
-
-@njit(cache=True)
-def is_url(flags: Any, cps: Any, a: int, b: int) -> bool:
-    """Whether cps[a:b] is a URL or e-mail address as a whole."""
-    dot = False
-    for k in range(a + 1, b - 1):
-        dot = dot or cps[k] == _DOT
-    if not dot:
-        return False
-    if _is_host(flags, cps, a, b):
-        return True
-    start = a
-    k = a
-    while k < b and (
-        flags[cps[k]] & ALNUM
-        or cps[k] == _LOW_LINE
-        or cps[k] == _PLUS
-        or cps[k] == _MINUS
-        or cps[k] == _DOT
-    ):
-        k += 1
-    if k - a >= 2 and k + 2 < b and cps[k] == _COLON:
-        if cps[k + 1] == _SLASH and cps[k + 2] == _SLASH:
-            start = k + 3
-            if _is_host(flags, cps, start, b):
-                return True
-    for k in range(a + 1, b - 1):
-        if cps[k] == _AT and _is_host(flags, cps, k + 1, b):
-            return True
-    return False
 
 
 @njit(cache=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from jobs.bits import SLACK, word_hash
 
 #: Counts made by two tokenisers are never mixed; this names the one that made them.
-TOKENIZER_VERSION = f"plumbline-en-1/unicode-{unicodedata.unidata_version}"
+TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
 
 N_CODES = 0x110000
 #: Longest exception in characters.

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+from jobs.text import DEFAULT_TARGETS, tokenize
+from warehouse.shards import documents
+
+HARD_CASES = Path(__file__).with_name("data") / "hard_cases.jsonl"
 
 
 @lru_cache(maxsize=1)
@@ -25,17 +34,29 @@ def strip(token: str) -> str:
     return token[start : end + 1]
 
 
+def _lowered(text: str) -> Iterator[tuple[str, str]]:
+    """spaCy's tokens in lowercase, each with what is left of it after stripping."""
+    for token in tokenizer()(text):
+        lowered = token.text.lower()
+        word = strip(lowered)
+        if word:
+            yield lowered, word
+
+
+def reference_words(text: str) -> list[str]:
+    """All words in order by spaCy's tokenizer and ``str.lower``."""
+    return [word for _, word in _lowered(text)]
+
+
 def reference_tokens(text: str, targets: Collection[str]) -> list[str]:
     """Kept tokens by spaCy's tokenizer, stop words by spaCy's list."""
     from spacy.lang.en.stop_words import STOP_WORDS
 
-    kept = []
-    for token in tokenizer()(text):
-        lowered = token.text.lower()
-        word = strip(lowered)
-        if word and (word in targets or (word not in STOP_WORDS and lowered not in STOP_WORDS)):
-            kept.append(word)
-    return kept
+    return [
+        word
+        for lowered, word in _lowered(text)
+        if word in targets or (word not in STOP_WORDS and lowered not in STOP_WORDS)
+    ]
 
 
 def agreement(ours: list[str], theirs: list[str]) -> tuple[int, int]:
@@ -44,25 +65,74 @@ def agreement(ours: list[str], theirs: list[str]) -> tuple[int, int]:
     return sum(common.values()), max(len(ours), len(theirs))
 
 
+@dataclass(frozen=True)
+class Figures:
+    """How far the kernel and the reference agree on some texts.
+
+    Attributes:
+        texts: number of texts.
+        identical: texts whose kept tokens are the same in the same order.
+        kept: kept tokens, of each text the larger of the two numbers.
+        common: kept tokens in common, as multisets, of each text.
+        different: texts that are not identical, in order.
+    """
+
+    texts: int
+    identical: int
+    kept: int
+    common: int
+    different: tuple[str, ...]
+
+    @property
+    def share(self) -> str:
+        """Agreement averaged by token, to six decimals of a per cent; "no tokens" without any."""
+        return f"{self.common / self.kept:.6%}" if self.kept else "no tokens"
+
+
+def compare(texts: Iterable[str]) -> Figures:
+    """Tokenise texts with the kernel and with the reference."""
+    n = kept = common = 0
+    different = []
+    for text in texts:
+        ours, theirs = tokenize(text), reference_tokens(text, DEFAULT_TARGETS)
+        same, length = agreement(ours, theirs)
+        n, kept, common = n + 1, kept + length, common + same
+        if ours != theirs:
+            different.append(text)
+    return Figures(n, n - len(different), kept, common, tuple(different))
+
+
+def hard_cases() -> dict[str, list[str]]:
+    """Texts of ``data/hard_cases.jsonl`` by class, in the order of the file."""
+    cases: dict[str, list[str]] = {}
+    for line in HARD_CASES.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        cases.setdefault(row["class"], []).append(row["text"])
+    return cases
+
+
+def hard_case_table() -> str:
+    """The hard cases as a Markdown table: a row a class, then one for all of them."""
+    rows = ["| class | cases | kept tokens | identical | agreement |", "|---|---|---|---|---|"]
+    cases = hard_cases()
+    everything = [text for texts in cases.values() for text in texts]
+    for name, texts in [*cases.items(), ("all", everything)]:
+        f = compare(texts)
+        rows.append(f"| {name} | {f.texts} | {f.kept:,} | {f.identical} | {f.share} |")
+    return "\n".join(rows)
+
+
 def main(shards: list[str]) -> None:
-    """Print the agreement on whole shards: ``python -m tests.spacy_reference SHARDS...``."""
-    from pathlib import Path
+    """Print the agreement on whole shards, or without any on the hard cases.
 
-    from jobs.text import DEFAULT_TARGETS, tokenize
-    from warehouse.shards import documents
-
+    ``python -m tests.spacy_reference [SHARDS...]``
+    """
+    if not shards:
+        print(hard_case_table())
     for shard in shards:
-        common = total = n_documents = n_identical = 0
-        for text in documents(Path(shard)):
-            ours, theirs = tokenize(text), reference_tokens(text, DEFAULT_TARGETS)
-            same, length = agreement(ours, theirs)
-            common, total = common + same, total + length
-            n_documents, n_identical = n_documents + 1, n_identical + (ours == theirs)
-        share = f"{common / total:.6%}" if total else "no tokens"
-        print(f"{shard}: {total:,} kept, {n_identical:,} of {n_documents:,} identical, {share}")
+        f = compare(documents(Path(shard)))
+        print(f"{shard}: {f.kept:,} kept, {f.identical:,} of {f.texts:,} identical, {f.share}")
 
 
 if __name__ == "__main__":
-    import sys
-
     main(sys.argv[1:])

@@ -1,0 +1,79 @@
+"""The hard cases of ``data/hard_cases.jsonl`` and the known differences, held to spaCy."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from jobs.memory import MAX_CHUNK
+from jobs.text import words
+from tests.conftest import REPOSITORY
+from tests.spacy_reference import (
+    HARD_CASES,
+    compare,
+    hard_case_table,
+    hard_cases,
+    reference_words,
+)
+
+pytest.importorskip("spacy")
+
+CASES = hard_cases()
+
+#: Heading of the difference in docs/tokeniser.md -> a text, our words, spaCy's words.
+DIFFERENCES = {
+    "NUL": ("nurse\x00doctor", ["nurse", "doctor"], ["nurse\x00doctor"]),
+    "Long runs": ("x" * (MAX_CHUNK + 1), ["x" * MAX_CHUNK, "x"], ["x" * (MAX_CHUNK + 1)]),
+    "Exceptions across whitespace": ("8-10a.m. _.", ["8", "10", "a.m"], ["8", "10a.m"]),
+}
+
+
+def test_every_class_has_cases_enough() -> None:
+    assert len(CASES) >= 30
+    assert all(len(texts) >= 25 for texts in CASES.values())
+    every = [text for texts in CASES.values() for text in texts]
+    assert len(set(every)) == len(every) == len(HARD_CASES.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agreement_by_class(name: str) -> None:
+    figures = compare(CASES[name])
+    print(f"{name}: {figures.share} of {figures.kept} kept tokens in {figures.texts} cases")
+    for text in figures.different[:5]:
+        print(f"  {text!a}\n    ours   {words(text)}\n    spaCy's {reference_words(text)}")
+    assert figures.kept >= 80
+    assert figures.common >= 0.999 * figures.kept
+
+
+def test_pieces_of_hard_cases_glued_split_as_in_spacy() -> None:
+    chance = random.Random(20262)
+    chunks = sorted({c for texts in CASES.values() for text in texts for c in text.split()})
+
+    def piece() -> str:
+        chunk = chance.choice(chunks)
+        start = chance.randint(0, len(chunk))
+        return chunk[start : start + chance.randint(1, 12)] if chance.random() < 0.7 else chunk
+
+    for _ in range(8000):
+        text = "".join(piece() for _ in range(chance.randint(1, 4)))
+        text = text.upper() if chance.random() < 0.3 else text
+        assert words(text) == reference_words(text), ascii(text)
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_known_differences_are_as_described(name: str) -> None:
+    text, ours, theirs = DIFFERENCES[name]
+    assert words(text) == ours
+    assert reference_words(text) == theirs
+    assert ours != theirs
+
+
+def test_the_page_lists_the_differences_and_figures_as_they_are() -> None:
+    page = (REPOSITORY / "docs" / "tokeniser.md").read_text(encoding="utf-8")
+    section = page.split("## Known differences\n")[1].split("\n## ")[0]
+    listed = [line.split("**")[1] for line in section.splitlines() if line.startswith("- **")]
+    assert listed == list(DIFFERENCES)
+    begin, end = "<!-- hard cases: begin -->\n", "<!-- hard cases: end -->"
+    fix = "docs/tokeniser.md is stale: paste what `python -m tests.spacy_reference` prints"
+    assert page.split(begin)[1].split(end)[0].strip() == hard_case_table(), fix
