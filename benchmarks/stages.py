@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.counting import Timing, median_seconds
-from jobs.sweep import CountOptions, Sweeper, line_blocks
+from jobs.bits import SLACK
+from jobs.lines import line_blocks
+from jobs.sweep import CountOptions, Sweeper
 
 
 def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
@@ -14,7 +16,7 @@ def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
     The second pass over the same lines meets no new chunk or word, so the first less the second is
     the price of first sight.
     """
-    blocks = [(buf[: end + 16].copy(), end) for buf, end in line_blocks(shard)]
+    blocks = [(buf[: end + SLACK].copy(), end) for buf, end in line_blocks(shard)]
     megabytes = sum(end for _, end in blocks) / 1e6
     sweepers = [Sweeper(options)]
 

@@ -18,6 +18,7 @@ _COMPILED = (
     "bits",
     "block",
     "chunks",
+    "growth",
     "memory",
     "plain",
     "records",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ BATCH = 2048
 N_STARTS = BATCH // 2 + 128
 #: Ids of a document above which they are counted before more text is scanned.
 FULL_AT = 1 << 14
-#: Co-occurrences of words without a dense row that are counted in one go, at least.
+#: Rows for ``pairs`` that are counted in one go, at least.
 LATE = 1 << 10
 #: Room for ids: a batch, or a chunk of any length, goes on top of FULL_AT.
 MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
@@ -48,13 +47,13 @@ MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
     N_TARGETS,  # words 0..N_TARGETS-1 are the targets
     N_STOPS,  # the next words are stop words, never counted; 0 when stop words are kept
     PAIRS_USED,  # (word, target) entries
-    N_LATE,  # rows set aside, to be counted in pairs
     N_TOKENS,  # word tokens before the stop filter, all documents
     N_KEPT,  # kept tokens, all documents
     N_PAIRS,  # all co-occurrences, all documents
     N_DOCUMENTS,  # documents counted
     WINDOW,  # width of the window in kept tokens
     RULE,  # 0 pairs, 1 windows
+    ALL_PAIRS,  # 1 when pairs of any two words are kept
     STAGE,  # what is to be done next, see block.py
     LINE_START,  # current line in the block
     LINE_END,
@@ -123,7 +122,7 @@ class Memory(NamedTuple):
             frequent ones: one row a word, so that a word's commonest targets share a cache line.
         late: int64[LATE + 2 * window], rows set aside for pairs.
         pairs: uint64[2 * power of two], the same for later words: (word * targets + target) + 1
-            and its count.
+            and its count; with ALL_PAIRS for any two words: (smaller id << 32 | larger id) + 1.
         text: uint8, the piece at hand of a text that has escapes.
         spans: int64, scratch of chunks.py.
         last: int64[window], scratch of the windows rule.
@@ -149,14 +148,8 @@ class Memory(NamedTuple):
     last: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of the structures that may be emptied without losing counts."""
-
-    cache_slots: int = 1 << 20
-
-
-def _chunk_arrays(n: int) -> dict[str, Any]:
+def chunk_arrays(n: int) -> dict[str, Any]:
+    """Scratch for a chunk of n code points."""
     return {
         "cps": np.empty(n, np.int32),
         "ends": np.empty(2 * n + 8, np.int32),
@@ -165,21 +158,28 @@ def _chunk_arrays(n: int) -> dict[str, Any]:
     }
 
 
-def new_memory(targets: list[str], window: int, rule: int, keep_stops: bool = False) -> Memory:
+def new_memory(
+    targets: list[str],
+    window: int,
+    rule: int,
+    *,
+    keep_stops: bool = False,
+    all_pairs: bool = False,
+) -> Memory:
     """Fresh memory with the targets interned as words 0..T-1 and the stop words after them.
 
     Args:
         targets: distinct lowercase words. window: at least 2. rule: 0 pairs, 1 windows.
-        keep_stops: count stop words as any other.
+        keep_stops: count stop words as any other. all_pairs: pairs of any two words.
     """
-    stops = [] if keep_stops else sorted(stop_words() - set(targets))
+    words = first_words(targets, keep_stops)
     regs = np.zeros(N_REGS, np.int64)
     regs[N_TARGETS], regs[WINDOW], regs[RULE] = len(targets), window, rule
-    regs[N_STOPS] = len(stops)
-    n_words = 1 << max(14, (4 * (len(targets) + len(stops))).bit_length())
+    regs[N_STOPS], regs[ALL_PAIRS] = len(words) - len(targets), int(all_pairs)
+    n_words = 1 << max(14, (4 * len(words)).bit_length())
     memory = Memory(
         regs=regs,
-        **_chunk_arrays(1 << 10),
+        **chunk_arrays(1 << 10),
         slots=np.zeros(2 * 2 * n_words, np.uint64),
         offsets=np.zeros(n_words + 1, np.int64),
         arena=np.empty(16 * n_words + 256 * len(targets), np.uint8),
@@ -187,15 +187,21 @@ def new_memory(targets: list[str], window: int, rule: int, keep_stops: bool = Fa
         cache=np.zeros(4 << 17, np.uint64),
         seqs=np.empty(1 << 16, np.int32),
         ids=np.empty(MAX_IDS, np.int32),
-        dense=np.zeros(DENSE_WORDS * len(targets), np.int64),
+        dense=np.zeros(0 if all_pairs else DENSE_WORDS * len(targets), np.int64),
         late=np.empty(LATE + 2 * window, np.int64),
         pairs=np.zeros(2 << 14, np.uint64),
         text=np.empty(TEXT_SIZE, np.uint8),
         spans=np.empty(6 * N_STARTS + 4 * (CACHED_BYTES + 1), np.int64),
         last=np.zeros(window, np.int64),
     )
-    intern(memory, [word.encode() for word in [*targets, *stops]])
+    intern(memory, words)
     return memory
+
+
+def first_words(targets: list[str], keep_stops: bool = False) -> list[bytes]:
+    """Words that have fixed ids: the targets, then the stop words that are none."""
+    stops = [] if keep_stops else sorted(stop_words() - set(targets))
+    return [word.encode() for word in [*targets, *stops]]
 
 
 def intern(memory: Memory, words: list[bytes]) -> NDArray[np.int32]:
@@ -206,42 +212,6 @@ def intern(memory: Memory, words: list[bytes]) -> NDArray[np.int32]:
     ids = np.empty(len(words), np.int32)
     _intern(m.regs, m.slots, m.offsets, m.arena, data, ends, ids)
     return ids
-
-
-def _longer(array: NDArray[Any], n: int) -> NDArray[Any]:
-    grown = np.zeros(n, array.dtype)
-    grown[: array.size] = array
-    return grown
-
-
-def grow(memory: Memory, code: int, need: int, limits: Limits) -> Memory:
-    """Memory with the structure named by ``code`` enlarged to hold at least ``need`` more."""
-    m, regs = memory, memory.regs
-    if code == GROW_CHUNK:
-        return m._replace(**_chunk_arrays(2 * need + 64))
-    if code == GROW_WORDS:
-        size = m.slots.size
-        while size < 4 * (regs[N_WORDS] + need + 1):
-            size *= 2
-        slots = np.zeros(2 * size, np.uint64)
-        rehash_words(m.slots, slots)
-        n = size // 2
-        return m._replace(
-            slots=slots, offsets=_longer(m.offsets, n + 1), counts=_longer(m.counts, n)
-        )
-    if code == GROW_ARENA:
-        return m._replace(arena=_longer(m.arena, 2 * m.arena.size + 4 * need))
-    if code == GROW_PAIRS:
-        pairs = np.zeros(4 * m.pairs.size, np.uint64)
-        rehash_pairs(m.pairs, pairs)
-        return m._replace(pairs=pairs)
-    if m.cache.size // 4 >= limits.cache_slots:
-        m.cache[:] = 0
-        regs[CACHE_USED] = regs[SEQ_USED] = 0
-        return m
-    cache = np.zeros(2 * m.cache.size, np.uint64)
-    rehash_cache(m.cache, cache)
-    return m._replace(cache=cache, seqs=_longer(m.seqs, 2 * m.seqs.size))
 
 
 @njit(cache=True)
@@ -263,49 +233,12 @@ def point(t: Any, m: Any, block: Any) -> None:
 
 
 @njit(cache=True)
-def rehash_words(old: Any, new: Any) -> None:
-    """Move a word table into a larger zeroed one."""
-    mask = new.size // 2 - 1
-    for i in range(old.size // 2):
-        if old[2 * i + 1]:
-            at = np.int64(mix(old[2 * i]) >> np.uint64(20)) & mask
-            while new[2 * at + 1]:
-                at = (at + 1) & mask
-            new[2 * at], new[2 * at + 1] = old[2 * i], old[2 * i + 1]
-
-
-@njit(cache=True)
-def rehash_pairs(old: Any, new: Any) -> None:
-    """Move a pair table into a larger zeroed one."""
-    mask = new.size // 2 - 1
-    for i in range(old.size // 2):
-        if old[2 * i]:
-            at = np.int64(mix(old[2 * i]) >> np.uint64(20)) & mask
-            while new[2 * at]:
-                at = (at + 1) & mask
-            new[2 * at], new[2 * at + 1] = old[2 * i], old[2 * i + 1]
-
-
-@njit(cache=True)
 def chunk_slot(k0: int, k1: int, k2: int) -> int:
     """First slot (before masking) of a chunk in the cache."""
     h = k0 * np.uint64(0x9E3779B97F4A7C15) ^ k1 * np.uint64(0xC2B2AE3D27D4EB4F)
     h ^= k2 * np.uint64(0x165667B19E3779F9)
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
     return np.int64(h >> np.uint64(34))
-
-
-@njit(cache=True)
-def rehash_cache(old: Any, new: Any) -> None:
-    """Move the chunk cache into a larger zeroed one."""
-    mask = new.size // 4 - 1
-    for i in range(0, old.size, 4):
-        if old[i + 2]:
-            at = chunk_slot(old[i], old[i + 1], old[i + 2]) & mask
-            while new[4 * at + 2]:
-                at = (at + 1) & mask
-            for k in range(4):
-                new[4 * at + k] = old[i + k]
 
 
 @njit(cache=True)

@@ -17,7 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.sweep import CountOptions, ShardCounts, sweep_shard
+from jobs.growth import limits_within
+from jobs.results import reject_table
+from jobs.sweep import CountOptions, sweep_shard
 from jobs.tables import TOKENIZER_VERSION
 from warehouse.errors import PlumblineError
 from warehouse.runs import config_hash
@@ -53,16 +55,27 @@ def directory(store: Store, options: CountOptions) -> Path:
     return store.work_directory("count", settings_key(options))
 
 
-def part(where: Path, mark: str, kind: str) -> Path:
-    """File of a partial: kind is ``words``, ``pairs`` or ``rejects``; mark the fingerprint."""
-    return where / f"{mark}.{kind}.parquet"
+def parts(where: Path, mark: str, kind: str) -> list[Path]:
+    """Files of a partial: kind is ``words``, ``pairs`` or ``rejects``; mark the fingerprint.
+
+    A count that met its memory limit has several; equal words or pairs in them are to be summed.
+    """
+    made = _read(where / f"{mark}.json")
+    return [where / name for name in made["files"] if name.split(".")[-2] == kind]
 
 
-def count_shard(shard: str, where: str, options: Mapping[str, Any]) -> Ledger:
+def _read(ledger: Path) -> dict[str, Any]:
+    return dict(json.loads(ledger.read_text("utf-8")))
+
+
+def count_shard(
+    shard: str, where: str, options: Mapping[str, Any], memory_bytes: int | None = None
+) -> Ledger:
     """Count one shard unless it has been counted already; the body of a Spark task.
 
-    Args: path of the shard, directory of the partials, fields of ``CountOptions``. A shard that
-    cannot be read to its end gives a ledger with status ``failed`` and no counts.
+    Args: path of the shard, directory of the partials, fields of ``CountOptions``, and a cap of
+    this process's memory. A shard that cannot be read to its end gives a ledger with status
+    ``failed`` and no counts.
     """
     started = time.monotonic()
     path, out = Path(shard), Path(where)
@@ -72,28 +85,21 @@ def count_shard(shard: str, where: str, options: Mapping[str, Any]) -> Ledger:
         size = path.stat().st_size
         ledger = out / f"{mark}.json"
         if ledger.exists():
-            return Ledger(**{**json.loads(ledger.read_text("utf-8")), "shard": shard})
+            return _ledger(ledger, shard)
+        writer = _Writer(out, mark)
         counts = sweep_shard(
-            path, CountOptions(**{**options, "targets": tuple(options["targets"])})
+            path,
+            CountOptions(**{**options, "targets": tuple(options["targets"])}),
+            limits_within(memory_bytes) if memory_bytes else None,
+            writer.write if memory_bytes else None,
         )
     except PlumblineError as e:
         seconds = time.monotonic() - started
         return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
-    return _publish(out, shard, mark, size, counts, time.monotonic() - started)
-
-
-def _publish(
-    out: Path, shard: str, mark: str, size: int, counts: ShardCounts, seconds: float
-) -> Ledger:
-    rejects = {
-        "source_row": pa.array([r.row for r in counts.rejects], pa.int64()),
-        "reason": pa.array([r.reason for r in counts.rejects], pa.string()),
-        "excerpt": pa.array([r.excerpt for r in counts.rejects], pa.string()),
-    }
-    write_file(part(out, mark, "words"), counts.words)
-    write_file(part(out, mark, "pairs"), counts.pairs)
-    write_file(part(out, mark, "rejects"), pa.table(rejects))
-    ledger = Ledger(
+    writer.write("words", counts.words)
+    writer.write("pairs", counts.pairs)
+    writer.write("rejects", reject_table(counts.rejects))
+    made = Ledger(
         shard,
         mark,
         "counted",
@@ -101,13 +107,53 @@ def _publish(
         size,
         n_documents_in=counts.n_documents_in,
         n_documents=counts.n_documents,
-        n_rejected=len(counts.rejects),
+        n_rejected=counts.n_rejected,
         n_tokens=counts.n_tokens,
         n_kept_tokens=counts.n_kept_tokens,
         n_pairs=counts.n_pairs,
-        seconds=seconds,
+        seconds=time.monotonic() - started,
     )
-    temporary = out / f"_{uuid.uuid4().hex}.tmp"
-    temporary.write_text(json.dumps(asdict(ledger)), encoding="utf-8")
-    os.replace(temporary, out / f"{mark}.json")
-    return ledger
+    writer.publish(made)
+    return _ledger(ledger, shard)
+
+
+def _ledger(path: Path, shard: str) -> Ledger:
+    made = _read(path)
+    del made["files"]
+    return Ledger(**{**made, "shard": shard})
+
+
+class _Writer:
+    """The files of one attempt at a shard; they count once the ledger that names them is there.
+
+    Names are the attempt's own: where two tasks meet at shards of equal content, or one goes on
+    where another was killed, their files never mix.
+    """
+
+    def __init__(self, out: Path, mark: str) -> None:
+        self._out, self._mark = out, mark
+        self._attempt = uuid.uuid4().hex[:12]
+        self._files: list[str] = []
+
+    def write(self, kind: str, table: pa.Table) -> None:
+        """Write one more file of a kind."""
+        name = f"{self._mark}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
+        write_file(self._out / name, table)
+        self._files.append(name)
+
+    def publish(self, ledger: Ledger) -> None:
+        """Make this attempt the shard's partial, unless another has become it meanwhile."""
+        temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
+        temporary.write_text(json.dumps({**asdict(ledger), "files": self._files}), encoding="utf-8")
+        final = self._out / f"{self._mark}.json"
+        try:
+            os.link(temporary, final)
+        except FileExistsError:
+            pass
+        except OSError:  # no hard links on this file system
+            os.replace(temporary, final)
+        temporary.unlink(missing_ok=True)
+        kept = set(_read(final)["files"])
+        for other in self._out.glob(f"{self._mark}.*.parquet"):
+            if other.name not in kept:
+                other.unlink(missing_ok=True)

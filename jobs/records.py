@@ -20,6 +20,9 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _MAX_DEPTH = 60
 #: Python refuses integers of more than 4,300 digits; longer literals are left to it.
 _MAX_NUMBER = 4000
+#: A longer line is rejected when the compiled parser does not take it: Python's needs many times
+#: its size.
+LONGEST_JUDGED = 1 << 25
 
 
 @njit(cache=True)
@@ -364,6 +367,16 @@ def judge(line: bytes) -> Verdict:
     except UnicodeEncodeError as e:
         return Verdict(reason=f"`text` holds a lone surrogate at character {e.start}")
     return Verdict(text=text)
+
+
+def too_long(n_bytes: int) -> Verdict:
+    """The verdict on a line longer than LONGEST_JUDGED that is not plainly a good one.
+
+    >>> too_long(40_000_000).reason
+    'not strict JSON with a `text`, and 40,000,000 bytes are too long to say why'
+    """
+    why = f"not strict JSON with a `text`, and {n_bytes:,} bytes are too long to say why"
+    return Verdict(reason=why)
 
 
 def _kind(value: object) -> str:

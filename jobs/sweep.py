@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from jobs.bits import SLACK
 from jobs.block import FILL, NEXT_LINE, run_block, run_texts
+from jobs.growth import Limits, empty, fits, grow
+from jobs.lines import line_blocks
 from jobs.memory import (
     ASK,
-    DENSE_WORDS,
     DONE,
     ESCAPED,
     LINE_END,
@@ -26,25 +27,21 @@ from jobs.memory import (
     N_LINES,
     N_PAIRS,
     N_TOKENS,
-    N_WORDS,
     NEED,
     NEXT_START,
     STAGE,
     TEXT_END,
     TEXT_START,
-    Limits,
-    Memory,
-    grow,
+    first_words,
     new_memory,
 )
-from jobs.records import excerpt, judge
+from jobs.records import LONGEST_JUDGED, excerpt, judge, too_long
+from jobs.results import Reject, pair_table, reject_table, word_array, word_table
 from jobs.tables import tables
 from jobs.text import tokenize
 from jobs.windows import RULES
 from warehouse.errors import UsageProblem
-from warehouse.shards import ByteStream, is_parquet, text_batches
-
-_BLOCK = 1 << 20
+from warehouse.shards import is_parquet, text_batches
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,8 @@ class CountOptions:
         targets: distinct lowercase words whose pairs are kept.
         rule: ``pairs`` or ``windows``, see ``jobs.windows``.
         window: width in kept tokens, at least 2.
+        all_pairs: keep the pairs of any two kept words, each once, and not only those with a
+            target; targets then are stop words that count all the same.
 
     Raises:
         UsageProblem: unknown rule, window below 2, no targets, or a target that is not one token.
@@ -63,6 +62,7 @@ class CountOptions:
     targets: tuple[str, ...]
     rule: str = "pairs"
     window: int = 10
+    all_pairs: bool = False
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -79,21 +79,14 @@ class CountOptions:
 
 
 @dataclass(frozen=True)
-class Reject:
-    """A document that was not counted: its line or row from 1, the reason, its start."""
-
-    row: int
-    reason: str
-    excerpt: str
-
-
-@dataclass(frozen=True)
 class ShardCounts:
-    """Counts of one shard. ``n_documents_in`` = ``n_documents`` + ``len(rejects)``, always.
+    """Counts of one shard. ``n_documents_in`` = ``n_documents`` + ``n_rejected``, always.
 
     Attributes:
         words: Arrow table word, n_word; every kept word once, in order of first occurrence.
         pairs: Arrow table word, target, n_pair; every pair that co-occurs, once.
+        rejects: documents that were not counted. Words, pairs and rejects are without what was
+            handed to ``spill``; all numbers are of the whole shard.
         n_tokens: word tokens before the stop filter. n_kept_tokens: sum of n_word.
         n_pairs: all co-occurrences under the rule, not only those with targets.
         n_blank: blank lines, which are no documents.
@@ -102,32 +95,44 @@ class ShardCounts:
 
     words: pa.Table
     pairs: pa.Table
+    rejects: tuple[Reject, ...]
     n_documents: int
+    n_rejected: int
     n_tokens: int
     n_kept_tokens: int
     n_pairs: int
     n_blank: int
-    rejects: tuple[Reject, ...]
     seconds: float
 
     @property
     def n_documents_in(self) -> int:
         """Documents read: counted and rejected."""
-        return self.n_documents + len(self.rejects)
+        return self.n_documents + self.n_rejected
+
+
+#: Takes ``words``, ``pairs`` or ``rejects`` and a table of what was counted since the last call.
+Spill = Callable[[str, pa.Table], None]
+#: Rejected documents held in memory.
+_MAX_REJECTS = 1 << 15
 
 
 class Sweeper:
     """Counts blocks of lines or batches of texts into one memory; see :func:`sweep_shard`."""
 
-    def __init__(self, options: CountOptions, limits: Limits | None = None) -> None:
+    def __init__(
+        self, options: CountOptions, limits: Limits | None = None, spill: Spill | None = None
+    ) -> None:
         self._targets = list(options.targets)
         self._limits = limits or Limits()
+        self._spill = spill
         self._tables = tables()
         self._found = np.zeros(4, np.int64)
-        self._memory = new_memory(self._targets, options.window, RULES.index(options.rule))
+        rule = RULES.index(options.rule)
+        self._memory = new_memory(self._targets, options.window, rule, all_pairs=options.all_pairs)
         self._rejects: list[Reject] = []
-        self._n_blank = 0
+        self._n_blank = self._n_rejected = 0
         self._n_rows = 0
+        self._n_tokens_spilled = 0
 
     def lines(self, buf: NDArray[np.uint8], end: int) -> None:
         """Count the JSON lines in buf[:end]; buf has SLACK bytes more."""
@@ -135,7 +140,7 @@ class Sweeper:
         regs[NEXT_START], regs[STAGE], regs[N_LINES] = 0, NEXT_LINE, 0
         while (code := run_block(self._tables, self._memory, buf, end, self._found)) != DONE:
             if code == ASK:
-                self._ask(bytes(buf[int(regs[LINE_START]) : int(regs[LINE_END])]))
+                self._ask(buf, int(regs[LINE_START]), int(regs[LINE_END]))
             else:
                 self._grow(code)
         self._n_rows += int(regs[N_LINES])
@@ -157,17 +162,32 @@ class Sweeper:
         self._n_rows += len(batch)
 
     def _grow(self, code: int) -> None:
+        """More room: for what ``code`` names, or by handing over the counts so far."""
         need = int(self._memory.regs[NEED]) + 2
-        self._memory = grow(self._memory, code, need, self._limits)
+        n_tokens = int(self._memory.regs[N_TOKENS])
+        fresh = n_tokens == self._n_tokens_spilled
+        if self._spill and not fresh and not fits(self._memory, code, need, self._limits):
+            for kind, table in zip(("words", "pairs"), self._tables_so_far(), strict=True):
+                self._spill(kind, table)
+            empty(self._memory, first_words(self._targets))
+            self._n_tokens_spilled = n_tokens
+        else:
+            self._memory = grow(self._memory, code, need, self._limits)
 
-    def _ask(self, line: bytes) -> None:
+    def _tables_so_far(self) -> tuple[pa.Table, pa.Table]:
+        vocabulary = word_array(self._memory)
+        words = word_table(self._memory, vocabulary)
+        return words, pair_table(self._memory, vocabulary, self._targets)
+
+    def _ask(self, buf: NDArray[np.uint8], start: int, end: int) -> None:
         """Let Python decide on a line, and hand its text to the kernel when it is good."""
         regs = self._memory.regs
-        verdict = judge(line)
+        line = bytes(buf[start : min(end, start + LONGEST_JUDGED + 1)])
+        verdict = judge(line) if len(line) <= LONGEST_JUDGED else too_long(end - start)
         regs[STAGE] = NEXT_LINE
         if verdict.reason is not None:
             row = self._n_rows + int(regs[N_LINES])
-            self._rejects.append(Reject(row, verdict.reason, excerpt(line)))
+            self._reject(Reject(row, verdict.reason, excerpt(line)))
         elif verdict.text is None:
             self._n_blank += 1
         else:
@@ -178,6 +198,13 @@ class Sweeper:
             regs[TEXT_START], regs[TEXT_END], regs[ESCAPED] = 0, len(data), 2
             regs[STAGE] = FILL
 
+    def _reject(self, reject: Reject) -> None:
+        self._rejects.append(reject)
+        self._n_rejected += 1
+        if self._spill and len(self._rejects) >= _MAX_REJECTS:
+            self._spill("rejects", reject_table(self._rejects))
+            self._rejects.clear()
+
     def _reject_text(
         self,
         row: int,
@@ -187,53 +214,25 @@ class Sweeper:
     ) -> None:
         shown = bytes(data[offsets[row] : min(offsets[row + 1], offsets[row] + 500)])
         reason = "invalid UTF-8" if valid[row] else "`text` is NULL"
-        self._rejects.append(Reject(self._n_rows + row + 1, reason, excerpt(shown)))
+        self._reject(Reject(self._n_rows + row + 1, reason, excerpt(shown)))
         self._memory.regs[STAGE] = NEXT_LINE
 
     def result(self, seconds: float) -> ShardCounts:
-        """The counts so far as Arrow."""
+        """The totals, and the counts since the last spill."""
         regs = self._memory.regs
-        used = self._memory.counts[: int(regs[N_WORDS])]
-        vocabulary = word_array(self._memory)
-        seen = np.flatnonzero(used)
-        words = pa.table({"word": vocabulary.take(pa.array(seen)), "n_word": pa.array(used[seen])})
+        words, pairs = self._tables_so_far()
         return ShardCounts(
             words,
-            _pair_table(self._memory, vocabulary, self._targets),
+            pairs,
+            tuple(self._rejects),
+            n_rejected=self._n_rejected,
             n_documents=int(regs[N_DOCUMENTS]),
             n_tokens=int(regs[N_TOKENS]),
             n_kept_tokens=int(regs[N_KEPT]),
             n_pairs=int(regs[N_PAIRS]),
             n_blank=self._n_blank,
-            rejects=tuple(self._rejects),
             seconds=seconds,
         )
-
-
-def word_array(memory: Memory) -> pa.Array:
-    """All interned words by id, as an Arrow string array made from the arena without copying."""
-    n = int(memory.regs[N_WORDS])
-    offsets = pa.py_buffer(memory.offsets[: n + 1].tobytes())
-    arena = pa.py_buffer(memory.arena[: int(memory.offsets[n])].tobytes())
-    large = pa.LargeStringArray.from_buffers(n, offsets, arena)
-    return large.cast(pa.string()) if arena.size < 1 << 31 else large
-
-
-def _pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.Table:
-    entries = memory.pairs.reshape(-1, 2)
-    entries = entries[entries[:, 0] > 0].astype(np.int64)
-    # Ids are given in order: rows past the last word were never written.
-    rows = min(int(memory.regs[N_WORDS]), DENSE_WORDS)
-    dense = np.flatnonzero(memory.dense[: rows * len(targets)])
-    keys = np.concatenate([dense, entries[:, 0] - 1])
-    word, target = np.divmod(keys, len(targets))
-    return pa.table(
-        {
-            "word": pa.DictionaryArray.from_arrays(word.astype(np.int32), vocabulary),
-            "target": pa.DictionaryArray.from_arrays(target.astype(np.int32), targets),
-            "n_pair": pa.array(np.concatenate([memory.dense[dense], entries[:, 1]])),
-        }
-    )
 
 
 def _string_buffers(batch: pa.LargeStringArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -247,38 +246,18 @@ def _string_buffers(batch: pa.LargeStringArray) -> tuple[NDArray[np.int64], NDAr
     return offsets - first, data
 
 
-def line_blocks(path: Path) -> Iterator[tuple[NDArray[np.uint8], int]]:
-    """Blocks of whole lines of a shard: a buffer that is reused, and where its lines end.
-
-    The buffer grows to the longest line and no further. Raises ``BadInput`` as the stream does.
-    """
-    with ByteStream(path) as stream:
-        buf, kept = np.zeros(2 * _BLOCK + SLACK, np.uint8), 0
-        while n := stream.readinto(buf[kept : kept + _BLOCK]):
-            end = kept + n
-            cut = _last_newline(buf, kept, end)
-            if cut:
-                yield buf, cut
-                buf[: end - cut] = buf[cut:end].copy()
-            kept = end - cut
-            if kept + _BLOCK + SLACK > buf.size:
-                buf = np.concatenate([buf[:kept], np.zeros(kept + _BLOCK + SLACK, np.uint8)])
-        if kept:
-            yield buf, kept
-
-
-def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
-    """Just after the last newline of buf[start:end], 0 when there is none."""
-    # Nearly always in the last few kilobytes, so that little is copied.
-    for low in range(end - 4096, start - 4096, -4096):
-        at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
-        if at >= 0:
-            return max(low, start) + at + 1
-    return 0
-
-
-def sweep_shard(path: Path, options: CountOptions) -> ShardCounts:
+def sweep_shard(
+    path: Path,
+    options: CountOptions,
+    limits: Limits | None = None,
+    spill: Spill | None = None,
+) -> ShardCounts:
     """Count one shard to its end.
+
+    Args:
+        limits: bounds of the kernel's memory. spill: called with the counts so far whenever they
+            would outgrow it; the same word or pair may then be in several of its tables and in the
+            result, and their sum is its count.
 
     Raises:
         BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
@@ -295,7 +274,7 @@ def sweep_shard(path: Path, options: CountOptions) -> ShardCounts:
     (2, 6, 6)
     """
     started = time.monotonic()
-    sweeper = Sweeper(options)
+    sweeper = Sweeper(options, limits, spill)
     if is_parquet(path):
         for batch in text_batches(path):
             sweeper.texts(batch)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from jobs.bits import SLACK
-from jobs.memory import DONE, FULL, N_IDS, NEED, Limits, Memory, grow, new_memory
+from jobs.growth import Limits, grow
+from jobs.memory import DONE, FULL, N_IDS, NEED, Memory, new_memory
 from jobs.scan import scan_text
 from jobs.tables import TOKENIZER_VERSION, tables
 
@@ -71,7 +72,7 @@ def _run(text: str, targets: list[str], keep_stops: bool) -> list[str]:
 
 
 def _kept(texts: Iterable[str], targets: list[str], keep_stops: bool) -> Iterator[list[str]]:
-    memory, t = new_memory(targets, 2, 0, keep_stops), tables()
+    memory, t = new_memory(targets, 2, 0, keep_stops=keep_stops), tables()
     for text in texts:
         data = text.encode()
         buf = np.frombuffer(data + bytes(SLACK), np.uint8)

@@ -2,6 +2,7 @@
 
 Ids below the number of targets are targets. Only pairs with a target are kept, as rows
 (word, target): a word and a target give one row, two different targets give a row under each.
+With all pairs, any two words give one row, whichever of them came first.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from jobs.bits import get32, get64, mix, put64
+from jobs.bits import get32, get64, mix, prefetch, put64
 from jobs.memory import (
+    ALL_PAIRS,
     DENSE_WORDS,
     DONE,
     FIRST,
@@ -21,7 +23,6 @@ from jobs.memory import (
     N_EARLIER,
     N_IDS,
     N_KEPT,
-    N_LATE,
     N_PAIRS,
     N_TARGETS,
     P_DENSE,
@@ -108,29 +109,56 @@ def count_ids(m: Any, final: bool) -> int:
 @njit(cache=True)
 def _count_pairs(regs: Any, final: bool) -> int:
     """Rule ``pairs``: positions i < j with j - i <= window - 1, once each."""
-    n = regs[N_IDS]
-    stop = n if final else max(n - regs[WINDOW] + 1, regs[FIRST])
-    while True:
-        _meet(regs, stop)
-        if regs[PAIRS_USED] + regs[N_LATE] > regs[PAIRS_ROOM]:
+    n, reach = regs[N_IDS], regs[WINDOW] - 1
+    # With all pairs each token looks back only; else a target looks both ways.
+    stop = n if final or regs[ALL_PAIRS] else max(n - reach, regs[FIRST])
+    while regs[FIRST] < stop:
+        if regs[PAIRS_USED] + LATE + 2 * reach > regs[PAIRS_ROOM]:
             return GROW_PAIRS
-        for k in range(regs[N_LATE]):
+        n_late = _meet_all(regs, stop) if regs[ALL_PAIRS] else _meet(regs, stop)
+        for k in range(n_late):
             _add(regs, np.int64(get64(regs[P_LATE] + 8 * k)))
-        regs[N_LATE] = 0
-        if regs[FIRST] >= stop:
-            return DONE
+    return DONE
 
 
 @njit(cache=True)
-def _meet(regs: Any, stop: int) -> None:
+def pair_row(a: int, b: int) -> int:
+    """Row of an unordered pair of ids among all pairs."""
+    return min(a, b) << 32 | max(a, b)
+
+
+@njit(cache=True)
+def _meet_all(regs: Any, stop: int) -> int:
+    """Set aside the pairs of the tokens before ``stop``, at least LATE; returns their number.
+
+    The place of each in the table is asked for at once, so that it is there when it is needed.
+    """
+    ids, late, reach = regs[P_IDS], regs[P_LATE], regs[WINDOW] - 1
+    pairs, mask = regs[P_PAIRS], regs[PAIRS_MASK]
+    j, n_late = regs[FIRST], 0
+    while j < stop and n_late <= LATE:
+        word = get32(ids + 4 * j)
+        for i in range(max(0, j - reach), j):
+            row = pair_row(get32(ids + 4 * i), word)
+            put64(late + 8 * n_late, np.uint64(row))
+            prefetch(pairs + 16 * (np.int64(mix(np.uint64(row + 1)) >> np.uint64(20)) & mask))
+            n_late += 1
+        j += 1
+    regs[FIRST] = j
+    return n_late
+
+
+@njit(cache=True)
+def _meet(regs: Any, stop: int) -> int:
     """Count what stands around the targets before ``stop``, until LATE rows are set aside.
 
     Goes from target to target, with no branch that depends on what stands between them. Rows of
-    words that have none in ``dense`` are set aside: the search for them does not fit this loop.
+    words that have none in ``dense`` are set aside, because the search for them does not fit this
+    loop; returns their number.
     """
     ids, dense, late = regs[P_IDS], regs[P_DENSE], regs[P_LATE]
     n, n_targets, reach = regs[N_IDS], regs[N_TARGETS], regs[WINDOW] - 1
-    j, n_late = regs[FIRST], regs[N_LATE]
+    j, n_late = regs[FIRST], 0
     while j < stop and n_late <= LATE:
         target = get32(ids + 4 * j)
         if target >= n_targets:
@@ -154,7 +182,8 @@ def _meet(regs: Any, stop: int) -> None:
                 put64(late + 8 * n_late, np.uint64(row))
                 n_late += 1
         j += 1
-    regs[FIRST], regs[N_LATE] = j, n_late
+    regs[FIRST] = j
+    return n_late
 
 
 @njit(cache=True)
@@ -178,7 +207,6 @@ def _count_windows(m: Any, final: bool) -> int:
 @njit(cache=True)
 def _count_window(regs: Any, ids: Any, last: Any, low: int, high: int) -> None:
     """Count one window ids[low:high]."""
-    n_targets = regs[N_TARGETS]
     distinct, repeated = 0, 0
     # last[k] >= 0: distinct type k, stored as 2 * id + (1 when it occurs again).
     for j in range(low, high):
@@ -192,6 +220,19 @@ def _count_window(regs: Any, ids: Any, last: Any, low: int, high: int) -> None:
         elif last[k] & 1 == 0:
             last[k] += 1
             repeated += 1
+    if regs[ALL_PAIRS]:
+        for k in range(distinct):
+            for j in range(k + (1 - (last[k] & 1)), distinct):
+                _add(regs, pair_row(last[j] >> 1, last[k] >> 1))
+    else:
+        _count_targets(regs, last, distinct)
+    regs[N_PAIRS] += distinct * (distinct - 1) // 2 + repeated
+
+
+@njit(cache=True)
+def _count_targets(regs: Any, last: Any, distinct: int) -> None:
+    """Count the targets among the distinct types of a window with all of its types."""
+    n_targets = regs[N_TARGETS]
     for k in range(distinct):
         target = last[k] >> 1
         if target < n_targets:
@@ -203,4 +244,3 @@ def _count_window(regs: Any, ids: Any, last: Any, low: int, high: int) -> None:
                         put64(cell, get64(cell) + np.uint64(1))
                     else:
                         _add(regs, row)
-    regs[N_PAIRS] += distinct * (distinct - 1) // 2 + repeated

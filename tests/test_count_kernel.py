@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.bits import SLACK
-from jobs.memory import DENSE_WORDS, Limits
+from jobs.growth import Limits
+from jobs.memory import DENSE_WORDS
 from jobs.sweep import CountOptions, ShardCounts, Sweeper, count_texts, sweep_shard
 from jobs.windows import RULES, total_pairs
 from tests.oracle_counts import as_oracle, oracle

@@ -1,0 +1,79 @@
+"""Blocks of whole lines of a shard, however long its lines are."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobs.bits import SLACK
+from warehouse.shards import ByteStream
+
+_BLOCK = 1 << 20
+#: A line longer than this goes through a temporary file, not through memory.
+LONG_LINE = 1 << 25
+
+Block = tuple[NDArray[np.uint8], int]
+
+
+def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
+    """Blocks of whole lines of a shard: a buffer that is reused, and where its lines end.
+
+    The buffer has SLACK bytes more. A line of more than ``long_line`` bytes is a block of its own,
+    mapped from a temporary file, so that memory holds no more of it than is being read.
+
+    Raises ``BadInput`` as the stream does.
+    """
+    with ByteStream(path) as stream:
+        buf, kept = np.zeros(2 * _BLOCK + SLACK, np.uint8), 0
+        while n := stream.readinto(buf[kept : kept + _BLOCK]):
+            end = kept + n
+            cut = _last_newline(buf, kept, end)
+            if cut:
+                yield buf, cut
+                buf[: end - cut] = buf[cut:end].copy()
+            kept = end - cut
+            if kept > long_line:
+                with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
+                    rest = yield from _long_line(stream, file.fileno(), buf, kept)
+                kept = len(rest)
+                buf = np.zeros(2 * _BLOCK + SLACK, np.uint8)
+                buf[:kept] = np.frombuffer(rest, np.uint8)
+            elif kept + _BLOCK + SLACK > buf.size:
+                buf = np.concatenate([buf[:kept], np.zeros(kept + _BLOCK + SLACK, np.uint8)])
+        if kept:
+            yield buf, kept
+
+
+def _long_line(
+    stream: ByteStream, file: int, buf: NDArray[np.uint8], kept: int
+) -> Generator[Block, None, bytes]:
+    """Yield the line that starts with buf[:kept] as a block; returns what was read after it."""
+    size, rest, block = 0, b"", buf[:kept].tobytes()
+    while block:
+        line, newline, rest = block.partition(b"\n")
+        os.write(file, line)
+        size += len(line)
+        if newline:
+            break
+        n = stream.readinto(buf[:_BLOCK])
+        block = buf[:n].tobytes()
+    os.ftruncate(file, size + SLACK)
+    # A private mapping is writable, as the kernel's buffers are; nothing is written.
+    yield np.frombuffer(mmap.mmap(file, size + SLACK, access=mmap.ACCESS_COPY), np.uint8), size
+    return rest
+
+
+def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
+    """Just after the last newline of buf[start:end], 0 when there is none."""
+    # Nearly always in the last few kilobytes, so that little is copied.
+    for low in range(end - 4096, start - 4096, -4096):
+        at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
+        if at >= 0:
+            return max(low, start) + at + 1
+    return 0

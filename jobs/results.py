@@ -1,0 +1,92 @@
+"""Counts in the kernel's memory as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from jobs.memory import ALL_PAIRS, DENSE_WORDS, N_WORDS, Memory
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A document that was not counted: its line or row from 1, the reason, its start."""
+
+    row: int
+    reason: str
+    excerpt: str
+
+
+def word_array(memory: Memory) -> pa.Array:
+    """All interned words by id, as an Arrow string array made from the arena without copying."""
+    n = int(memory.regs[N_WORDS])
+    offsets = pa.py_buffer(memory.offsets[: n + 1].tobytes())
+    arena = pa.py_buffer(memory.arena[: int(memory.offsets[n])].tobytes())
+    large = pa.LargeStringArray.from_buffers(n, offsets, arena)
+    return large.cast(pa.string()) if arena.size < 1 << 31 else large
+
+
+def word_table(memory: Memory, vocabulary: pa.Array) -> pa.Table:
+    """Table word, n_word: every counted word once, in order of first occurrence."""
+    used = memory.counts[: len(vocabulary)]
+    seen = np.flatnonzero(used)
+    return pa.table({"word": vocabulary.take(pa.array(seen)), "n_word": pa.array(used[seen])})
+
+
+def reject_table(rejects: Sequence[Reject]) -> pa.Table:
+    """Table source_row, reason, excerpt."""
+    columns = {
+        "source_row": pa.array([r.row for r in rejects], pa.int64()),
+        "reason": pa.array([r.reason for r in rejects], pa.string()),
+        "excerpt": pa.array([r.excerpt for r in rejects], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.Table:
+    """Table word, target (both dictionary-encoded), n_pair: every pair that co-occurs, once.
+
+    With all pairs ``word`` is the first of the two in the order of their bytes.
+    """
+    entries = memory.pairs.reshape(-1, 2)
+    entries = entries[entries[:, 0] > 0].view(np.int64)
+    rows, n_pair = entries[:, 0] - 1, entries[:, 1]
+    if memory.regs[ALL_PAIRS]:
+        word, target = _in_order(rows, vocabulary)
+        return _pairs(word, vocabulary, target, vocabulary, n_pair)
+    # Ids are given in order: rows past the last word were never written.
+    written = min(len(vocabulary), DENSE_WORDS) * len(targets)
+    dense = np.flatnonzero(memory.dense[:written])
+    word, target = np.divmod(np.concatenate([dense, rows]), len(targets))
+    counts = np.concatenate([memory.dense[dense], n_pair])
+    return _pairs(word, vocabulary, target, pa.array(targets), counts)
+
+
+def _in_order(
+    rows: NDArray[np.int64], vocabulary: pa.Array
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ids of the words of ``windows.pair_row``, the smaller word first."""
+    rank = np.empty(len(vocabulary), np.int64)
+    rank[np.asarray(pc.sort_indices(vocabulary.cast(pa.large_binary())))] = np.arange(rank.size)
+    one, other = rows >> 32, rows & 0xFFFFFFFF
+    swap = rank[one] > rank[other]
+    return np.where(swap, other, one), np.where(swap, one, other)
+
+
+def _pairs(
+    word: NDArray[np.int64],
+    words: pa.Array,
+    target: NDArray[np.int64],
+    targets: pa.Array,
+    counts: NDArray[np.int64],
+) -> pa.Table:
+    def encoded(ids: NDArray[np.int64], names: pa.Array) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(ids.astype(np.int32), names)
+
+    columns = {"word": encoded(word, words), "target": encoded(target, targets), "n_pair": counts}
+    return pa.table(columns)
