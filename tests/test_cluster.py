@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyspark
@@ -21,12 +24,14 @@ import pytest
 from jobs.archive import NAME
 from jobs.java import find_java_home
 from jobs.session import read_conf
+from pipelines.cli import main as plumbline
 from pipelines.dist import write_dist
 from tests.conftest import REPOSITORY
 from tests.test_count_kill import contents
 from warehouse.shards import write_jsonl_zst
 
-N_SHARDS = 16
+T = TypeVar("T")
+N_SHARDS = 12
 #: The few settings that fit a cluster into this machine; the rest is cluster.conf as shipped.
 SMALL = {
     "spark.executor.memory": "1g",
@@ -43,12 +48,12 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Shards, one of them damaged and one with a rejected line, in one directory."""
+    """Shards in one directory, the last with a rejected line."""
     rng = np.random.default_rng(7)
     vocabulary = np.array([f"word{k}" for k in range(3000)] + ["she", "he", "her", "him"] * 40)
     directory = tmp_path_factory.mktemp("shards")
-    for number in range(N_SHARDS):
-        words = rng.choice(vocabulary, (1500, 60))
+    for number in range(N_SHARDS - 1):
+        words = rng.choice(vocabulary, (100, 60))
         write_jsonl_zst(directory / f"{number:02}.jsonl.zst", map(" ".join, words))
     (directory / "bad.jsonl").write_text('{"text": "she ran"}\nnot json\n')
     return directory
@@ -58,9 +63,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The tables as one JVM on this machine counts them."""
     warehouse = tmp_path_factory.mktemp("local") / "warehouse"
-    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, *count(shards, warehouse), "--master", "local[2]"]
-    subprocess.run(command, check=True, capture_output=True, cwd=REPOSITORY)
+    assert plumbline(count(shards, warehouse)) == 0
     return contents(warehouse)
 
 
@@ -88,11 +91,21 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "JAVA_HOME": str(find_java_home()),
+        # Seven short-lived JVMs on a few cores: compiling their bytecode well does not pay.
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     return {**kept, **own, **more}
 
 
-def until(found: Callable[[], Any], process: subprocess.Popen[bytes], log: Path) -> Any:
+def start(command: list[str], log: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """Start a process at the head of a session of its own that writes to a file."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command, stdout=output, stderr=output, start_new_session=True, cwd=log.parent, **options
+        )
+
+
+def until(found: Callable[[], T], process: subprocess.Popen[bytes], log: Path) -> T:
     """Wait for something true while a process runs; returns it."""
     deadline = time.monotonic() + 120
     while not (result := found()):
@@ -173,21 +186,46 @@ def settings_file(path: Path, master: str, events: Path) -> Path:
     return path
 
 
-def lost_tasks(events: Path) -> tuple[set[int], set[int]]:
-    """Indices of the first stage's tasks that were lost with an executor, and that succeeded."""
+@contextmanager
+def gates(paths: list[Path]) -> Iterator[Callable[[], None]]:
+    """Make pipes of files, at which their readers wait; yields what makes files of them again.
+
+    Who opens them from then on finds the file; who waits gets the file's bytes at the end.
+    """
+    held = {path: path.read_bytes() for path in paths}
+    pipes = {}
+    for path in paths:
+        pipe = path.with_name("pipe")
+        os.mkfifo(pipe)
+        pipes[path] = os.open(pipe, os.O_RDWR)
+        pipe.rename(path)
+
+    def restore() -> None:
+        for path, data in held.items():
+            copy = path.with_name("copy")
+            copy.write_bytes(data)
+            copy.rename(path)
+
+    try:
+        yield restore
+    finally:
+        restore()
+        for path, pipe_end in pipes.items():
+            os.write(pipe_end, held[path])
+            os.close(pipe_end)
+
+
+def tasks_by_outcome(events: Path) -> dict[str, set[int]]:
+    """Indices of the counting stage's tasks by how they ended; it is the stage of most tasks."""
     (log,) = events.iterdir()
     seen = [json.loads(line) for line in log.read_text().splitlines()]
     ends = [e for e in seen if e["Event"] == "SparkListenerTaskEnd"]
-    by_reason: dict[str, set[int]] = {}
-    stages: dict[int, int] = {}
+    stage, _ = Counter(e["Stage ID"] for e in ends).most_common(1)[0]
+    outcomes: dict[str, set[int]] = {}
     for e in ends:
-        stages[e["Stage ID"]] = stages.get(e["Stage ID"], 0) + 1
-    counting = max(stages, key=lambda s: stages[s])
-    for e in ends:
-        if e["Stage ID"] == counting:
-            reason = e["Task End Reason"]["Reason"]
-            by_reason.setdefault(reason, set()).add(e["Task Info"]["Index"])
-    return by_reason.get("ExecutorLostFailure", set()), by_reason.get("Success", set())
+        if e["Stage ID"] == stage:
+            outcomes.setdefault(e["Task End Reason"]["Reason"], set()).add(e["Task Info"]["Index"])
+    return outcomes
 
 
 @pytest.mark.spark
@@ -201,23 +239,19 @@ def test_an_executor_killed_in_the_middle_of_a_count(
     conf = settings_file(tmp_path / "own.conf", "local-cluster[2,1,2048]", events)
     driver = shutil.copy(REPOSITORY / "tests" / "cluster_driver.py", tmp_path)
     paths = {"PYTHONPATH": str(dist / NAME), "PLUMBLINE_SPARK_CONF": str(conf)}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, str(driver), str(report), *count(shards, warehouse)],
-            stdout=output,
-            stderr=output,
-            cwd=tmp_path,
-            env=environment(home, **paths),
-            start_new_session=True,
-        )
-    partials = until(lambda: list(warehouse.glob("_work/count/*/*.json")), process, log)
-    running = executors(process)
-    os.kill(running[0], signal.SIGKILL)
-    done = len(list(warehouse.glob("_work/count/*/*.json")))
-    assert len(running) == 2 and 0 < len(partials) <= done < N_SHARDS - 2
+    command = [sys.executable, str(driver), str(report), *count(shards, warehouse)]
+    # Of two executors, each waits at one of these shards once the four before them are done.
+    with gates([shards / "04.jsonl.zst", shards / "05.jsonl.zst"]) as open_gates:
+        process = start(command, log, env=environment(home, **paths))
+        until(lambda: len(list(warehouse.glob("_work/count/*/*.json"))) == 4, process, log)
+        open_gates()
+        running = executors(process)
+        assert len(running) == 2
+        os.kill(running[0], signal.SIGKILL)
+        until(lambda: running[0] not in executors(process), process, log)
     assert process.wait(120) == 0, log.read_text()[-3000:]
-    lost, succeeded = lost_tasks(events)
-    assert lost and succeeded == set(range(N_SHARDS + 1))
+    outcomes = tasks_by_outcome(events)
+    assert outcomes["ExecutorLostFailure"] and outcomes["Success"] == set(range(N_SHARDS))
     assert contents(warehouse) == undisturbed
     check_origin(json.loads(report.read_text()), str(dist / NAME), home / "work")
 
@@ -232,3 +266,58 @@ def check_origin(found: dict[str, Any], archive: str, work: Path) -> None:
         for module in ("jobs", "warehouse"):
             assert f"/{NAME}/{module}/" in task[module]
             assert not task[module].startswith((archive, str(REPOSITORY)))
+
+
+@pytest.fixture
+def standalone(home: Path, tmp_path: Path) -> Iterator[str]:
+    """A standalone master with two workers of one core each on the loopback; gives its address."""
+    start_class = [str(home / "bin" / "spark-class")]
+    name = "org.apache.spark.deploy"
+    where = ["--host", "127.0.0.1", "--webui-port", "0"]
+    log = tmp_path / "master.log"
+    processes = [
+        start(
+            [*start_class, f"{name}.master.Master", *where, "--port", "0"],
+            log,
+            env=environment(home),
+        )
+    ]
+    try:
+        pattern = re.compile(r"Starting Spark master at (spark://\S+)")
+        found = until(lambda: pattern.search(log.read_text()), processes[0], log)
+        assert found is not None
+        for number in range(2):
+            log = tmp_path / f"worker-{number}.log"
+            size = ["--cores", "1", "--memory", "2g", "--work-dir", str(tmp_path / "work")]
+            processes.append(
+                start(
+                    [*start_class, f"{name}.worker.Worker", *where, *size, found[1]],
+                    log,
+                    env=environment(home),
+                )
+            )
+        yield found[1]
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(60)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_submit_to_a_standalone_cluster(
+    dist: Path, shards: Path, undisturbed: Any, home: Path, standalone: str, tmp_path: Path
+) -> None:
+    """As docs/cluster.md says it, with the driver's code and the executors' from the archive."""
+    warehouse, log = tmp_path / "w", tmp_path / "log"
+    submit = [str(home / "bin" / "spark-submit"), "--master", standalone]
+    submit += ["--properties-file", str(dist / "cluster.conf"), "--py-files", str(dist / NAME)]
+    submit += [f"--conf={key}={value}" for key, value in SMALL.items()]
+    command = [*submit, str(dist / "plumbline.py"), *count(shards, warehouse)]
+    process = start(command, log, env=environment(home))
+    assert process.wait(180) == 0, log.read_text()[-3000:]
+    assert contents(warehouse) == undisturbed
+    assert f"{N_SHARDS} shards" in log.read_text()
+    (application,) = (tmp_path / "work").iterdir()
+    assert sorted(p.parent.name for p in application.glob(f"*/{NAME}")) == ["0", "1"]
