@@ -19,7 +19,7 @@ PYTHON ?=
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup pipeline test lint report sql bench clean
+.PHONY: help setup pipeline test lint report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
@@ -55,6 +55,9 @@ sql: $(STAMP) ## a SQL shell on the warehouse, or one query with Q="..."
 
 bench: $(STAMP) ## timings side by side with peers
 	$(BIN)/python -m benchmarks
+
+dist: $(STAMP) ## write dist/: the archive and application for spark-submit (docs/cluster.md)
+	@$(BIN)/python -m pipelines.dist dist
 
 clean: ## remove what was built and written (not .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(OUT)

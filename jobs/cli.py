@@ -40,6 +40,9 @@ def count(
     rule: Annotated[str, typer.Option(help="Counting rule: pairs or windows.")] = "pairs",
     window: Annotated[int, typer.Option(help="Width of the window in kept tokens.")] = 10,
     replace: Annotated[bool, typer.Option(help="Count anew under other settings.")] = False,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master, such as spark://host:7077.")
+    ] = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Count words and their co-occurrences with target words, one Spark task a shard.
@@ -56,7 +59,7 @@ def count(
     request = CountRequest(corpus, paths, targets, rule, window, replace)
     request.options()
     with _progress("shards") as progress:
-        counted = count_corpus(Store.open(warehouse), request, progress=progress)
+        counted = count_corpus(Store.open(warehouse), request, master=master, progress=progress)
     _report(counted)
 
 
@@ -245,11 +248,13 @@ def _progress(unit: str) -> Iterator[Progress]:
 
     started = time.monotonic()
     columns = TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    bar = Progress(*columns, console=console, transient=True)
     task: list[Any] = []
 
     def update(done: int, total: int) -> None:
-        if not task and time.monotonic() - started > _PATIENCE:
+        # In a file a bar is no more than the empty line that clears it.
+        if not task and console.is_terminal and time.monotonic() - started > _PATIENCE:
             bar.start()
             task.append(bar.add_task(unit, total=total))
         if task:
@@ -258,7 +263,8 @@ def _progress(unit: str) -> Iterator[Progress]:
     try:
         yield update
     finally:
-        bar.stop()
+        if task:
+            bar.stop()
 
 
 @corpus_app.command(epilog="Example: plumbline corpus lists --corpus novels --list gendered")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
+import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.partial import Ledger, count_shard, directory, part
-from jobs.session import spark_session
+from jobs.session import spark_session, stop_jobs, tasks_done
 from jobs.sweep import CountOptions, warm_up
 from jobs.tables import TOKENIZER_VERSION
+from jobs.watch import watched
 from warehouse import wordlists
-from warehouse.errors import BadInput, Interrupted, UsageProblem
+from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
 from warehouse.store import Staged, Store
 
@@ -95,7 +96,10 @@ def count_corpus(
         warm_up()
         spark = spark_session(master)
         ledgers = _count_shards(spark, store, request, options, progress)
-        counted = _write(spark, store, request, options, ledgers, run)
+        counted = watched(
+            lambda: _write(spark, store, request, options, ledgers, run),
+            cancel=lambda: stop_jobs(spark),
+        )
         failed = [x for x in counted.ledgers if x.status == "failed"]
         if failed:
             more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
@@ -136,47 +140,26 @@ def _count_shards(
     shards = [str(path) for path in request.shards]
     homes = {str(path.resolve()): str(path) for path in request.shards}
     task = spark.sparkContext.parallelize(list(homes), len(homes)).map(
-        lambda shard: count_shard(shard, where, fields_)
+        lambda shard: _count_there(shard, where, fields_)
     )
-    found = {homes[x.shard]: x for x in _watched(spark, task.collect, len(homes), progress)}
+
+    def report() -> None:
+        if progress:
+            progress(tasks_done(spark), len(homes))
+
+    outcomes: list[Ledger | str] = watched(
+        task.collect, report=report, cancel=lambda: stop_jobs(spark)
+    )
+    if blind := sorted({x for x in outcomes if isinstance(x, str)}):
+        fix = "it must lie on a file system that every executor sees under the same path"
+        raise UsageProblem(f"warehouse {store.root}", f"not there on {', '.join(blind)}", fix)
+    found = {homes[x.shard]: x for x in outcomes if isinstance(x, Ledger)}
     return [replace(found[name], shard=name) for name in shards if name in found]
 
 
-def _watched(
-    spark: SparkSession,
-    work: Callable[[], list[Ledger]],
-    n_tasks: int,
-    progress: Progress | None,
-) -> list[Ledger]:
-    """Run a Spark job in a thread, so that progress is shown and Ctrl-C ends it."""
-    outcome: list[list[Ledger]] = []
-    error: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as e:
-            error.append(e)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(0.2)
-            if progress:
-                progress(_tasks_done(spark), n_tasks)
-    except KeyboardInterrupt:
-        spark.sparkContext.cancelAllJobs()
-        raise Interrupted("count", "interrupted", "the same command goes on from here") from None
-    if error:
-        raise error[0]
-    return outcome[0]
-
-
-def _tasks_done(spark: SparkSession) -> int:
-    tracker = spark.sparkContext.statusTracker()
-    stages = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())
-    return sum(s.numCompletedTasks for s in stages if s is not None)
+def _count_there(shard: str, where: str, options: Mapping[str, Any]) -> Ledger | str:
+    """``count_shard``; on a machine that does not see the warehouse nothing but its name."""
+    return count_shard(shard, where, options) if Path(where).is_dir() else socket.gethostname()
 
 
 def _write(
@@ -266,7 +249,9 @@ def _layers(
     copies = Counter(x.fingerprint for x in ledgers)
     layers = []
     for n in range(max(copies.values(), default=0)):
-        paths = [str(part(where, mark, kind).resolve()) for mark, k in copies.items() if k > n]
+        # With the scheme: a cluster's paths without one may be those of its HDFS.
+        files = (part(where, mark, kind).resolve() for mark, k in copies.items() if k > n)
+        paths = [f"file://{file}" for file in files]
         layers.append(spark.read.parquet(*paths))
     return layers
 

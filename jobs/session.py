@@ -1,20 +1,32 @@
-"""The Spark session, made from the files of ``spark_conf`` alone."""
+"""The Spark session: what the files of ``spark_conf`` say, unless spark-submit says otherwise."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
+import shutil
 import sys
+import tempfile
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from jobs.archive import NAME, write_archive
 from jobs.java import find_java_home
+from jobs.watch import watched
 from warehouse.errors import UsageProblem
+
+#: Environment variable that names the settings: ``local``, ``cluster`` or a file.
+_VARIABLE = "PLUMBLINE_SPARK_CONF"
 
 
 def read_conf(name: str) -> dict[str, str]:
-    """Settings of ``spark_conf/<name>.conf``.
+    """Settings of ``spark_conf/<name>.conf``, or of the file ``name`` if that ends with ``.conf``.
 
     Raises:
         UsageProblem: there is no such file.
@@ -22,56 +34,145 @@ def read_conf(name: str) -> dict[str, str]:
     >>> read_conf("local")["spark.ui.enabled"]
     'false'
     """
-    file = resources.files("spark_conf").joinpath(f"{name}.conf")
+    shipped = resources.files("spark_conf").joinpath(f"{name}.conf")
+    file = Path(name) if name.endswith(".conf") else shipped
     if not file.is_file():
-        raise UsageProblem(f"Spark configuration {name!r}", "there is none, only local and cluster")
+        problem = "there is none, only local, cluster and files that end with .conf"
+        raise UsageProblem(f"Spark configuration {name!r}", problem)
     lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
     pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
     return dict((key, value) for key, value in pairs)
 
 
+def is_local(master: str) -> bool:
+    """Whether a master keeps everything in one JVM on this machine.
+
+    >>> [is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,2048]", "yarn")]
+    [True, True, False, False]
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
 def spark_session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
-    """The session of this process, started on first use.
+    """The session of this process, started on first use; one that is there is used as it is.
 
     Args:
-        master: overrides the file's master, such as ``local[1]``.
+        master: such as ``local[1]`` or ``spark://host:7077``; in place of the file's.
         conf: overrides single settings.
 
-    The file is ``local`` unless the environment variable PLUMBLINE_SPARK_CONF names another. Under
-    spark-submit the master is the submitter's. Raises ``MissingComponent`` without Java.
+    The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
+    without it ``local``, or ``cluster`` when the master is one. Under spark-submit what that was
+    given, on its line or by the site's defaults, stands before the file. Executors run the code of
+    this process: it is sent to them, unless spark-submit has (``--py-files``).
+
+    Raises:
+        UsageProblem: no master, another than the one Spark already runs on, or Spark can't start on
+            it with these settings.
+        MissingComponent: no Java, where none runs yet.
     """
-    name = os.environ.get("PLUMBLINE_SPARK_CONF", "local")
-    settings = {**read_conf(name), **(conf or {})}
-    if master:
-        settings["spark.master"] = master
-    _prepare_environment(local=settings.get("spark.master", "").startswith("local"))
-    logging = Path(str(resources.files("spark_conf").joinpath("log4j2.properties"))).resolve()
-    settings.setdefault(
-        "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}"
-    )
-    builder = SparkSession.builder.appName("plumbline")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    if SparkContext._active_spark_context is None:
+        # Broken off on its way a JVM would stay behind.
+        watched(lambda: _start(master, conf or {}))
+    session = SparkSession.builder.getOrCreate()
+    found = str(session.sparkContext.master)
+    _check_master(master, found)
+    # On a cluster warnings tell why nothing moves: no free executors, an executor lost.
+    session.sparkContext.setLogLevel("ERROR" if is_local(found) else "WARN")
     return session
 
 
+def _start(master: str | None, conf: dict[str, str]) -> None:
+    submitted = _submitted()
+    _check_master(master, submitted.get("spark.master"))
+    given = {**submitted, **conf, **({"spark.master": master} if master else {})}
+    default = "local" if is_local(given.get("spark.master", "local")) else "cluster"
+    settings = {**read_conf(os.environ.get(_VARIABLE, default)), **given}
+    if "spark.master" not in settings:
+        fix = "give --master, or name a file with spark.master in it"
+        raise UsageProblem(_VARIABLE, f"{os.environ[_VARIABLE]} names no master", fix)
+    local = is_local(settings["spark.master"])
+    _prepare_environment(local)
+    if not submitted:
+        os.environ["JAVA_HOME"] = str(find_java_home())
+        settings = {**_quiet_start(), **settings}
+    builder = SparkSession.builder.appName("plumbline")
+    for key, value in settings.items():
+        builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Py4JJavaError as e:
+        reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
+        raise UsageProblem(f"Spark on {settings['spark.master']}", reason) from e
+    if not local:
+        atexit.register(stop_session)  # or the cluster takes the end for a failure
+    if (submitted or not local) and not settings.get("spark.submit.pyFiles"):
+        _ship(session.sparkContext)
+
+
+def _submitted() -> dict[str, str]:
+    """Settings of the spark-submit that started this process; none when it was started alone."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # connects to its JVM, which has them
+    return dict(SparkConf().getAll())
+
+
+def _check_master(wanted: str | None, found: str | None) -> None:
+    if wanted and found and wanted != found:
+        raise UsageProblem(f"master {wanted}", f"Spark already runs on {found}", "leave it out")
+
+
 def _prepare_environment(local: bool) -> None:
-    os.environ["JAVA_HOME"] = str(find_java_home())
+    # Unless told otherwise, workers run the Python of this very path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not local:
         return
-    # Workers run this very Python and find this very code, installed or not.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # They find this very code, installed or not.
     root = str(Path(__file__).resolve().parents[1])
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in known:
         os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])
 
 
+def _quiet_start() -> dict[str, str]:
+    """The setting with which a JVM does not announce that it starts."""
+    logging = Path(str(resources.files("spark_conf").joinpath("log4j2.properties"))).resolve()
+    if not logging.is_file():  # in an archive, where Java does not look
+        return {}
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}"}
+
+
+def _ship(context: SparkContext) -> None:
+    """Send this code to the executors, now and whenever one is added."""
+    directory = tempfile.mkdtemp(prefix="plumbline-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    # Adding it puts it on this process's path as well, which goes on with the files it has.
+    path = list(sys.path)
+    context.addPyFile(str(write_archive(Path(directory) / NAME)))
+    sys.path[:] = path
+
+
 def stop_session() -> None:
-    """End this process's session, if there is one, and its Java process with it."""
-    session = SparkSession.getActiveSession()
-    if session is not None:
-        session.stop()
+    """End this process's session, if there is one."""
+    if SparkContext._active_spark_context is not None:
+        with suppress(OSError, Py4JError):  # Java may have gone first
+            SparkSession.builder.getOrCreate().stop()
+
+
+def tasks_done(session: SparkSession) -> int:
+    """Completed tasks of the stages that run now."""
+    tracker = session.sparkContext.statusTracker()
+    stages = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())
+    return sum(s.numCompletedTasks for s in stages if s is not None)
+
+
+def stop_jobs(session: SparkSession) -> None:
+    """Cancel every job, without the tracebacks Spark has for the tasks it stops.
+
+    Nothing happens when Spark itself is gone, as under spark-submit, which Ctrl-C ends too.
+    """
+    with suppress(OSError, Py4JError):
+        session.sparkContext.setLogLevel("OFF")
+        session.sparkContext.cancelAllJobs()

@@ -1,0 +1,45 @@
+"""A driver for tests/test_cluster.py: reports where code comes from, then runs a command.
+
+Usage: cluster_driver.py REPORT ARGUMENTS... The command's Spark session is the one reported on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def whereabouts(_: Iterator[int]) -> Iterator[dict[str, Any]]:
+    """What a Python worker imports and who it is."""
+    import jobs.partial
+    import warehouse
+
+    outside = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
+    yield {
+        "jobs": jobs.partial.__file__,
+        "warehouse": warehouse.__file__,
+        "directory": str(Path.cwd()),
+        "daemon": os.getppid(),
+        "modules": sorted(outside),
+    }
+
+
+def main(report: Path, arguments: list[str]) -> int:
+    """Write what this process and two tasks at a time say, then run the command."""
+    import jobs
+    from jobs.session import spark_session
+    from pipelines.cli import main as plumbline
+
+    context = spark_session().sparkContext
+    tasks = context.parallelize(range(8), 8).mapPartitions(whereabouts).collect()
+    found = {"driver": jobs.__file__, "java": os.environ.get("JAVA_HOME"), "tasks": tasks}
+    report.write_text(json.dumps(found), encoding="utf-8")
+    return plumbline(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
