@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from jobs.association import Counts, association_rows, delta_rows
 from warehouse import wordlists
@@ -77,7 +78,8 @@ def associate(store: Store, corpus: str) -> Associated:
     with recorded(store, "corpus associate", {"corpus": corpus, "lists": sorted(lists)}) as run:
         counts = Counts(
             store.read("word_count", corpus=corpus),
-            store.read("pair_count", corpus=corpus),
+            # A corpus counted with all pairs has many more targets than the list.
+            store.read("pair_count", ds.field("target").isin(own.targets), corpus=corpus),
             row["n_kept_tokens"],
             row["n_pairs"],
             row["rule"],

@@ -28,6 +28,7 @@ _COMPILED = (
     "plain",
     "records",
     "rules",
+    "runs",
     "scan",
     "tables",
     "urls",

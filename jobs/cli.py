@@ -36,16 +36,24 @@ _PATIENCE = 5.0
 def count(
     shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
-    targets: Annotated[str, typer.Option(help="Word list whose pairs are kept.")] = "gendered",
+    targets: Annotated[
+        str,
+        typer.Option(help="Whose pairs are kept: a word list, a TOML file's path, or all words."),
+    ] = "gendered",
     rule: Annotated[str, typer.Option(help="Counting rule: pairs or windows.")] = "pairs",
     window: Annotated[int, typer.Option(help="Width of the window in kept tokens.")] = 10,
     replace: Annotated[bool, typer.Option(help="Count anew under other settings.")] = False,
     master: Annotated[
         str | None, typer.Option(help="Spark master, such as spark://host:7077.")
     ] = None,
+    memory: Annotated[
+        str, typer.Option(help="Most memory of a task's process, such as 512m or 4g.")
+    ] = "2g",
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Count words and their co-occurrences with target words, one Spark task a shard.
+
+    Counts are exact whatever --memory: a task that reaches it writes what it has and goes on.
 
     Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet. Started again after an interruption it goes
     on: shards that are done are not counted twice. The corpus becomes exactly the shards given.
@@ -56,11 +64,24 @@ def count(
     from jobs.count import CountRequest, count_corpus
     from warehouse.store import Store
 
-    request = CountRequest(corpus, paths, targets, rule, window, replace)
+    request = CountRequest(corpus, paths, targets, rule, window, replace, memory_size(memory))
     request.options()
     with _progress("shards") as progress:
         counted = count_corpus(Store.open(warehouse), request, master=master, progress=progress)
     _report(counted)
+
+
+def memory_size(text: str) -> int:
+    """Bytes of a size such as 512m or 4g (powers of 1,024).
+
+    >>> memory_size("512m"), memory_size("4G")
+    (536870912, 4294967296)
+    """
+    units = {"m": 20, "g": 30}
+    number, unit = text[:-1], text[-1:].lower()
+    if unit not in units or not number.isdecimal():
+        raise UsageProblem(f"memory {text!r}", "is no size", "give one such as 512m or 4g")
+    return int(number) << units[unit]
 
 
 def _report(counted: Counted) -> None:

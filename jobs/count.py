@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.partial import Ledger, count_shard, directory, part
+from jobs.growth import LEAST_MEMORY
+from jobs.partial import Ledger, count_shard, directory, parts
 from jobs.session import spark_session, stop_jobs, tasks_done
 from jobs.sweep import CountOptions, warm_up
 from jobs.tables import TOKENIZER_VERSION
@@ -24,6 +25,9 @@ from warehouse.store import Staged, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+#: In place of a word list: every kept word is a target.
+ALL = "all"
 
 #: Tables computed from a corpus's counts; they go when the counts change.
 DERIVED = ("word_association", "word_delta", "pair_association")
@@ -38,9 +42,12 @@ class CountRequest:
     Attributes:
         corpus: name of the corpus.
         shards: files, see ``warehouse.shards.expand_shards``.
-        targets: name of a word list, or the path of one's TOML file.
+        targets: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
+            a target (stop words that count are those of the list ``gendered``).
         rule, window: see ``jobs.windows``.
         replace: count anew under other settings than the corpus has.
+        memory_bytes: what the process of a task may use; None for no bound. Counts do not depend
+            on it.
     """
 
     corpus: str
@@ -49,10 +56,25 @@ class CountRequest:
     rule: str = "pairs"
     window: int = 10
     replace: bool = False
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes is not None and self.memory_bytes < LEAST_MEMORY:
+            least = f"a task needs at least {LEAST_MEMORY >> 20}m"
+            raise UsageProblem(f"memory {self.memory_bytes >> 20}m", least)
+
+    @property
+    def all_pairs(self) -> bool:
+        """Whether every word is a target."""
+        return self.targets == ALL
+
+    def word_list(self) -> wordlists.WordList:
+        """The word list. Raises ``UsageProblem`` for an unknown one."""
+        return wordlists.load("gendered" if self.all_pairs else self.targets)
 
     def options(self) -> CountOptions:
         """The kernel's options. Raises ``UsageProblem`` for unknown lists and rules."""
-        return CountOptions(wordlists.load(self.targets).targets, self.rule, self.window)
+        return CountOptions(self.word_list().targets, self.rule, self.window, self.all_pairs)
 
 
 @dataclass(frozen=True)
@@ -119,11 +141,11 @@ def _check_binding(store: Store, request: CountRequest) -> None:
 
 
 def _settings(request: CountRequest) -> dict[str, Any]:
-    word_list = wordlists.load(request.targets)
+    word_list = request.word_list()
     return {
         "rule": request.rule,
         "window": request.window,
-        "targets": word_list.name,
+        "targets": ALL if request.all_pairs else word_list.name,
         "targets_hash": word_list.hash,
         "tokenizer": TOKENIZER_VERSION,
     }
@@ -137,10 +159,11 @@ def _count_shards(
     progress: Progress | None,
 ) -> list[Ledger]:
     where, fields_ = str(directory(store, options).resolve()), asdict(options)
+    memory_bytes = request.memory_bytes
     shards = [str(path) for path in request.shards]
     homes = {str(path.resolve()): str(path) for path in request.shards}
     task = spark.sparkContext.parallelize(list(homes), len(homes)).map(
-        lambda shard: _count_there(shard, where, fields_)
+        lambda shard: _count_there(shard, where, fields_, memory_bytes)
     )
 
     def report() -> None:
@@ -157,9 +180,13 @@ def _count_shards(
     return [replace(found[name], shard=name) for name in shards if name in found]
 
 
-def _count_there(shard: str, where: str, options: Mapping[str, Any]) -> Ledger | str:
+def _count_there(
+    shard: str, where: str, options: Mapping[str, Any], memory_bytes: int | None
+) -> Ledger | str:
     """``count_shard``; on a machine that does not see the warehouse nothing but its name."""
-    return count_shard(shard, where, options) if Path(where).is_dir() else socket.gethostname()
+    if not Path(where).is_dir():
+        return socket.gethostname()
+    return count_shard(shard, where, options, memory_bytes)
 
 
 def _write(
@@ -192,7 +219,7 @@ def _write(
     store.replace("corpus_shard", shard_rows, partition, run_id)
     rejects = _rejects(where, good, request.corpus, run_id)
     store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
-    listed = wordlists.load(request.targets).rows(request.corpus)
+    listed = request.word_list().rows(request.corpus)
     store.replace("word_list", listed, partition, run_id)
     row = _corpus_row(request, ledgers, n_words, run_id)
     store.publish("corpus", [row], unit="corpus", run_id=run_id)
@@ -226,7 +253,12 @@ def _merge(
         merged = merged.unionByName(frame)
     keys = ["word"] if kind == "words" else ["word", "target"]
     value = "n_word" if kind == "words" else "n_pair"
-    summed = merged.groupBy(*keys).agg(f.sum(value).alias(value)).sortWithinPartitions(*keys)
+    summed = merged.groupBy(*keys).agg(f.sum(value).alias(value))
+    if kind == "pairs" and request.all_pairs:
+        # Counted once a pair; in the table each of the two is a target of the other.
+        turned = summed.where("word <> target").select("target", "word", "n_pair")
+        summed = summed.union(turned)
+    summed = summed.sortWithinPartitions(*keys)
     summed = summed.withColumn("corpus", f.lit(request.corpus))
     if kind == "pairs":
         summed = summed.withColumn("rule", f.lit(request.rule))
@@ -250,8 +282,9 @@ def _layers(
     layers = []
     for n in range(max(copies.values(), default=0)):
         # With the scheme: a cluster's paths without one may be those of its HDFS.
-        files = (part(where, mark, kind).resolve() for mark, k in copies.items() if k > n)
-        paths = [f"file://{file}" for file in files]
+        marks = [mark for mark, k in copies.items() if k > n]
+        files = [file for mark in marks for file in parts(where, mark, kind)]
+        paths = [f"file://{file.resolve()}" for file in files]
         layers.append(spark.read.parquet(*paths))
     return layers
 
@@ -264,7 +297,8 @@ def _rejects(
         {**fixed, "source_file": x.shard, **row}
         for x in ledgers
         if x.n_rejected
-        for row in pq.read_table(part(where, x.fingerprint, "rejects")).to_pylist()
+        for file in parts(where, x.fingerprint, "rejects")
+        for row in pq.read_table(file).to_pylist()
     ]
 
 

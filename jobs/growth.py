@@ -20,6 +20,7 @@ from jobs.memory import (
     GROW_PAIRS,
     GROW_WORDS,
     N_IDS,
+    N_LATE,
     N_WORDS,
     PAIRS_USED,
     SEQ_USED,
@@ -91,7 +92,7 @@ def empty(memory: Memory, fixed: list[bytes]) -> None:
     words = [m.arena[m.offsets[k] : m.offsets[k + 1]].tobytes() for k in known.tolist()]
     for array in (m.slots, m.counts, m.cache, m.dense, m.pairs):
         array[:] = 0
-    regs[[N_WORDS, ARENA_USED, CACHE_USED, SEQ_USED, PAIRS_USED]] = 0
+    regs[[N_WORDS, ARENA_USED, CACHE_USED, SEQ_USED, PAIRS_USED, N_LATE]] = 0
     intern(m, fixed)
     if words:
         pending[:] = intern(m, words)[places]

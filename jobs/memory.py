@@ -32,6 +32,8 @@ N_STARTS = BATCH // 2 + 128
 FULL_AT = 1 << 14
 #: Rows for ``pairs`` that are counted in one go, at least.
 LATE = 1 << 10
+#: The same with ALL_PAIRS.
+ALL_LATE = 1 << 20
 #: Room for ids: a batch, or a chunk of any length, goes on top of FULL_AT.
 MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
 
@@ -47,6 +49,7 @@ MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
     N_TARGETS,  # words 0..N_TARGETS-1 are the targets
     N_STOPS,  # the next words are stop words, never counted; 0 when stop words are kept
     PAIRS_USED,  # (word, target) entries
+    N_LATE,  # rows set aside in late, with ALL_PAIRS
     N_TOKENS,  # word tokens before the stop filter, all documents
     N_KEPT,  # kept tokens, all documents
     N_PAIRS,  # all co-occurrences, all documents
@@ -92,11 +95,12 @@ MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
     P_BLOCK,
     P_DENSE,
     P_LATE,
+    LATE_ROOM,
     P_PAIRS,
     PAIRS_MASK,
     PAIRS_ROOM,
     N_REGS,
-) = range(59)
+) = range(61)
 
 # What the kernel asks of its caller before it can go on.
 DONE, GROW_CHUNK, GROW_WORDS, GROW_ARENA = range(4)
@@ -120,9 +124,9 @@ class Memory(NamedTuple):
         ids: int32[MAX_IDS], kept word ids of the document at hand that are needed still.
         dense: int64[DENSE_WORDS * targets], co-occurrences of the words met first, which are the
             frequent ones: one row a word, so that a word's commonest targets share a cache line.
-        late: int64[LATE + 2 * window], rows set aside for pairs.
+        late: int64, rows set aside: for ``pairs``, or with ALL_PAIRS for ``runs.py``.
         pairs: uint64[2 * power of two], the same for later words: (word * targets + target) + 1
-            and its count; with ALL_PAIRS for any two words: (smaller id << 32 | larger id) + 1.
+            and its count.
         text: uint8, the piece at hand of a text that has escapes.
         spans: int64, scratch of chunks.py.
         last: int64[window], scratch of the windows rule.
@@ -188,7 +192,7 @@ def new_memory(
         seqs=np.empty(1 << 16, np.int32),
         ids=np.empty(MAX_IDS, np.int32),
         dense=np.zeros(0 if all_pairs else DENSE_WORDS * len(targets), np.int64),
-        late=np.empty(LATE + 2 * window, np.int64),
+        late=np.empty(ALL_LATE + window * window if all_pairs else LATE + 2 * window, np.int64),
         pairs=np.zeros(2 << 14, np.uint64),
         text=np.empty(TEXT_SIZE, np.uint8),
         spans=np.empty(6 * N_STARTS + 4 * (CACHED_BYTES + 1), np.int64),
@@ -229,6 +233,7 @@ def point(t: Any, m: Any, block: Any) -> None:
     regs[P_SPANS], regs[P_FLAGS], regs[P_LANG] = address(m.spans), address(t.flags), address(t.lang)
     regs[P_TEXT], regs[P_BLOCK] = address(m.text), address(block)
     regs[P_DENSE], regs[P_LATE], regs[P_PAIRS] = address(m.dense), address(m.late), address(m.pairs)
+    regs[LATE_ROOM] = m.late.size
     regs[PAIRS_MASK], regs[PAIRS_ROOM] = m.pairs.size // 2 - 1, m.pairs.size // 4
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jobs.memory import ALL_PAIRS, DENSE_WORDS, N_WORDS, Memory
+from jobs.memory import DENSE_WORDS, N_WORDS, Memory
+from jobs.runs import Run
 
 
 @dataclass(frozen=True)
@@ -48,17 +49,21 @@ def reject_table(rejects: Sequence[Reject]) -> pa.Table:
     return pa.table(columns)
 
 
-def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.Table:
+def all_pairs_table(run: Run, vocabulary: pa.Array) -> pa.Table:
     """Table word, target (both dictionary-encoded), n_pair: every pair that co-occurs, once.
 
-    With all pairs ``word`` is the first of the two in the order of their bytes.
+    ``word`` is the first of the two in the order of their bytes.
     """
+    rows, n_pair = run
+    word, target = _in_order(rows, vocabulary)
+    return _pairs(word, vocabulary, target, vocabulary, n_pair)
+
+
+def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.Table:
+    """The same for pairs of a word with a target."""
     entries = memory.pairs.reshape(-1, 2)
-    entries = entries[entries[:, 0] > 0].view(np.int64)
-    rows, n_pair = entries[:, 0] - 1, entries[:, 1]
-    if memory.regs[ALL_PAIRS]:
-        word, target = _in_order(rows, vocabulary)
-        return _pairs(word, vocabulary, target, vocabulary, n_pair)
+    entries = entries[entries[:, 0] > 0]
+    rows, n_pair = entries[:, 0].view(np.int64) - 1, entries[:, 1].view(np.int64)
     # Ids are given in order: rows past the last word were never written.
     written = min(len(vocabulary), DENSE_WORDS) * len(targets)
     dense = np.flatnonzero(memory.dense[:written])

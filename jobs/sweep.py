@@ -17,16 +17,20 @@ from jobs.block import FILL, NEXT_LINE, run_block, run_texts
 from jobs.growth import Limits, empty, fits, grow
 from jobs.lines import line_blocks
 from jobs.memory import (
+    ALL_PAIRS,
     ASK,
     DONE,
     ESCAPED,
+    GROW_PAIRS,
     LINE_END,
     LINE_START,
     N_DOCUMENTS,
     N_KEPT,
+    N_LATE,
     N_LINES,
     N_PAIRS,
     N_TOKENS,
+    N_WORDS,
     NEED,
     NEXT_START,
     STAGE,
@@ -36,7 +40,8 @@ from jobs.memory import (
     new_memory,
 )
 from jobs.records import LONGEST_JUDGED, excerpt, judge, too_long
-from jobs.results import Reject, pair_table, reject_table, word_array, word_table
+from jobs.results import Reject, all_pairs_table, pair_table, reject_table, word_array, word_table
+from jobs.runs import PairRuns
 from jobs.tables import tables
 from jobs.text import tokenize
 from jobs.windows import RULES
@@ -129,6 +134,7 @@ class Sweeper:
         self._found = np.zeros(4, np.int64)
         rule = RULES.index(options.rule)
         self._memory = new_memory(self._targets, options.window, rule, all_pairs=options.all_pairs)
+        self._runs = PairRuns()
         self._rejects: list[Reject] = []
         self._n_blank = self._n_rejected = 0
         self._n_rows = 0
@@ -163,20 +169,37 @@ class Sweeper:
 
     def _grow(self, code: int) -> None:
         """More room: for what ``code`` names, or by handing over the counts so far."""
-        need = int(self._memory.regs[NEED]) + 2
-        n_tokens = int(self._memory.regs[N_TOKENS])
-        fresh = n_tokens == self._n_tokens_spilled
-        if self._spill and not fresh and not fits(self._memory, code, need, self._limits):
-            for kind, table in zip(("words", "pairs"), self._tables_so_far(), strict=True):
-                self._spill(kind, table)
-            empty(self._memory, first_words(self._targets))
-            self._n_tokens_spilled = n_tokens
-        else:
+        regs = self._memory.regs
+        need = int(regs[NEED]) + 2
+        if code == GROW_PAIRS and regs[ALL_PAIRS] and regs[N_LATE]:
+            self._take_late()
+            # Merging two runs needs as much again.
+            if not self._spill or 2 * self._runs.n_bytes <= self._limits.n_bytes:
+                return
+        elif not self._spill or fits(self._memory, code, need, self._limits):
             self._memory = grow(self._memory, code, need, self._limits)
+            return
+        if regs[N_TOKENS] == self._n_tokens_spilled:
+            # Nothing to hand over: the limit is too low for what must be there.
+            self._memory = grow(self._memory, code, need, self._limits)
+            return
+        for kind, table in zip(("words", "pairs"), self._tables_so_far(), strict=True):
+            self._spill(kind, table)
+        empty(self._memory, first_words(self._targets))
+        self._runs.clear()
+        self._n_tokens_spilled = int(regs[N_TOKENS])
+
+    def _take_late(self) -> None:
+        regs = self._memory.regs
+        self._runs.add(self._memory.late[: int(regs[N_LATE])], int(regs[N_WORDS]))
+        regs[N_LATE] = 0
 
     def _tables_so_far(self) -> tuple[pa.Table, pa.Table]:
         vocabulary = word_array(self._memory)
         words = word_table(self._memory, vocabulary)
+        if self._memory.regs[ALL_PAIRS]:
+            self._take_late()
+            return words, all_pairs_table(self._runs.merged(), vocabulary)
         return words, pair_table(self._memory, vocabulary, self._targets)
 
     def _ask(self, buf: NDArray[np.uint8], start: int, end: int) -> None:

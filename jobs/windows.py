@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from jobs.bits import get32, get64, mix, prefetch, put64
+from jobs.bits import get32, get64, mix, put64
 from jobs.memory import (
     ALL_PAIRS,
     DENSE_WORDS,
@@ -20,9 +20,11 @@ from jobs.memory import (
     FIRST,
     GROW_PAIRS,
     LATE,
+    LATE_ROOM,
     N_EARLIER,
     N_IDS,
     N_KEPT,
+    N_LATE,
     N_PAIRS,
     N_TARGETS,
     P_DENSE,
@@ -110,12 +112,14 @@ def count_ids(m: Any, final: bool) -> int:
 def _count_pairs(regs: Any, final: bool) -> int:
     """Rule ``pairs``: positions i < j with j - i <= window - 1, once each."""
     n, reach = regs[N_IDS], regs[WINDOW] - 1
-    # With all pairs each token looks back only; else a target looks both ways.
-    stop = n if final or regs[ALL_PAIRS] else max(n - reach, regs[FIRST])
+    if regs[ALL_PAIRS]:
+        return _meet_all(regs, n)
+    # A target looks both ways.
+    stop = n if final else max(n - reach, regs[FIRST])
     while regs[FIRST] < stop:
         if regs[PAIRS_USED] + LATE + 2 * reach > regs[PAIRS_ROOM]:
             return GROW_PAIRS
-        n_late = _meet_all(regs, stop) if regs[ALL_PAIRS] else _meet(regs, stop)
+        n_late = _meet(regs, stop)
         for k in range(n_late):
             _add(regs, np.int64(get64(regs[P_LATE] + 8 * k)))
     return DONE
@@ -128,24 +132,19 @@ def pair_row(a: int, b: int) -> int:
 
 
 @njit(cache=True)
-def _meet_all(regs: Any, stop: int) -> int:
-    """Set aside the pairs of the tokens before ``stop``, at least LATE; returns their number.
-
-    The place of each in the table is asked for at once, so that it is there when it is needed.
-    """
-    ids, late, reach = regs[P_IDS], regs[P_LATE], regs[WINDOW] - 1
-    pairs, mask = regs[P_PAIRS], regs[PAIRS_MASK]
-    j, n_late = regs[FIRST], 0
-    while j < stop and n_late <= LATE:
+def _meet_all(regs: Any, n: int) -> int:
+    """Set aside the pairs of all tokens before n, each looking back; GROW_PAIRS to take them."""
+    ids, reach = regs[P_IDS], regs[WINDOW] - 1
+    j, late = regs[FIRST], regs[P_LATE] + 8 * regs[N_LATE]
+    full = regs[P_LATE] + 8 * (regs[LATE_ROOM] - reach)
+    while j < n and late <= full:
         word = get32(ids + 4 * j)
         for i in range(max(0, j - reach), j):
-            row = pair_row(get32(ids + 4 * i), word)
-            put64(late + 8 * n_late, np.uint64(row))
-            prefetch(pairs + 16 * (np.int64(mix(np.uint64(row + 1)) >> np.uint64(20)) & mask))
-            n_late += 1
+            put64(late, np.uint64(pair_row(get32(ids + 4 * i), word)))
+            late += 8
         j += 1
-    regs[FIRST] = j
-    return n_late
+    regs[FIRST], regs[N_LATE] = j, (late - regs[P_LATE]) >> 3
+    return DONE if j == n else GROW_PAIRS
 
 
 @njit(cache=True)
@@ -191,12 +190,15 @@ def _count_windows(m: Any, final: bool) -> int:
     """Rule ``windows``: stride-1 windows that hold both types (or one type at least twice)."""
     regs = m.regs
     n, window = regs[N_IDS], regs[WINDOW]
-    room = regs[PAIRS_ROOM] - window * window
+    most = window * window
     # A document shorter than the window is a window of its own.
     short = final and n > 0 and regs[N_EARLIER] + n < window
     first = regs[FIRST] if regs[N_EARLIER] or short else max(regs[FIRST], window - 1)
     for end in range(n - 1 if short else first, n):
-        if regs[PAIRS_USED] > room:
+        used, room = regs[PAIRS_USED], regs[PAIRS_ROOM]
+        if regs[ALL_PAIRS]:
+            used, room = regs[N_LATE], regs[LATE_ROOM]
+        if used + most > room:
             regs[FIRST] = end
             return GROW_PAIRS
         _count_window(regs, m.ids, m.last, max(0, end - window + 1), end + 1)
@@ -223,7 +225,9 @@ def _count_window(regs: Any, ids: Any, last: Any, low: int, high: int) -> None:
     if regs[ALL_PAIRS]:
         for k in range(distinct):
             for j in range(k + (1 - (last[k] & 1)), distinct):
-                _add(regs, pair_row(last[j] >> 1, last[k] >> 1))
+                row = pair_row(last[j] >> 1, last[k] >> 1)
+                put64(regs[P_LATE] + 8 * regs[N_LATE], np.uint64(row))
+                regs[N_LATE] += 1
     else:
         _count_targets(regs, last, distinct)
     regs[N_PAIRS] += distinct * (distinct - 1) // 2 + repeated

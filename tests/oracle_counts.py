@@ -42,14 +42,20 @@ def _windows(tokens: Sequence[str], window: int, counts: OracleCounts) -> None:
                 counts.total += 1
 
 
-def oracle(texts: Iterable[str], targets: Sequence[str], rule: str, window: int) -> OracleCounts:
-    """Count texts, one document each."""
+def oracle(
+    texts: Iterable[str],
+    targets: Sequence[str],
+    rule: str,
+    window: int,
+    pairs_with: Sequence[str] | None = None,
+) -> OracleCounts:
+    """Count texts, one document each; pairs with the targets, or with the words given."""
     counts = OracleCounts()
     for text in texts:
         tokens = tokenize(text, targets)
         counts.words.update(tokens)
         (_positions if rule == "pairs" else _windows)(tokens, window, counts)
-    wanted = set(targets)
+    wanted = set(targets if pairs_with is None else pairs_with)
     counts.pairs = Counter({k: n for k, n in counts.pairs.items() if k[1] in wanted})
     return counts
 

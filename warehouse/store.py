@@ -212,16 +212,16 @@ class Store:
         """Remove a partition, or with a prefix of the partition columns a subtree of them."""
         shutil.rmtree(self.directory(table, partition), ignore_errors=True)
 
-    def read(self, table: str, **partition: str) -> pa.Table:
+    def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of one partition, in the table's schema; empty if none.
 
-        ``partition`` gives the leading partition columns in order.
+        ``where`` selects rows; ``partition`` gives the leading partition columns in order.
         """
         files = sorted(self.directory(table, partition).glob("**/*.parquet"))
         schema = TABLES[table].arrow
         if not files:
             return schema.empty_table()
-        return ds.dataset([str(f) for f in files], schema=schema).to_table()
+        return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
 
     def units(self, table: str, **partition: str) -> set[str]:
         """Names of the files published in a partition, without the extension (as quoted)."""

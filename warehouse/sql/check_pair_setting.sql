@@ -4,5 +4,5 @@ FROM pair_count AS p JOIN corpus AS c USING (corpus)
 WHERE p.corpus = $corpus AND (
     p.rule IS DISTINCT FROM c.rule
     OR p."window" IS DISTINCT FROM c."window"
-    OR NOT list_contains($targets, p.target)
+    OR (c.targets <> 'all' AND NOT list_contains($targets, p.target))
 );

@@ -2,6 +2,7 @@
 WITH both_ways AS (
     SELECT word, target, n_pair FROM pair_count
     WHERE corpus = $corpus AND list_contains($targets, word) AND word <> target
+    AND list_contains($targets, target)
 )
 SELECT
     coalesce(a.word, b.target) AS word, coalesce(a.target, b.word) AS target,

@@ -5,7 +5,7 @@ WITH pairs AS (
         coalesce(sum(n_pair) FILTER (NOT list_contains($targets, word) OR word = target), 0)
         + coalesce(sum(n_pair) FILTER (list_contains($targets, word) AND word < target), 0)
         AS with_target
-    FROM pair_count WHERE corpus = $corpus
+    FROM pair_count WHERE corpus = $corpus AND list_contains($targets, target)
 )
 SELECT c.corpus, p.with_target, c.n_pairs
 FROM corpus AS c CROSS JOIN pairs AS p
