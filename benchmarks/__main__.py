@@ -5,28 +5,93 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import counting, stages
+from benchmarks import all_pairs, counting, on_spark, stages
+from benchmarks.shards import joined, rotated
 from jobs.sweep import CountOptions
 from warehouse import wordlists
 
-#: Shards of the reference data that are measured when there is one.
-REAL = ("gutenberg/00.jsonl.zst", "nltk/00.jsonl.zst")
+#: Corpora of the reference data that are measured when there is one, each as one shard.
+REAL = ("gutenberg", "nltk")
+#: Shards counted through Spark, and how often each holds all real text.
+SPARK_SHARDS, SPARK_TIMES = 24, 4
+
+app = typer.Typer(add_completion=False)
 
 
-def main() -> None:
-    """Time every side on a written closed-world shard and, with PLUMBLINE_DATA, on real ones."""
+@app.command(epilog="Example: python -m benchmarks peers all-pairs")
+def main(
+    parts: Annotated[
+        list[str] | None, typer.Argument(help="peers, all-pairs, spark; without any all of them.")
+    ] = None,
+) -> None:
+    """Time counting beside its peers; with PLUMBLINE_DATA on real text as well."""
+    data = os.environ.get("PLUMBLINE_DATA")
+    wanted = parts or ["peers", "all-pairs", "spark"]
+    with tempfile.TemporaryDirectory() as directory:
+        here = Path(directory)
+        shards = {"closed world": _world(here)} if "peers" in wanted else {}
+        real = sorted((Path(data) / "corpora").glob("*/*.jsonl.zst")) if data else []
+        for name in REAL if real else ():
+            own = [path for path in real if path.parent.name == name]
+            shards[name] = joined(own, here / f"{name}.jsonl.zst")
+        for name, shard in shards.items() if "peers" in wanted else ():
+            report(name, shard)
+        for name in REAL if real and "all-pairs" in wanted else ():
+            report_all_pairs(name, shards[name])
+        if real and "spark" in wanted:
+            report_on_spark(rotated(real, here, SPARK_SHARDS, SPARK_TIMES))
+
+
+def _world(directory: Path) -> Path:
     from eval_workers.closed_world.writer import WorldOptions, write_world
 
-    with tempfile.TemporaryDirectory() as directory:
-        world = write_world(WorldOptions(n_tokens=1_000_000, n_shards=1), directory)
-        report("closed world", Path(world.shards[0]))
-    data = os.environ.get("PLUMBLINE_DATA")
-    for name in REAL if data else ():
-        report(name, Path(str(data)) / "corpora" / name)
+    world = write_world(WorldOptions(n_tokens=1_000_000, n_shards=1), directory)
+    return Path(world.shards[0])
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=title)
+    for k, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if k else "left")
+    return table
+
+
+def report_all_pairs(name: str, shard: Path) -> None:
+    """Count all pairs of a shard under two caps of memory and print the outcome."""
+    table = _table(
+        f"{name}: all pairs, one core, to files",
+        *("memory cap", "seconds", "M kept tokens/s", "peak, own memory", "files", "written"),
+    )
+    for cap_mb in (512, 2048):
+        done = all_pairs.run(shard, cap_mb)
+        rate = f"{done.n_kept / done.seconds / 1e6:.2f}"
+        peak, size = f"{done.peak_mb:.0f} MiB", f"{done.megabytes:.0f} MB"
+        cells = (f"{done.seconds:.2f}", rate, peak, str(done.n_files), size)
+        table.add_row(f"{cap_mb} MiB", *cells)
+    Console(width=100).print(table)
+
+
+def report_on_spark(shards: list[Path]) -> None:
+    """Count the same shards with and without Spark and print the outcome."""
+    ways, kept = on_spark.run(shards)
+    per_core = ways[0].seconds
+    table = _table(
+        f"{len(shards)} shards, {kept:,} kept tokens: through Spark",
+        *("way", "counting, s", "M kept tokens/s", "a core, of the kernel alone", "merge, s"),
+    )
+    for way in ways:
+        share = per_core / (way.seconds * way.n_cores)
+        cells = (f"{way.seconds:.1f}", f"{kept / way.seconds / 1e6:.2f}", f"{share:.2f}")
+        table.add_row(way.name, *cells, f"{way.merge_seconds:.1f}")
+    console = Console(width=100)
+    console.print(table)
+    console.print(f"two cores are {ways[1].seconds / ways[2].seconds:.2f}x one")
 
 
 def report(name: str, shard: Path) -> None:
@@ -34,22 +99,19 @@ def report(name: str, shard: Path) -> None:
     console = Console(width=100)
     timings, kept = counting.run(shard)
     ours = timings[0]
-    table = Table(title=f"{name}: one core, {ours.megabytes:.1f} MB of JSON, {kept:,} kept tokens")
-    for heading in ("what", "seconds", "MB/s", "ours is faster by"):
-        table.add_column(heading, justify="left" if heading == "what" else "right")
+    title = f"{name}: one core, {ours.megabytes:.1f} MB of JSON, {kept:,} kept tokens"
+    table = _table(title, "what", "seconds", "MB/s", "ours is faster by")
     for timing in timings:
         ratio = ours.megabytes_per_second / timing.megabytes_per_second
         cells = (f"{timing.seconds:.3f}", f"{timing.megabytes_per_second:.1f}", f"{ratio:.2f}x")
         table.add_row(timing.name, *cells)
     console.print(table)
     console.print(f"plumbline: {kept / ours.seconds / 1e6:.2f} M kept tokens/s on one core")
-    parts = Table(title=f"{name}: where the time goes")
-    parts.add_column("stage")
-    parts.add_column("ms", justify="right")
+    parts = _table(f"{name}: where the time goes", "stage", "ms")
     for part in stages.stages(shard, CountOptions(wordlists.load("gendered").targets)):
         parts.add_row(part.name, f"{1e3 * part.seconds:.1f}")
     console.print(parts)
 
 
 if __name__ == "__main__":
-    main()
+    app()

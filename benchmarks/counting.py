@@ -45,7 +45,10 @@ def _texts(shard: Path) -> list[str]:
     import orjson
     import zstandard
 
-    with shard.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+    with (
+        shard.open("rb") as raw,
+        zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream,
+    ):
         return [orjson.loads(line)["text"] for line in io.BufferedReader(stream, 1 << 20)]
 
 

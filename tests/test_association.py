@@ -193,7 +193,9 @@ def test_standard_errors_agree_with_the_spread_over_documents(
 
 
 def summed(tables: list[pa.Table], keys: list[str], value: str) -> pa.Table:
-    merged = pa.concat_tables(tables).unify_dictionaries().group_by(keys).aggregate([(value, "sum")])
+    merged = (
+        pa.concat_tables(tables).unify_dictionaries().group_by(keys).aggregate([(value, "sum")])
+    )
     return merged.rename_columns([*keys, value])
 
 

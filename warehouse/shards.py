@@ -67,19 +67,21 @@ def is_parquet(path: Path) -> bool:
 
 
 def fingerprint(path: Path) -> str:
-    """Hash of the file's bytes (BLAKE2b, 32 hex digits): equal for equal content, wherever it lies.
+    """Hash of the file's bytes: equal for equal content, wherever it lies.
+
+    The first 32 hex digits of SHA-256.
 
     Raises:
         BadInput: the file cannot be read.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
     except OSError as e:
         raise _unreadable(path, e) from e
-    return digest.hexdigest()
+    return digest.hexdigest()[:32]
 
 
 class ByteStream:
