@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import all_pairs, counting, on_spark, stages
+from benchmarks import all_pairs, counting, growth, on_spark, stages
 from benchmarks.shards import joined, rotated
 from jobs.sweep import CountOptions
 from warehouse import wordlists
@@ -27,12 +27,12 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog="Example: python -m benchmarks peers all-pairs")
 def main(
     parts: Annotated[
-        list[str] | None, typer.Argument(help="peers, all-pairs, spark; without any all of them.")
+        list[str] | None, typer.Argument(help="peers, all-pairs, growth, spark; without any all.")
     ] = None,
 ) -> None:
     """Time counting beside its peers; with PLUMBLINE_DATA on real text as well."""
     data = os.environ.get("PLUMBLINE_DATA")
-    wanted = parts or ["peers", "all-pairs", "spark"]
+    wanted = parts or ["peers", "all-pairs", "growth", "spark"]
     with tempfile.TemporaryDirectory() as directory:
         here = Path(directory)
         shards = {"closed world": _world(here)} if "peers" in wanted else {}
@@ -44,6 +44,8 @@ def main(
             report(name, shard)
         for name in REAL if real and "all-pairs" in wanted else ():
             report_all_pairs(name, shards[name])
+        if real and "growth" in wanted:
+            report_growth(growth.run(real))
         if real and "spark" in wanted:
             report_on_spark(rotated(real, here, SPARK_SHARDS, SPARK_TIMES))
 
@@ -75,6 +77,22 @@ def report_all_pairs(name: str, shard: Path) -> None:
         cells = (f"{done.seconds:.2f}", rate, peak, str(done.n_files), size)
         table.add_row(f"{cap_mb} MiB", *cells)
     Console(width=100).print(table)
+
+
+def report_growth(grown: list[growth.Grown]) -> None:
+    """Print how the tables grow with the text, and the exponent over the last two steps."""
+    table = _table(
+        "all real text, documents in turn: growth of a partial result",
+        *("JSON, MB", "kept tokens", "words", "pair rows", "files, MB"),
+    )
+    for part in grown:
+        cells = (f"{part.n_kept:,}", f"{part.n_words:,}", f"{part.n_pair_rows:,}")
+        table.add_row(f"{part.megabytes:.1f}", *cells, f"{part.file_megabytes:.2f}")
+    console = Console(width=100)
+    console.print(table)
+    for name in ("n_words", "n_pair_rows", "file_megabytes"):
+        few, many = ((g.n_kept, getattr(g, name)) for g in (grown[-3], grown[-1]))
+        console.print(f"{name} ~ kept tokens^{growth.exponent(few, many):.2f}")
 
 
 def report_on_spark(shards: list[Path]) -> None:

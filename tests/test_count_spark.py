@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from jobs import java
+from jobs import java, partial
 from jobs.count import CountRequest, count_corpus
+from jobs.growth import Limits
+from jobs.ledger import run_checks
 from jobs.partial import directory
 from jobs.session import read_conf, spark_session
 from jobs.sweep import count_texts
 from jobs.tables import TOKENIZER_VERSION
-from tests.oracle_counts import OracleCounts, as_oracle
+from tests.oracle_counts import OracleCounts, as_oracle, oracle
 from warehouse.errors import BadInput, MissingComponent, UsageProblem
 from warehouse.shards import write_jsonl_zst
 from warehouse.store import Store
@@ -214,3 +217,67 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
 @pytest.mark.spark
 def test_one_session_a_process() -> None:
     assert spark_session() is spark_session()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
+    from jobs.text import tokenize_all
+
+    targets = request([]).word_list().targets
+    vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})
+    count_corpus(store, request(shards_of(tmp_path, 3), targets="all", rule=rule))
+    found = tables(store)
+    assert found == oracle(TEXTS, targets, rule, 10, vocabulary)
+    assert found.pairs["queen", "word7"] == found.pairs["word7", "queen"] == 1
+    assert not [check for check in run_checks(store, "c") if check.n_violations]
+
+
+@pytest.mark.spark
+def test_all_pairs_give_the_deltas_of_the_list(store: Store, tmp_path: Path) -> None:
+    from jobs.associate import associate
+
+    shards = shards_of(tmp_path, 2)
+    deltas = []
+    for targets in ("gendered", "all"):
+        count_corpus(store, request(shards, targets=targets, replace=True))
+        associate(store, "c")
+        rows = store.read("word_delta", corpus="c").to_pylist()
+        deltas.append(sorted(rows, key=lambda r: (r["contrast"], r["word"])))
+    assert deltas[0] == deltas[1] != []
+
+
+@pytest.mark.spark
+def test_partials_in_several_files_give_the_same_tables(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [" ".join(f"w{i * 7 % 50_000} she v{i}" for i in range(k, k + 20_000)) for k in (0, 9)]
+    shard = tmp_path / "a.jsonl.zst"
+    write_jsonl_zst(shard, texts)
+    asked = request([shard])
+    # Counted here with very little memory; the command then finds the shard done.
+    monkeypatch.setattr(partial, "limits_within", lambda n_bytes: Limits(1 << 12, 16 << 20))
+    where = directory(store, asked.options())
+    ledger = partial.count_shard(str(shard), str(where), asdict(asked.options()), 1)
+    assert len(partial.parts(where, ledger.fingerprint, "words")) > 2
+    count_corpus(store, asked)
+    assert tables(store) == as_oracle(count_texts(texts, asked.options()))
+
+
+def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
+    shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
+    shard.write_text('{"text": "she drinks tea"}\n')
+    where.mkdir()
+    options = asdict(request([]).options())
+    first = partial.count_shard(str(shard), str(where), options)
+    files = sorted(where.iterdir())
+    late = partial._Writer(where, first.fingerprint)
+    late.write("words", partial.reject_table(()))
+    late.publish(first)
+    assert sorted(where.iterdir()) == files
+    assert all(p in files for p in partial.parts(where, first.fingerprint, "words"))
+
+
+def test_memory_below_what_a_task_needs() -> None:
+    with pytest.raises(UsageProblem, match="512m"):
+        request([], memory_bytes=1 << 20)
