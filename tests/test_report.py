@@ -135,7 +135,9 @@ def corpus(**given: object) -> dict[str, object]:
         "n_shards_failed": 1,
         "n_documents": 5,
         "n_rejected": 2,
-        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_pairs"), 10),
+        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs"), 10),
+        "min_count": 1,
+        "n_tokens_pruned": 0,
         "run_id": "r",
     }
     return {**row, **given}
