@@ -163,10 +163,9 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     if not rows:
         typer.echo("No corpus yet. Next: plumbline corpus count SHARDS... --corpus NAME")
         return
-    headings = ("rule", "window", "targets", "min count", "shards", "failed", "documents", "kept")
-    table = Table("corpus", *headings)
+    table = Table("corpus", "rule", "window", "targets", "shards", "failed", "documents", "kept")
     for r in rows:
-        names = ("corpus", "rule", "window", "targets", "min_count", "n_shards", "n_shards_failed")
+        names = ("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed")
         totals = (f"{r['n_documents']:,}", f"{r['n_kept_tokens']:,}")
         table.add_row(*(str(r[k] if r[k] is not None else "") for k in names), *totals)
     Console().print(table)
