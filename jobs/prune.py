@@ -64,6 +64,7 @@ def only_words_of(words: Staged, columns: tuple[str, ...], pairs: DataFrame) -> 
     """
     path = f"file://{words.directory}"
     kept = pairs.sparkSession.read.schema("word string").parquet(path)
+    order = pairs.columns
     for column in columns:
         pairs = pairs.join(kept.withColumnRenamed("word", column), column, "left_semi")
-    return pairs
+    return pairs.select(*order)  # a join puts its column first

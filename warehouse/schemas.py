@@ -125,7 +125,7 @@ _ALL = (
         n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
         n_words: int -- distinct words counted, the pruned ones among them
         n_pairs: int [pairs] -- all co-occurrences under the rule, not only those with targets
-        min_count: int [tokens] -- words counted fewer times are pruned, but for `word_list`; 1 is none
+        min_count: int [tokens] -- words counted fewer times are pruned, unless in `word_list`
         n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
         n_tokens_pruned: int [tokens] -- `n_kept_tokens` less the sum of `n_word`
         run_id: text -- run that wrote the row
