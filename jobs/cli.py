@@ -49,6 +49,13 @@ def count(
     memory: Annotated[
         str, typer.Option(help="Most memory of a task's process, such as 512m or 4g.")
     ] = "2g",
+    min_count: Annotated[
+        int,
+        typer.Option(
+            help="Leave out words counted fewer times in the whole corpus, but for listed ones. "
+            "Another one is merged from what was counted, without --replace."
+        ),
+    ] = 1,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Count words and their co-occurrences with target words, one Spark task a shard.
@@ -64,7 +71,9 @@ def count(
     from jobs.count import CountRequest, count_corpus
     from warehouse.store import Store
 
-    request = CountRequest(corpus, paths, targets, rule, window, replace, memory_size(memory))
+    request = CountRequest(
+        corpus, paths, targets, rule, window, replace, memory_size(memory), min_count
+    )
     request.options()
     with _progress("shards") as progress:
         counted = count_corpus(Store.open(warehouse), request, master=master, progress=progress)
@@ -87,10 +96,13 @@ def memory_size(text: str) -> int:
 def _report(counted: Counted) -> None:
     row = counted.row
     state = "counted" if counted.changed else "up to date, nothing counted again"
+    n_pruned = row["n_words"] - row["n_words_kept"]
+    rare = f" ({n_pruned:,} pruned: counted fewer than {row['min_count']:,} times)"
     typer.echo(
         f"{row['corpus']}: {state}: {row['n_shards']} shards, {row['n_documents']:,} documents "
         f"({row['n_rejected']:,} rejected), {row['n_tokens']:,} tokens, "
-        f"{row['n_kept_tokens']:,} kept, {row['n_words']:,} words, {row['n_pairs']:,} pairs"
+        f"{row['n_kept_tokens']:,} kept, {row['n_words']:,} words{rare if n_pruned else ''}, "
+        f"{row['n_pairs']:,} pairs"
     )
     typer.echo("Tables: word_count, pair_count, corpus_shard, corpus, reject")
     typer.echo(f"Next: plumbline corpus associate --corpus {row['corpus']}")

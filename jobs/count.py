@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 from jobs.growth import LEAST_MEMORY
 from jobs.partial import Ledger, count_shard, directory, parts
+from jobs.prune import Pruned, RareWords, only_words_of
 from jobs.session import spark_session, stop_jobs, tasks_done
 from jobs.sweep import CountOptions, warm_up
 from jobs.tables import TOKENIZER_VERSION
@@ -48,6 +50,9 @@ class CountRequest:
         replace: count anew under other settings than the corpus has.
         memory_bytes: what the process of a task may use; None for no bound. Counts do not depend
             on it.
+        min_count: words counted fewer times in the whole corpus are left out of its tables, but for
+            those of the word list; 1 keeps all. Another one needs no ``replace``, for it takes no
+            counting.
     """
 
     corpus: str
@@ -57,11 +62,14 @@ class CountRequest:
     window: int = 10
     replace: bool = False
     memory_bytes: int | None = None
+    min_count: int = 1
 
     def __post_init__(self) -> None:
         if self.memory_bytes is not None and self.memory_bytes < LEAST_MEMORY:
             least = f"a task needs at least {LEAST_MEMORY >> 20}m"
             raise UsageProblem(f"memory {self.memory_bytes >> 20}m", least)
+        if self.min_count < 1:
+            raise UsageProblem(f"min-count {self.min_count}", "must be 1 or more; 1 keeps all")
 
     @property
     def all_pairs(self) -> bool:
@@ -97,7 +105,8 @@ def count_corpus(
 
     Shards counted before under the same settings, by this or a killed command, are not counted
     again; the corpus becomes exactly the shards given. Shards that cannot be read to their end
-    are in the ledger as failed and in no count.
+    are in the ledger as failed and in no count. Another ``min_count`` than the corpus has is a
+    change like another shard: what was counted is merged again.
 
     Args:
         master: Spark master in place of the configured one.
@@ -199,9 +208,8 @@ def _write(
 ) -> Counted:
     partition = {"corpus": request.corpus}
     good = [x for x in ledgers if x.status == "counted"]
-    changed = request.replace or _state(store, request.corpus) != {
-        (x.shard, x.fingerprint, x.status) for x in ledgers
-    }
+    wanted = request.min_count, {(x.shard, x.fingerprint, x.status) for x in ledgers}
+    changed = request.replace or _state(store, request.corpus) != wanted
     if not changed:
         return Counted(store.read("corpus", **partition).to_pylist()[0], tuple(ledgers), False)
     for table in DERIVED:
@@ -209,11 +217,15 @@ def _write(
     # The row that says the corpus is there goes first and comes back last.
     store.drop("corpus", partition)
     where = directory(store, options)
-    n_words = 0
-    for table, kind in (("word_count", "words"), ("pair_count", "pairs")):
-        staged = store.stage(table, partition, run_id)
-        rows = _merge(spark, where, good, kind, request, staged)
-        n_words = rows if table == "word_count" else n_words
+    words, pairs = (store.stage(t, partition, run_id) for t in ("word_count", "pair_count"))
+    rare = RareWords(request.min_count, options.targets)
+    n_kept = _merge(spark, where, good, "words", request, words, rare.drop)
+    pruned = rare.dropped()
+    # Targets stay, unless every word is one.
+    columns = ("word", "target") if request.all_pairs else ("word",)
+    common = partial(only_words_of, words, columns) if pruned.n_words else None
+    _merge(spark, where, good, "pairs", request, pairs, common)
+    for staged in (words, pairs):
         store.commit(staged)
     shard_rows = [{**asdict(x), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
     store.replace("corpus_shard", shard_rows, partition, run_id)
@@ -221,17 +233,18 @@ def _write(
     store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
     listed = request.word_list().rows(request.corpus)
     store.replace("word_list", listed, partition, run_id)
-    row = _corpus_row(request, ledgers, n_words, run_id)
+    row = _corpus_row(request, ledgers, n_kept, pruned, run_id)
     store.publish("corpus", [row], unit="corpus", run_id=run_id)
     return Counted(row, tuple(ledgers), True)
 
 
-def _state(store: Store, corpus: str) -> set[tuple[str, str, str]] | None:
-    """Shards of the corpus as written, None when it is not there or not complete."""
-    if store.read("corpus", corpus=corpus).num_rows == 0:
+def _state(store: Store, corpus: str) -> tuple[int, set[tuple[str, str, str]]] | None:
+    """min_count and shards of the corpus as written, None when it is not there or not complete."""
+    written = store.read("corpus", corpus=corpus).to_pylist()
+    if not written:
         return None
     rows = store.read("corpus_shard", corpus=corpus).to_pylist()
-    return {(r["shard"], r["fingerprint"], r["status"]) for r in rows}
+    return written[0]["min_count"], {(r["shard"], r["fingerprint"], r["status"]) for r in rows}
 
 
 def _merge(
@@ -241,8 +254,12 @@ def _merge(
     kind: str,
     request: CountRequest,
     staged: Staged,
+    prune: Callable[[DataFrame], DataFrame] | None = None,
 ) -> int:
-    """Sum the partials of one kind into a staged partition; returns the number of rows."""
+    """Sum the partials of one kind into a staged partition; returns the number of rows.
+
+    ``prune`` takes the sums and gives those that are to be written.
+    """
     from pyspark.sql import functions as f
 
     frames = _layers(spark, where, ledgers, kind)
@@ -254,6 +271,7 @@ def _merge(
     keys = ["word"] if kind == "words" else ["word", "target"]
     value = "n_word" if kind == "words" else "n_pair"
     summed = merged.groupBy(*keys).agg(f.sum(value).alias(value))
+    summed = prune(summed) if prune else summed
     if kind == "pairs" and request.all_pairs:
         # Counted once a pair; in the table each of the two is a target of the other.
         turned = summed.where("word <> target").select("target", "word", "n_pair")
@@ -303,7 +321,7 @@ def _rejects(
 
 
 def _corpus_row(
-    request: CountRequest, ledgers: Sequence[Ledger], n_words: int, run_id: str
+    request: CountRequest, ledgers: Sequence[Ledger], n_kept: int, pruned: Pruned, run_id: str
 ) -> dict[str, Any]:
     totals = ("n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
     n_failed = sum(x.status == "failed" for x in ledgers)
@@ -314,6 +332,9 @@ def _corpus_row(
         "n_shards": len(ledgers) - n_failed,
         "n_shards_failed": n_failed,
         **{name: sum(getattr(x, name) for x in ledgers) for name in totals},
-        "n_words": n_words,
+        "n_words": n_kept + pruned.n_words,
+        "min_count": request.min_count,
+        "n_words_kept": n_kept,
+        "n_tokens_pruned": pruned.n_tokens,
         "run_id": run_id,
     }

@@ -24,15 +24,17 @@ _COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
     """Lines with a word's count, its PMI with both words of a contrast, its delta and rank.
 
-    A word that does not occur, or has no delta because a count is 0, is said to be so. Raises
-    ``UsageProblem`` when there is no such corpus.
+    A word that does not occur, or has no delta because a count is 0, is said to be so. A rank is
+    among the words of the table, without those pruned. Raises ``UsageProblem`` when there is no
+    such corpus.
     """
-    corpus_row(store, corpus)
+    min_count = corpus_row(store, corpus)["min_count"]
     connection = connect(store.root)
     key = {"corpus": corpus, "word": word}
     found = connection.execute(_COUNT, key).fetchone()
     if found is None:
-        return [f"{corpus}: `{word}` does not occur as a kept token"]
+        rare = f", or fewer than {min_count:,} times (pruned)" if min_count > 1 else ""
+        return [f"{corpus}: `{word}` does not occur as a kept token{rare}"]
     lines = [f"{corpus}: `{word}` occurs {found[0]:,} times"]
     targets = contrast.split("/")
     rows = connection.execute(_TARGETS, {**key, "targets": targets}).fetchall()
@@ -52,8 +54,9 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         lines.append(f"  {n_defined} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences")
     way = "female" if value > 0 else "male" if value < 0 else "neither way"
     error = "" if se is None else f" (standard error {se:.3f})"
+    rare = f"; words counted fewer than {min_count:,} times are pruned" if min_count > 1 else ""
     lines.append(
         f"  delta {contrast} {value:+.3f} nats{error}, leans {way}; rank {place:,} of {n:,} words "
-        "(1 leans most female)"
+        f"(1 leans most female{rare})"
     )
     return lines

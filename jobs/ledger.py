@@ -97,8 +97,8 @@ def update_command(
     row = _counted(store, corpus)
     there = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(there))
-    setting = {k: row[k] for k in ("targets", "rule", "window")}
-    options = " ".join(f"--{k} {v}" for k, v in setting.items())
+    setting = {k: row[k] for k in ("targets", "rule", "window", "min_count")}
+    options = " ".join(f"--{k.replace('_', '-')} {v}" for k, v in setting.items())
     return f"plumbline corpus count {shards} --corpus {shlex.quote(corpus)} {options}"
 
 

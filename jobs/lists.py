@@ -55,7 +55,7 @@ def compare_list(
     The published shape is Table 4 (words with a defined delta and their share of the vocabulary)
     and Figure 5 (Kendall tau) of UnStereoEval. Words are not filtered, so rare ones, whose deltas
     are mostly chance, pull tau towards 0; the median standard error in the coverage says how much
-    chance there is.
+    chance there is. Words that were pruned from the corpus are in the vocabulary, and in no tau.
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.

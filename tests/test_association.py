@@ -234,6 +234,7 @@ def test_weights_that_sum_to_zero_define_nothing() -> None:
 def counted(store: Store, targets: str = "gendered", source: str = "counted") -> None:
     row = {name: 0 for name in ("n_shards", "n_shards_failed", "n_documents", "n_rejected")}
     row |= {"n_tokens": 150, "n_kept_tokens": KEPT, "n_words": len(WORDS), "n_pairs": TOTAL}
+    row |= {"n_words_kept": len(WORDS), "n_tokens_pruned": 0, "min_count": 1}
     row |= {"rule": "pairs", "window": 10}
     made = {"corpus": "c", "source": source, "targets": targets, "run_id": "r"}
     store.publish("corpus", [row | made], unit="corpus", run_id="r")

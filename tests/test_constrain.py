@@ -22,7 +22,8 @@ DELTA = {"nurse": 0.5, "army": -1.5, "tea": 0.25, "she": 2.0, "self": 9.0}
 
 def filled(store: Store, delta: Mapping[str, float] = DELTA) -> Store:
     totals = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens")
-    row: dict[str, Any] = dict.fromkeys((*totals, "n_kept_tokens", "n_words", "n_pairs"), 0)
+    words = ("n_kept_tokens", "n_words", "n_words_kept", "n_tokens_pruned", "n_pairs")
+    row: dict[str, Any] = dict.fromkeys((*totals, *words), 0) | {"min_count": 1}
     row |= {"corpus": "c", "source": "counted", "targets": "she-he", "run_id": "r"}
     store.publish("corpus", [row], unit="corpus", run_id="r")
     counts = {"n_word": 1, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1}

@@ -116,7 +116,11 @@ BREAKS: list[tuple[str, Callable[[list[Row]], list[Row]], set[str]]] = [
     ("corpus", first(n_kept_tokens=1), {"corpus_total"}),
     ("corpus", first(n_documents=1), {"corpus_total"}),
     ("corpus", first(n_shards_failed=0), {"corpus_total"}),
-    ("corpus", first(n_words=1), {"word_total"}),
+    ("corpus", first(n_words=1), {"word_pruned"}),
+    ("corpus", first(n_words_kept=1), {"word_total", "word_pruned"}),
+    ("corpus", first(n_tokens_pruned=1), {"word_total", "word_pruned"}),
+    ("corpus", first(min_count=0), {"word_pruned"}),
+    ("corpus", first(min_count=2), {"word_rare"}),
     ("corpus_shard", one_more("n_documents_in"), {"document"}),
     ("corpus_shard", one_more("n_kept_tokens"), {"corpus_total", "word_total"}),
     ("corpus_shard", one_more("n_pairs", status="failed"), {"corpus_total", "document"}),
@@ -158,7 +162,7 @@ def test_an_undamaged_corpus_holds(counted: Path, broken: Store) -> None:
 def test_verify_says_so(broken: Store, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["corpus", "verify", "--corpus", "c", "--warehouse", str(broken.root)]
     assert main(command) == 0
-    assert "all 13 checks hold" in capsys.readouterr().out
+    assert "all 15 checks hold" in capsys.readouterr().out
     edit(broken, "word_count", one_more("n_word"))
     assert main(command) == 3
     shown = capsys.readouterr()

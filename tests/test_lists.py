@@ -43,8 +43,9 @@ def deltas(contrast: str, values: dict[str, float]) -> list[Row]:
 def filled(store: Store) -> Store:
     """Two pairs of the 38 with deltas of 60 and 80 words out of 100, the others with none."""
     draw = np.random.default_rng(5).normal
-    zeros = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens", "n_words")
-    row = dict.fromkeys((*zeros, "n_kept_tokens", "n_pairs"), 0)
+    zeros = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens", "n_pairs")
+    row = dict.fromkeys((*zeros, "n_kept_tokens", "n_tokens_pruned"), 0)
+    row |= {"n_words": 100, "n_words_kept": 100, "min_count": 1}
     fixed = {"corpus": "c", "source": "counted", "targets": "gendered", "run_id": "r"}
     store.publish("corpus", [{**row, **fixed}], unit="corpus", run_id="r")
     words = [{"corpus": "c", "word": f"w{k}", "n_word": 1} for k in range(100)]

@@ -135,7 +135,9 @@ def corpus(**given: object) -> dict[str, object]:
         "n_shards_failed": 1,
         "n_documents": 5,
         "n_rejected": 2,
-        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_pairs"), 10),
+        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs"), 10),
+        "min_count": 1,
+        "n_tokens_pruned": 0,
         "run_id": "r",
     }
     return {**row, **given}
@@ -329,11 +331,14 @@ def test_failed_shards_and_rejects_are_prominent(store: Store, tmp_path: Path) -
     fill(store, "reject", [reject | {"source_row": row} for row in (9, 4)])
     page = Page(write_report(store, tmp_path / "report"))
     assert page.text.count("b.zst (cut short)") == 2  # above the answer and in its section
-    assert "does not add up" not in page.text
+    assert "does not add up" not in page.text and "pruned" not in page.text
     (row,) = page.tables["Ledger of each corpus"][1:]
     assert [cell[0] for cell in row[4:7]] == ["7", "5", "2"]
     (row,) = page.tables["Input that was not used"][1:]
     assert [cell[0] for cell in row[2:]] == ["no text", "2", "a.jsonl.zst, row 4"]
+    fill(store, "corpus", [corpus(min_count=5)])
+    page = Page(write_report(store, tmp_path / "report"))
+    assert "words counted fewer than 5 times pruned" in page.text
     fill(store, "corpus_shard", [shard(n_documents_in=8)])
     assert "does not add up" in Page(write_report(store, tmp_path / "report")).text
 

@@ -106,7 +106,7 @@ _ALL = (
     ),
     _table(
         "corpus",
-        "One row a corpus: how it was counted and its totals (before any filtering).",
+        "One row a corpus: how it was counted and its totals (before any filtering or pruning).",
         "corpus",
         "corpus",
         """
@@ -122,9 +122,12 @@ _ALL = (
         n_documents: int -- documents counted
         n_rejected: int -- documents rejected, each a row in `reject`
         n_tokens: int [tokens] -- word tokens before stop words are dropped
-        n_kept_tokens: int [tokens] -- tokens after stop words are dropped; the sum of `n_word`
-        n_words: int -- distinct kept words
+        n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
+        n_words: int -- distinct words counted, the pruned ones among them
         n_pairs: int [pairs] -- all co-occurrences under the rule, not only those with targets
+        min_count: int [tokens] -- words counted fewer times are pruned, unless in `word_list`
+        n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
+        n_tokens_pruned: int [tokens] -- `n_kept_tokens` less the sum of `n_word`
         run_id: text -- run that wrote the row
         """,
     ),
@@ -183,7 +186,7 @@ _ALL = (
     ),
     _table(
         "word_count",
-        "Occurrences of every kept word of a corpus.",
+        "Occurrences of every kept word of a corpus, but for rare ones under a `min_count`.",
         "corpus word",
         "corpus",
         """
@@ -194,7 +197,7 @@ _ALL = (
     ),
     _table(
         "pair_count",
-        "Co-occurrences of every kept word with every target word.",
+        "Co-occurrences of every word of `word_count` with every target word.",
         "corpus word target",
         "corpus",
         """

@@ -77,7 +77,9 @@ def ledger(facts: Facts) -> Section | Missing:
 def _how(row: Row) -> str:
     if row["source"] != "counted":
         return str(row["source"])
-    return f"rule {row['rule']}, window of {row['window']}, targets {row['targets']}"
+    rare = f", words counted fewer than {row['min_count']:,} times pruned"
+    how = f"rule {row['rule']}, window of {row['window']}, targets {row['targets']}"
+    return how + (rare if row["min_count"] > 1 else "")
 
 
 def lean(facts: Facts) -> Section | Missing:

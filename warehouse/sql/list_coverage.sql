@@ -1,11 +1,12 @@
 -- grain: contrast, those of $contrasts in their order
 -- For how many words does a corpus define the delta of each pair of a word list, and which share of
--- its vocabulary (its distinct kept words) is that? (UnStereoEval, Table 4)
+-- its vocabulary is that? (UnStereoEval, Table 4) The vocabulary is all distinct words counted: under
+-- a min_count the pruned ones have no delta, and the share is a floor of what it is without.
 WITH listed AS (
     SELECT unnest($contrasts::VARCHAR[]) AS contrast, generate_subscripts($contrasts, 1) AS position
 ),
 vocabulary AS (
-    SELECT count(*) AS n FROM word_count WHERE corpus = $corpus
+    SELECT n_words AS n FROM corpus WHERE corpus = $corpus
 ),
 defined AS (
     SELECT contrast, count(*) AS n, median(delta_se_nats) AS median_se_nats

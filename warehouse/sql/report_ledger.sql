@@ -11,7 +11,8 @@ WITH ledger AS (
 )
 SELECT
     c.corpus, c.source, c.rule, c."window", c.targets, c.n_shards, c.n_shards_failed,
-    l.n_in, l.n_counted, l.n_rejected, c.n_tokens, c.n_kept_tokens, c.n_words, c.n_pairs
+    l.n_in, l.n_counted, l.n_rejected, c.n_tokens, c.n_kept_tokens, c.n_words, c.n_pairs,
+    c.min_count
 FROM corpus AS c
 LEFT JOIN ledger AS l USING (corpus)
 ORDER BY c.corpus;

@@ -1,0 +1,261 @@
+"""Rare words pruned after the merge: what goes, what stays as it was, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.associate import associate
+from jobs.count import CountRequest, count_corpus
+from jobs.ledger import run_checks, shard_states, update_command
+from jobs.lists import compare_list
+from jobs.partial import directory
+from pipelines.cli import main
+from tests.oracle_counts import OracleCounts, oracle
+from warehouse import wordlists
+from warehouse.connect import connect
+from warehouse.errors import UsageProblem
+from warehouse.shards import write_jsonl_zst
+from warehouse.store import Store
+
+Row = dict[str, Any]
+N = 5
+TARGETS = wordlists.load("gendered").targets
+
+
+def texts() -> list[str]:
+    """Words of all frequencies, common targets, and a rare one (queen) that meets itself once."""
+    rng = np.random.default_rng(3)
+    rank = np.minimum(rng.zipf(1.4, (240, 12)), 400)
+    words = [[f"word{k}" for k in row] for row in rank]
+    for row, pronoun in zip(words, rng.choice(["she", "he", "her", "his"], (240, 2)), strict=True):
+        row[2], row[7] = pronoun
+    return [" ".join(row) for row in words] + ["queen word1 queen word2 word399999"]
+
+
+def request(shards: list[Path], corpus: str = "c", **changes: Any) -> CountRequest:
+    return CountRequest(corpus, tuple(shards), **changes)
+
+
+def kept(counts: OracleCounts, least: int) -> set[str]:
+    return {w for w, n in counts.words.items() if n >= least or w in TARGETS}
+
+
+def rows(store: Store, table: str, corpus: str) -> list[Row]:
+    """A corpus's rows, sorted; without the corpus and the run."""
+    found = store.read(table, corpus=corpus)
+    found = found.drop_columns([c for c in ("corpus", "run_id") if c in found.column_names])
+    return found.sort_by([(c, "ascending") for c in found.column_names]).to_pylist()
+
+
+def holds(store: Store, corpus: str) -> bool:
+    return not any(c.n_violations for c in run_checks(store, corpus))
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    place = tmp_path_factory.mktemp("shards")
+    paths = [place / f"{k}.jsonl.zst" for k in range(6)]
+    for k, path in enumerate(paths):
+        write_jsonl_zst(path, texts()[k::6])
+    return paths
+
+
+@pytest.fixture(scope="module", params=["pairs", "windows"])
+def both(request: pytest.FixtureRequest, shards: list[Path], tmp_path_factory: Any) -> Store:
+    """Corpus `all` with every word and `some` without the rare ones, associated."""
+    store = Store.open(tmp_path_factory.mktemp("both") / "w")
+    for corpus, least in (("all", 1), ("some", N)):
+        asked = CountRequest(corpus, tuple(shards), rule=request.param, min_count=least)
+        count_corpus(store, asked)
+        associate(store, corpus)
+    return store
+
+
+@pytest.mark.spark
+def test_the_tables_are_those_of_brute_force(both: Store) -> None:
+    rule = both.read("corpus", corpus="some")["rule"][0].as_py()
+    counts = oracle(texts(), TARGETS, rule, 10)
+    for corpus, least in (("all", 1), ("some", N)):
+        stay = kept(counts, least)
+        words = {r["word"]: r["n_word"] for r in rows(both, "word_count", corpus)}
+        pairs = {(r["word"], r["target"]): r["n_pair"] for r in rows(both, "pair_count", corpus)}
+        assert words == {w: n for w, n in counts.words.items() if w in stay}
+        assert pairs == {p: n for p, n in counts.pairs.items() if p[0] in stay}
+        (row,) = rows(both, "corpus", corpus)
+        assert row["n_kept_tokens"] == sum(counts.words.values()) and row["min_count"] == least
+        assert row["n_words"] == len(counts.words) and row["n_words_kept"] == len(stay)
+        assert row["n_tokens_pruned"] == sum(counts.words.values()) - sum(words.values())
+        assert row["n_pairs"] == counts.total
+        assert holds(both, corpus)
+    assert words["queen"] == 2 and pairs["queen", "queen"] == 1, "a target, and rare"
+    by_shard = [oracle(texts()[k::6], TARGETS, rule, 10).words for k in range(6)]
+    frequent = {w for words in by_shard for w, n in words.items() if n >= N}
+    assert stay - frequent - set(TARGETS), "words that are rare in every shard, not in all"
+    assert len(stay) < len(counts.words)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+def test_all_pairs_lose_rare_words_on_either_side(
+    store: Store, shards: list[Path], rule: str
+) -> None:
+    count_corpus(store, request(shards, targets="all", rule=rule, min_count=N))
+    counts = oracle(texts(), TARGETS, rule, 10, list(oracle(texts(), TARGETS, rule, 10).words))
+    stay = kept(counts, N)
+    pairs = {(r["word"], r["target"]): r["n_pair"] for r in rows(store, "pair_count", "c")}
+    assert pairs == {p: n for p, n in counts.pairs.items() if stay.issuperset(p)}
+    assert 0 < len(pairs) < len(counts.pairs) and holds(store, "c")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table", ["word_association", "word_delta"])
+def test_words_that_stay_keep_their_figures(both: Store, table: str) -> None:
+    stay = {r["word"] for r in rows(both, "word_count", "some")}
+    every, some = rows(both, table, "all"), rows(both, table, "some")
+    assert some == [r for r in every if r["word"] in stay]
+    assert 0 < len(some) < len(every)
+    assert all(not np.isnan(v) for r in some for v in r.values() if isinstance(v, float))
+
+
+@pytest.mark.spark
+def test_coverage_is_of_the_vocabulary_counted(both: Store) -> None:
+    every, some = (compare_list(both, c, "she-he").coverage[0] for c in ("all", "some"))
+    n = len([r for r in rows(both, "word_delta", "some") if r["contrast"] == "she/he"])
+    assert every["n_vocabulary"] == some["n_vocabulary"] == len(rows(both, "word_count", "all"))
+    assert some["percent_of_vocabulary"] == pytest.approx(100 * n / some["n_vocabulary"])
+
+
+def damage(
+    table: str, corpus: str, change: Callable[[list[Row]], list[Row]], store: Store
+) -> set[str]:
+    """Names of the checks that fail once rows were changed; everything is put back."""
+    before = store.read(table, corpus=corpus).to_pylist()
+    changed = change([dict(r) for r in before])
+    assert changed != before
+    store.replace(table, changed, {"corpus": corpus}, "r")
+    try:
+        return {c.name for c in run_checks(store, corpus) if c.n_violations}
+    finally:
+        store.replace(table, before, {"corpus": corpus}, "r")
+
+
+def add(column: str, n: int) -> Callable[[list[Row]], list[Row]]:
+    return lambda found: [{**found[0], column: found[0][column] + n}, *found[1:]]
+
+
+def but(word: str) -> Callable[[list[Row]], list[Row]]:
+    return lambda found: [r for r in found if r["word"] != word]
+
+
+def and_also(**values: Any) -> Callable[[list[Row]], list[Row]]:
+    return lambda found: [*found, {**found[0], **values}]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("table", "change", "expected"),
+    [
+        ("word_count", add("n_word", 1), {"word_total"}),
+        ("word_count", but("word1"), {"word_total", "pair_word"}),
+        ("word_count", but("queen"), {"word_total", "pair_word"}),
+        ("word_count", and_also(word="word399999", n_word=1), {"word_total", "word_rare"}),
+        ("pair_count", and_also(word="word399999", target="queen", n_pair=2), {"pair_word"}),
+        ("pair_count", and_also(word="word1", n_pair=10**9), {"pair_key", "pair_total"}),
+        ("corpus", add("n_words", 1000), {"word_pruned"}),
+        ("corpus", add("n_words", -200), {"word_pruned"}),
+        ("corpus", add("n_words_kept", 1), {"word_total"}),
+        ("corpus", add("n_tokens_pruned", 1), {"word_total"}),
+        ("corpus", add("min_count", 1 - N), {"word_pruned"}),
+        ("corpus", add("min_count", 10), {"word_rare"}),
+        ("corpus_shard", add("n_kept_tokens", -1), {"corpus_total", "word_total"}),
+    ],
+)
+def test_damage_to_a_pruned_corpus_is_seen(
+    both: Store, table: str, change: Callable[[list[Row]], list[Row]], expected: set[str]
+) -> None:
+    assert damage(table, "some", change, both) == expected
+
+
+@pytest.mark.spark
+def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path]) -> None:
+    count_corpus(store, request(shards))
+    associate(store, "c")
+    every = {t: rows(store, t, "c") for t in ("corpus", "word_count", "pair_count")}
+    partials = directory(store, request(shards).options())
+    made = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
+    counted = count_corpus(store, request(shards, min_count=N))
+    assert counted.changed and counted.row["n_words_kept"] < counted.row["n_words"]
+    assert store.read("word_delta", corpus="c").num_rows == 0, "made of words that are gone"
+    associate(store, "c")
+    assert not count_corpus(store, request(shards, min_count=N)).changed
+    assert store.read("word_delta", corpus="c").num_rows > 0
+    assert count_corpus(store, request(shards)).changed
+    assert every == {t: rows(store, t, "c") for t in every}
+    assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}
+
+
+@pytest.mark.spark
+def test_all_words_may_be_rare(store: Store, tmp_path: Path) -> None:
+    shard = tmp_path / "a.jsonl"
+    shard.write_text('{"text": "tea tea army"}\n')
+    row = count_corpus(store, request([shard], min_count=3)).row
+    assert (row["n_words"], row["n_words_kept"], row["n_tokens_pruned"]) == (2, 0, 3)
+    assert store.read("word_count").num_rows == store.read("pair_count").num_rows == 0
+    assert holds(store, "c")
+    shard.write_text("")
+    row = count_corpus(store, request([shard], min_count=3)).row
+    assert (row["n_words"], row["n_words_kept"], row["n_tokens_pruned"]) == (0, 0, 0)
+    assert holds(store, "c")
+
+
+@pytest.mark.spark
+def test_a_corpus_without_the_columns_is_merged_again(store: Store, shards: list[Path]) -> None:
+    """As written before there was a min_count: it has no value, so it is not the one asked for."""
+    count_corpus(store, request(shards))
+    every = rows(store, "corpus", "c")
+    (file,) = store.directory("corpus", {"corpus": "c"}).glob("*.parquet")
+    columns = ["min_count", "n_words_kept", "n_tokens_pruned"]
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(columns), file)
+    assert count_corpus(store, request(shards)).changed
+    assert rows(store, "corpus", "c") == every and holds(store, "c")
+
+
+@pytest.mark.spark
+def test_what_the_commands_say(
+    shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--warehouse", str(tmp_path / "w")]
+    named = [*map(str, shards), "--corpus", "c", *where]
+
+    def shown(*command: str) -> str:
+        assert main([*command]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    counts = oracle(texts(), TARGETS, "pairs", 10)
+    n, n_pruned = len(counts.words), len(counts.words) - len(kept(counts, N))
+    assert "pruned" not in shown("corpus", "count", *named)
+    said = shown("corpus", "count", *named, "--min-count", str(N))
+    assert f"{n} words ({n_pruned} pruned: counted fewer than {N} times)" in said
+    assert "15 checks hold" in shown("corpus", "verify", "--corpus", "c", *where)
+    shown("corpus", "associate", "--corpus", "c", *where)
+    assert "counted fewer than 5 times are pruned)" in shown("word", "word1", *where)
+    assert "or fewer than 5 times" in shown("word", "word399999", *where)
+    store = Store.open(tmp_path / "w")
+    (ledger,) = connect(store.root).sql("SELECT min_count FROM corpus").fetchall()
+    assert ledger == (N,)
+    # What brings a corpus up to date leaves it pruned.
+    command = update_command(store, "c", shard_states(store, "c", shards[:2]))
+    assert command is not None and command.endswith(f"--min-count {N}")
+    assert main(["corpus", "count", *named, "--min-count", "0"]) == 2
+    assert "1 or more" in capsys.readouterr().err
+
+
+def test_a_min_count_is_at_least_one() -> None:
+    with pytest.raises(UsageProblem, match="min-count 0"):
+        request([], min_count=0)
