@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -53,7 +54,7 @@ def is_local(master: str) -> bool:
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
-def spark_session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
+def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, started on first use; one that is there is used as it is.
 
     Args:
@@ -81,15 +82,35 @@ def spark_session(master: str | None = None, conf: dict[str, str] | None = None)
     return session
 
 
-def _start(master: str | None, conf: dict[str, str]) -> None:
-    submitted = _submitted()
+def settings_for(
+    master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
+) -> dict[str, str]:
+    """Settings of a session: ``conf`` before ``submitted`` (spark-submit's) before the file's.
+
+    Raises:
+        UsageProblem: no master, or another than spark-submit's.
+
+    >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
+    '4'
+    >>> settings_for(None, {}, {"spark.master": "yarn", "spark.executor.cores": "8"})[
+    ...     "spark.executor.cores"
+    ... ]
+    '8'
+    """
     _check_master(master, submitted.get("spark.master"))
     given = {**submitted, **conf, **({"spark.master": master} if master else {})}
     default = "local" if is_local(given.get("spark.master", "local")) else "cluster"
-    settings = {**read_conf(os.environ.get(_VARIABLE, default)), **given}
+    name = os.environ.get(_VARIABLE, default)
+    settings = {**read_conf(name), **given}
     if "spark.master" not in settings:
         fix = "give --master, or name a file with spark.master in it"
-        raise UsageProblem(_VARIABLE, f"{os.environ[_VARIABLE]} names no master", fix)
+        raise UsageProblem(f"{_VARIABLE} {name}", "names no master", fix)
+    return settings
+
+
+def _start(master: str | None, conf: Mapping[str, str]) -> None:
+    submitted = _submitted()
+    settings = settings_for(master, conf, submitted)
     local = is_local(settings["spark.master"])
     _prepare_environment(local)
     if not submitted:

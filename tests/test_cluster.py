@@ -309,10 +309,10 @@ def standalone(home: Path, tmp_path: Path) -> Iterator[str]:
 def test_spark_submit_to_a_standalone_cluster(
     dist: Path, shards: Path, undisturbed: Any, home: Path, standalone: str, tmp_path: Path
 ) -> None:
-    """As docs/cluster.md says it, with the driver's code and the executors' from the archive."""
+    """As docs/cluster.md says it; what spark-submit is given stands before cluster.conf."""
     warehouse, log = tmp_path / "w", tmp_path / "log"
     submit = [str(home / "bin" / "spark-submit"), "--master", standalone]
-    submit += ["--properties-file", str(dist / "cluster.conf"), "--py-files", str(dist / NAME)]
+    submit += ["--py-files", str(dist / NAME)]
     submit += [f"--conf={key}={value}" for key, value in SMALL.items()]
     command = [*submit, str(dist / "plumbline.py"), *count(shards, warehouse)]
     process = start(command, log, env=environment(home))
