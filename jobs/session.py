@@ -17,13 +17,15 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.archive import NAME, write_archive
+from jobs.archive import write_archive
 from jobs.java import find_java_home
 from jobs.watch import watched
 from warehouse.errors import UsageProblem
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
+#: Name of the code on executors; spark-submit may have sent them a ``plumbline.zip``.
+SENT = "plumbline-code.zip"
 
 
 def read_conf(name: str) -> dict[str, str]:
@@ -64,7 +66,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
     without it ``local``, or ``cluster`` when the master is one. Under spark-submit what that was
     given, on its line or by the site's defaults, stands before the file. Executors run the code of
-    this process: it is sent to them, unless spark-submit has (``--py-files``).
+    this process: it is sent to them.
 
     Raises:
         UsageProblem: no master, another than the one Spark already runs on, or Spark can't start on
@@ -126,7 +128,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         raise UsageProblem(f"Spark on {settings['spark.master']}", reason) from e
     if not local:
         atexit.register(stop_session)  # or the cluster takes the end for a failure
-    if (submitted or not local) and not settings.get("spark.submit.pyFiles"):
+    if submitted or not local:
         _ship(session.sparkContext)
 
 
@@ -166,12 +168,16 @@ def _quiet_start() -> dict[str, str]:
 
 
 def _ship(context: SparkContext) -> None:
-    """Send this code to the executors, now and whenever one is added."""
+    """Send this code to the executors, now and whenever one is added.
+
+    Also when spark-submit was given the archive: that reaches them under most masters, and not when
+    its path is a ``local:`` one.
+    """
     directory = tempfile.mkdtemp(prefix="plumbline-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     # Adding it puts it on this process's path as well, which goes on with the files it has.
     path = list(sys.path)
-    context.addPyFile(str(write_archive(Path(directory) / NAME)))
+    context.addPyFile(str(write_archive(Path(directory) / SENT)))
     sys.path[:] = path
 
 
