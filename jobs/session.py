@@ -8,8 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 
@@ -20,12 +20,14 @@ from pyspark.sql import SparkSession
 from jobs.archive import write_archive
 from jobs.java import find_java_home
 from jobs.watch import watched
-from warehouse.errors import UsageProblem
+from warehouse.errors import Interrupted, UsageProblem
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
 #: Name of the code on executors; spark-submit may have sent them a ``plumbline.zip``.
 SENT = "plumbline-code.zip"
+#: What Spark says of a task whose process is gone.
+_LOSSES = ("ExecutorLostFailure", "Python worker exited unexpectedly")
 
 
 def read_conf(name: str) -> dict[str, str]:
@@ -186,6 +188,23 @@ def stop_session() -> None:
     if SparkContext._active_spark_context is not None:
         with suppress(OSError, Py4JError):  # Java may have gone first
             SparkSession.builder.getOrCreate().stop()
+
+
+@contextmanager
+def losses_named() -> Iterator[None]:
+    """Turn the failure of a job whose processes died, not its code, into one line.
+
+    Raises:
+        Interrupted: an executor or a Python worker was lost as often as a task may fail.
+    """
+    try:
+        yield
+    except Py4JJavaError as e:
+        reason = str(e.java_exception.getMessage()).splitlines()[0]
+        if not any(sign in reason for sign in _LOSSES):
+            raise
+        fix = "for lack of memory? The same command goes on from here"
+        raise Interrupted("Spark", reason.split(". ")[0], fix) from e
 
 
 def tasks_done(session: SparkSession) -> int:

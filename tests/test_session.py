@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,9 +13,9 @@ import pytest
 
 from jobs import count
 from jobs.count import CountRequest, count_corpus
-from jobs.session import read_conf, settings_for, spark_session
+from jobs.session import losses_named, read_conf, settings_for, spark_session
 from tests.conftest import REPOSITORY
-from warehouse.errors import UsageProblem
+from warehouse.errors import Interrupted, UsageProblem
 from warehouse.store import Store
 
 VARIABLE = "PLUMBLINE_SPARK_CONF"
@@ -80,6 +81,18 @@ def test_a_session_that_runs_keeps_its_master() -> None:
     assert spark_session(session.sparkContext.master) is session
     with pytest.raises(UsageProblem, match=r"master yarn: Spark already runs on local\["):
         spark_session("yarn")
+
+
+@pytest.mark.spark
+def test_a_worker_that_dies_is_one_line_and_wrong_code_is_not() -> None:
+    numbers = spark_session().sparkContext.parallelize([0, 1], 2)
+    said = r"Python worker exited.*same command goes on"
+    with pytest.raises(Interrupted, match=said) as caught, losses_named():
+        numbers.map(lambda _: os.kill(os.getpid(), signal.SIGKILL)).collect()
+    assert caught.value.exit_code == 5 and len(str(caught.value)) < 400
+    with pytest.raises(Exception, match="ZeroDivisionError") as wrong, losses_named():
+        numbers.map(lambda n: 1 // (n - n)).collect()
+    assert not isinstance(wrong.value, Interrupted)
 
 
 @pytest.mark.spark
