@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: The packages in it: all of the project, as a driver may run from it too.
 ROOMS = ("warehouse", "jobs", "spark_conf", "eval_workers", "pipelines")
-#: Name under which Spark knows it.
+#: Its name in what `make dist` writes.
 NAME = "plumbline.zip"
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from jobs.growth import LEAST_MEMORY
 from jobs.partial import Ledger, count_shard, directory, parts
 from jobs.prune import Pruned, RareWords, only_words_of
-from jobs.session import spark_session, stop_jobs, tasks_done
+from jobs.session import losses_named, spark_session, stop_jobs, tasks_done
 from jobs.sweep import CountOptions, warm_up
 from jobs.tables import TOKENIZER_VERSION
 from jobs.watch import watched
@@ -115,7 +115,8 @@ def count_corpus(
     Raises:
         UsageProblem: the corpus exists with other settings (and not ``request.replace``).
         BadInput: after everything else is written, when shards have failed; names them.
-        Interrupted: stopped from the keyboard; the same command goes on.
+        Interrupted: stopped from the keyboard, or too many processes died; the same command goes
+            on.
     """
     options = request.options()
     _check_binding(store, request)
@@ -126,11 +127,12 @@ def count_corpus(
         # Compiled here once, so that no worker has to.
         warm_up()
         spark = spark_session(master)
-        ledgers = _count_shards(spark, store, request, options, progress)
-        counted = watched(
-            lambda: _write(spark, store, request, options, ledgers, run),
-            cancel=lambda: stop_jobs(spark),
-        )
+        with losses_named():
+            ledgers = _count_shards(spark, store, request, options, progress)
+            counted = watched(
+                lambda: _write(spark, store, request, options, ledgers, run),
+                cancel=lambda: stop_jobs(spark),
+            )
         failed = [x for x in counted.ledgers if x.status == "failed"]
         if failed:
             more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""

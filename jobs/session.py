@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 
@@ -16,13 +17,17 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.archive import NAME, write_archive
+from jobs.archive import write_archive
 from jobs.java import find_java_home
 from jobs.watch import watched
-from warehouse.errors import UsageProblem
+from warehouse.errors import Interrupted, UsageProblem
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
+#: Name of the code on executors; spark-submit may have sent them a ``plumbline.zip``.
+SENT = "plumbline-code.zip"
+#: What Spark says of a task whose process is gone.
+_LOSSES = ("ExecutorLostFailure", "Python worker exited unexpectedly")
 
 
 def read_conf(name: str) -> dict[str, str]:
@@ -53,7 +58,7 @@ def is_local(master: str) -> bool:
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
-def spark_session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
+def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, started on first use; one that is there is used as it is.
 
     Args:
@@ -63,7 +68,7 @@ def spark_session(master: str | None = None, conf: dict[str, str] | None = None)
     The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
     without it ``local``, or ``cluster`` when the master is one. Under spark-submit what that was
     given, on its line or by the site's defaults, stands before the file. Executors run the code of
-    this process: it is sent to them, unless spark-submit has (``--py-files``).
+    this process: it is sent to them.
 
     Raises:
         UsageProblem: no master, another than the one Spark already runs on, or Spark can't start on
@@ -81,15 +86,35 @@ def spark_session(master: str | None = None, conf: dict[str, str] | None = None)
     return session
 
 
-def _start(master: str | None, conf: dict[str, str]) -> None:
-    submitted = _submitted()
+def settings_for(
+    master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
+) -> dict[str, str]:
+    """Settings of a session: ``conf`` before ``submitted`` (spark-submit's) before the file's.
+
+    Raises:
+        UsageProblem: no master, or another than spark-submit's.
+
+    >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
+    '4'
+    >>> settings_for(None, {}, {"spark.master": "yarn", "spark.executor.cores": "8"})[
+    ...     "spark.executor.cores"
+    ... ]
+    '8'
+    """
     _check_master(master, submitted.get("spark.master"))
     given = {**submitted, **conf, **({"spark.master": master} if master else {})}
     default = "local" if is_local(given.get("spark.master", "local")) else "cluster"
-    settings = {**read_conf(os.environ.get(_VARIABLE, default)), **given}
+    name = os.environ.get(_VARIABLE, default)
+    settings = {**read_conf(name), **given}
     if "spark.master" not in settings:
         fix = "give --master, or name a file with spark.master in it"
-        raise UsageProblem(_VARIABLE, f"{os.environ[_VARIABLE]} names no master", fix)
+        raise UsageProblem(f"{_VARIABLE} {name}", "names no master", fix)
+    return settings
+
+
+def _start(master: str | None, conf: Mapping[str, str]) -> None:
+    submitted = _submitted()
+    settings = settings_for(master, conf, submitted)
     local = is_local(settings["spark.master"])
     _prepare_environment(local)
     if not submitted:
@@ -105,7 +130,7 @@ def _start(master: str | None, conf: dict[str, str]) -> None:
         raise UsageProblem(f"Spark on {settings['spark.master']}", reason) from e
     if not local:
         atexit.register(stop_session)  # or the cluster takes the end for a failure
-    if (submitted or not local) and not settings.get("spark.submit.pyFiles"):
+    if submitted or not local:
         _ship(session.sparkContext)
 
 
@@ -145,12 +170,16 @@ def _quiet_start() -> dict[str, str]:
 
 
 def _ship(context: SparkContext) -> None:
-    """Send this code to the executors, now and whenever one is added."""
+    """Send this code to the executors, now and whenever one is added.
+
+    Also when spark-submit was given the archive: that reaches them under most masters, and not when
+    its path is a ``local:`` one.
+    """
     directory = tempfile.mkdtemp(prefix="plumbline-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     # Adding it puts it on this process's path as well, which goes on with the files it has.
     path = list(sys.path)
-    context.addPyFile(str(write_archive(Path(directory) / NAME)))
+    context.addPyFile(str(write_archive(Path(directory) / SENT)))
     sys.path[:] = path
 
 
@@ -159,6 +188,23 @@ def stop_session() -> None:
     if SparkContext._active_spark_context is not None:
         with suppress(OSError, Py4JError):  # Java may have gone first
             SparkSession.builder.getOrCreate().stop()
+
+
+@contextmanager
+def losses_named() -> Iterator[None]:
+    """Turn the failure of a job whose processes died, not its code, into one line.
+
+    Raises:
+        Interrupted: an executor or a Python worker was lost as often as a task may fail.
+    """
+    try:
+        yield
+    except Py4JJavaError as e:
+        reason = str(e.java_exception.getMessage()).splitlines()[0]
+        if not any(sign in reason for sign in _LOSSES):
+            raise
+        fix = "for lack of memory? The same command goes on from here"
+        raise Interrupted("Spark", reason.split(". ")[0], fix) from e
 
 
 def tasks_done(session: SparkSession) -> int:

@@ -50,7 +50,7 @@ def watched(
             if step:
                 step()
         if pressed.is_set():
-            raise Interrupted("interrupted", "", "the same command goes on from here")
+            raise Interrupted("interrupted; the same command goes on from here")
     if error:
         raise error[0]
     return outcome[0]

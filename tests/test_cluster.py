@@ -23,7 +23,7 @@ import pytest
 
 from jobs.archive import NAME
 from jobs.java import find_java_home
-from jobs.session import read_conf
+from jobs.session import SENT, read_conf
 from pipelines.cli import main as plumbline
 from pipelines.dist import write_dist
 from tests.conftest import REPOSITORY
@@ -264,7 +264,7 @@ def check_origin(found: dict[str, Any], archive: str, work: Path) -> None:
     for task in tasks:
         assert Path(task["directory"]).is_relative_to(work)
         for module in ("jobs", "warehouse"):
-            assert f"/{NAME}/{module}/" in task[module]
+            assert f"/{SENT}/{module}/" in task[module]
             assert not task[module].startswith((archive, str(REPOSITORY)))
 
 
@@ -309,10 +309,10 @@ def standalone(home: Path, tmp_path: Path) -> Iterator[str]:
 def test_spark_submit_to_a_standalone_cluster(
     dist: Path, shards: Path, undisturbed: Any, home: Path, standalone: str, tmp_path: Path
 ) -> None:
-    """As docs/cluster.md says it, with the driver's code and the executors' from the archive."""
+    """As docs/cluster.md says it; what spark-submit is given stands before cluster.conf."""
     warehouse, log = tmp_path / "w", tmp_path / "log"
     submit = [str(home / "bin" / "spark-submit"), "--master", standalone]
-    submit += ["--properties-file", str(dist / "cluster.conf"), "--py-files", str(dist / NAME)]
+    submit += ["--py-files", str(dist / NAME)]
     submit += [f"--conf={key}={value}" for key, value in SMALL.items()]
     command = [*submit, str(dist / "plumbline.py"), *count(shards, warehouse)]
     process = start(command, log, env=environment(home))
@@ -320,4 +320,4 @@ def test_spark_submit_to_a_standalone_cluster(
     assert contents(warehouse) == undisturbed
     assert f"{N_SHARDS} shards" in log.read_text()
     (application,) = (tmp_path / "work").iterdir()
-    assert sorted(p.parent.name for p in application.glob(f"*/{NAME}")) == ["0", "1"]
+    assert sorted(p.parent.name for p in application.glob(f"*/{SENT}")) == ["0", "1"]

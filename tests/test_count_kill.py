@@ -1,4 +1,4 @@
-"""Counting killed in the middle: the same command goes on and ends with the same tables."""
+"""Counting ended in the middle: the same command goes on and ends with the same tables."""
 
 from __future__ import annotations
 
@@ -73,3 +73,36 @@ def test_a_killed_count_goes_on(tmp_path: Path, shards: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in done} == kept, "finished shards counted again"
     assert contents(killed) == contents(undisturbed)
     assert len(contents(killed)["corpus_shard"]) == 30
+
+
+def test_an_interrupted_count_says_so_in_one_line(tmp_path: Path) -> None:
+    shards, warehouse = tmp_path / "shards", tmp_path / "w"
+    shards.mkdir()
+    for number in range(4):
+        write_jsonl_zst(shards / f"{number}.jsonl.zst", [f"She saw word{number}."])
+    waiting = shards / "3.jsonl.zst"
+    waiting.unlink()
+    os.mkfifo(waiting)  # its reader waits for a writer that never comes
+    process = subprocess.Popen(
+        command(shards, warehouse),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while len(list(warehouse.glob("_work/count/*/*.json"))) < 3:
+        assert process.poll() is None and time.monotonic() < deadline, "nothing to interrupt"
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert out == "" and error == "error: interrupted; the same command goes on from here\n"
+    waiting.unlink()
+    write_jsonl_zst(waiting, ["He saw word3."])
+    subprocess.run(command(shards, warehouse), check=True, capture_output=True)
+    assert len(contents(warehouse)["corpus_shard"]) == 4
+    assert Store.open(warehouse).read("run")["error"].to_pylist() == [
+        "interrupted; the same command goes on from here",
+        None,
+    ]
