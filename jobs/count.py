@@ -272,6 +272,10 @@ def _merge(
         merged = merged.unionByName(frame)
     keys = ["word"] if kind == "words" else ["word", "target"]
     value = "n_word" if kind == "words" else "n_pair"
+    if kind == "pairs" and request.all_pairs:
+        # A shard names the two words of a pair in any order.
+        one, other = f.least("word", "target"), f.greatest("word", "target")
+        merged = merged.select(one.alias("word"), other.alias("target"), "n_pair")
     summed = merged.groupBy(*keys).agg(f.sum(value).alias(value))
     summed = prune(summed) if prune else summed
     if kind == "pairs" and request.all_pairs:

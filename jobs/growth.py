@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jobs.bits import mix
 from jobs.memory import (
+    ALL_PAIRS,
     ARENA_USED,
     CACHE_USED,
     GROW_ARENA,
@@ -21,9 +22,13 @@ from jobs.memory import (
     GROW_WORDS,
     N_IDS,
     N_LATE,
+    N_STOPS,
+    N_TARGETS,
     N_WORDS,
     PAIRS_USED,
+    RULE,
     SEQ_USED,
+    WINDOW,
     Memory,
     chunk_arrays,
     chunk_slot,
@@ -96,6 +101,14 @@ def empty(memory: Memory, fixed: list[bytes]) -> None:
     intern(m, fixed)
     if words:
         pending[:] = intern(m, words)[places]
+
+
+def renew(memory: Memory, fixed: list[bytes]) -> None:
+    """Make memory as good as new, keeping its arrays: the system is slow to hand out fresh ones."""
+    kept = memory.regs[[N_TARGETS, N_STOPS, WINDOW, RULE, ALL_PAIRS]]
+    memory.regs[:] = 0
+    memory.regs[[N_TARGETS, N_STOPS, WINDOW, RULE, ALL_PAIRS]] = kept
+    empty(memory, fixed)
 
 
 def _longer(array: NDArray[Any], n: int) -> NDArray[Any]:

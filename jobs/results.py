@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jobs.memory import DENSE_WORDS, N_WORDS, Memory
@@ -52,11 +51,10 @@ def reject_table(rejects: Sequence[Reject]) -> pa.Table:
 def all_pairs_table(run: Run, vocabulary: pa.Array) -> pa.Table:
     """Table word, target (both dictionary-encoded), n_pair: every pair that co-occurs, once.
 
-    ``word`` is the first of the two in the order of their bytes.
+    Which of the two words is called the target says nothing.
     """
     rows, n_pair = run
-    word, target = _in_order(rows, vocabulary)
-    return _pairs(word, vocabulary, target, vocabulary, n_pair)
+    return _pairs(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)
 
 
 def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.Table:
@@ -70,17 +68,6 @@ def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.T
     word, target = np.divmod(np.concatenate([dense, rows]), len(targets))
     counts = np.concatenate([memory.dense[dense], n_pair])
     return _pairs(word, vocabulary, target, pa.array(targets), counts)
-
-
-def _in_order(
-    rows: NDArray[np.int64], vocabulary: pa.Array
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ids of the words of ``windows.pair_row``, the smaller word first."""
-    rank = np.empty(len(vocabulary), np.int64)
-    rank[np.asarray(pc.sort_indices(vocabulary.cast(pa.large_binary())))] = np.arange(rank.size)
-    one, other = rows >> 32, rows & 0xFFFFFFFF
-    swap = rank[one] > rank[other]
-    return np.where(swap, other, one), np.where(swap, one, other)
 
 
 def _pairs(

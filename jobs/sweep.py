@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jobs.bits import SLACK
 from jobs.block import FILL, NEXT_LINE, run_block, run_texts
-from jobs.growth import Limits, empty, fits, grow
+from jobs.growth import Limits, empty, fits, grow, n_bytes, renew
 from jobs.lines import line_blocks
 from jobs.memory import (
     ALL_PAIRS,
@@ -36,6 +36,7 @@ from jobs.memory import (
     STAGE,
     TEXT_END,
     TEXT_START,
+    Memory,
     first_words,
     new_memory,
 )
@@ -121,6 +122,22 @@ Spill = Callable[[str, pa.Table], None]
 _MAX_REJECTS = 1 << 15
 
 
+#: Memory of sweepers that are done, by what it was made for; at most one.
+_spare: dict[CountOptions, Memory] = {}
+
+
+def _memory(options: CountOptions, limits: Limits) -> Memory:
+    """Memory for a sweeper: a spare one made as good as new, else fresh."""
+    spare = _spare.pop(options, None)
+    _spare.clear()
+    targets = list(options.targets)
+    if spare is not None and n_bytes(spare) <= limits.n_bytes:
+        renew(spare, first_words(targets))
+        return spare
+    rule = RULES.index(options.rule)
+    return new_memory(targets, options.window, rule, all_pairs=options.all_pairs)
+
+
 class Sweeper:
     """Counts blocks of lines or batches of texts into one memory; see :func:`sweep_shard`."""
 
@@ -132,8 +149,8 @@ class Sweeper:
         self._spill = spill
         self._tables = tables()
         self._found = np.zeros(4, np.int64)
-        rule = RULES.index(options.rule)
-        self._memory = new_memory(self._targets, options.window, rule, all_pairs=options.all_pairs)
+        self._options = options
+        self._memory = _memory(options, self._limits)
         self._runs = PairRuns()
         self._rejects: list[Reject] = []
         self._n_blank = self._n_rejected = 0
@@ -240,6 +257,10 @@ class Sweeper:
         self._reject(Reject(self._n_rows + row + 1, reason, excerpt(shown)))
         self._memory.regs[STAGE] = NEXT_LINE
 
+    def close(self) -> None:
+        """Leave the memory to the next sweeper of this process; this one is done."""
+        _spare[self._options] = self._memory
+
     def result(self, seconds: float) -> ShardCounts:
         """The totals, and the counts since the last spill."""
         regs = self._memory.regs
@@ -304,7 +325,9 @@ def sweep_shard(
     else:
         for buf, end in line_blocks(path):
             sweeper.lines(buf, end)
-    return sweeper.result(time.monotonic() - started)
+    counts = sweeper.result(time.monotonic() - started)
+    sweeper.close()
+    return counts
 
 
 def count_texts(texts: list[str], options: CountOptions) -> ShardCounts:

@@ -30,8 +30,9 @@ DOCUMENT = st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
 def all_pairs(counts: ShardCounts) -> OracleCounts:
     """Counts of all pairs in the oracle's shape, each unordered pair under its smaller word."""
     found = as_oracle(counts)
-    assert all(word.encode() <= target.encode() for word, target in found.pairs)
-    return found
+    pairs = Counter({(min(pair), max(pair)): n for pair, n in found.pairs.items()})
+    assert len(pairs) == len(found.pairs)
+    return OracleCounts(found.words, pairs, found.total)
 
 
 def oracle_of_all(texts: list[str], rule: str, window: int) -> OracleCounts:
@@ -64,7 +65,8 @@ def handed_over(
             if kind == "words":
                 words[row["word"]] += row["n_word"]
             elif kind == "pairs":
-                pairs[row["word"], row["target"]] += row["n_pair"]
+                pair = row["word"], row["target"]
+                pairs[(min(pair), max(pair)) if options.all_pairs else pair] += row["n_pair"]
 
     sweeper = Sweeper(options, Limits(1 << 12, n_bytes), add)
     sweeper.texts(pa.array(texts, pa.large_string()))

@@ -243,12 +243,24 @@ class Store:
         return partition
 
 
-def write_file(path: Path, data: pa.Table) -> None:
-    """Write a Parquet file that appears under its name only when it is whole."""
+def write_file(path: Path, data: pa.Table, *, statistics: bool = True) -> None:
+    """Write a Parquet file that appears under its name only when it is whole.
+
+    ``statistics`` are worth their time where readers select rows.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
     try:
-        pq.write_table(data, temporary, compression="zstd")
+        # Numbers have little to gain from a dictionary, and looking each up in one takes time.
+        words = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
+        pq.write_table(
+            data,
+            temporary,
+            compression="zstd",
+            use_dictionary=words,
+            write_statistics=statistics,
+            dictionary_pagesize_limit=1 << 28,
+        )
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
