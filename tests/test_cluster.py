@@ -37,6 +37,10 @@ SMALL = {
     "spark.executor.memory": "1g",
     "spark.executor.cores": "1",
     "spark.ui.enabled": "false",
+    # No job starts before both executors are there: each gets a task of the first one.
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
 }
 
 
