@@ -14,17 +14,14 @@ def joined(parts: Sequence[Path], out: Path) -> Path:
     return out
 
 
-def rotated(parts: Sequence[Path], directory: Path, n_shards: int, times: int) -> list[Path]:
-    """Shards of equal documents in other orders, so that no two have the same bytes.
+def rotated(parts: Sequence[Path], directory: Path, times: int) -> list[Path]:
+    """As many shards as parts, of equal documents in other orders, so that no two have equal bytes.
 
     Each holds all parts ``times`` times. Their words repeat, as those of a text of that size
     would not: for comparing ways to run the same counting, not for its speed as such.
     """
     shards = []
-    for k in range(n_shards):
-        turn = k % len(parts)
-        order = [*parts[turn:], *parts[:turn]] * times
-        shift = k // len(parts)
-        order = [*order[shift + 1 :], *order[: shift + 1]] if shift else order
+    for k in range(len(parts)):
+        order = [*parts[k:], *parts[:k]] * times
         shards.append(joined(order, directory / f"{k:03}.jsonl.zst"))
     return shards
