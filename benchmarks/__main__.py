@@ -70,13 +70,14 @@ def report_all_pairs(name: str, shard: Path) -> None:
     """Count all pairs of a shard under two caps of memory and print the outcome."""
     table = _table(
         f"{name}: all pairs, one core, to files",
-        *("memory cap", "seconds", "M kept tokens/s", "peak, own memory", "files", "written"),
+        *("memory cap", "seconds", "M kept tokens/s", "peak, own memory", "rows", "files", "MB"),
     )
     for cap_mb in (512, 2048):
         done = all_pairs.run(shard, cap_mb)
         rate = f"{done.n_kept / done.seconds / 1e6:.2f}"
-        peak, size = f"{done.peak_mb:.0f} MiB", f"{done.megabytes:.0f} MB"
-        cells = (f"{done.seconds:.2f}", rate, peak, str(done.n_files), size)
+        peak, size = f"{done.peak_mb:.0f} MiB", f"{done.megabytes:.0f}"
+        written = (f"{done.n_rows:,}", str(done.n_files), size)
+        cells = (f"{done.seconds:.2f}", rate, peak, *written)
         table.add_row(f"{cap_mb} MiB", *cells)
     Console(width=100).print(table)
 

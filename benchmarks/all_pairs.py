@@ -10,41 +10,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-_WORK = """
-import json, sys, threading, time
-from pathlib import Path
-from jobs.partial import count_shard
-from jobs.sweep import CountOptions, sweep_shard, warm_up
+import pyarrow.parquet as pq
+
 from warehouse import wordlists
-
-shard, where, megabytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
-warm_up()
-peak, done = [0], threading.Event()
-
-def watch():
-    while not done.is_set():
-        status = Path("/proc/self/status").read_text()
-        peak[0] = max(peak[0], int(status.split("RssAnon:")[1].split()[0]))
-        time.sleep(0.005)
-
-targets = wordlists.load("gendered").targets
-options = {"targets": list(targets), "rule": "pairs", "window": 10, "all_pairs": True}
-# The functions of this mode are loaded first.
-from jobs.sweep import count_texts
-count_texts(["tea nurse"], CountOptions(targets, all_pairs=True))
-watcher = threading.Thread(target=watch)
-watcher.start()
-started = time.perf_counter()
-ledger = count_shard(shard, where, options, megabytes << 20)
-seconds = time.perf_counter() - started
-done.set()
-watcher.join()
-files = list(Path(where).glob("*.pairs.parquet"))
-print(json.dumps({
-    "seconds": seconds, "peak_mb": peak[0] / 1024, "kept": ledger.n_kept_tokens,
-    "n_files": len(files), "megabytes": sum(f.stat().st_size for f in files) / 1e6,
-}))
-"""
 
 
 @dataclass(frozen=True)
@@ -55,19 +23,25 @@ class AllPairs:
     seconds: float
     peak_mb: float
     n_kept: int
+    n_rows: int
     n_files: int
     megabytes: float
 
 
 def run(shard: Path, cap_mb: int, rounds: int = 3) -> AllPairs:
     """Count all pairs of a shard to Parquet files with ``cap_mb`` MiB of memory."""
+    options = json.dumps({"targets": wordlists.load("gendered").targets, "all_pairs": True})
     found = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as where:
-            command = [sys.executable, "-c", _WORK, str(shard), where, str(cap_mb)]
+            arguments = (where, str(cap_mb), options, str(shard))
+            command = [sys.executable, "-m", "benchmarks.peak", *arguments]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             found.append(json.loads(done.stdout))
-    last = found[-1]
+            files = list(Path(where).glob("*.pairs.parquet"))
+            n_rows = sum(pq.read_metadata(file).num_rows for file in files)
+            megabytes = sum(file.stat().st_size for file in files) / 1e6
     seconds = statistics.median(x["seconds"] for x in found)
-    peak = max(x["peak_mb"] for x in found)
-    return AllPairs(cap_mb, seconds, peak, last["kept"], last["n_files"], last["megabytes"])
+    peak_mb = max(x["peak_bytes"] for x in found) / (1 << 20)
+    n_kept = found[-1]["ledgers"][0]["n_kept_tokens"]
+    return AllPairs(cap_mb, seconds, peak_mb, n_kept, n_rows, len(files), megabytes)

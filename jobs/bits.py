@@ -204,13 +204,6 @@ def low_bytes(n: int) -> int:
 
 
 @njit(cache=True)
-def blanks_or_high(word: int) -> int:
-    """High bit of each byte that is <= 0x20 or >= 0x80; exact up to and including the first hit."""
-    below = (word - _LOW * np.uint64(0x21)) & ~word
-    return (below | word) & _HIGH
-
-
-@njit(cache=True)
 def json_stops(word: int) -> int:
     """High bit of each byte a JSON string scan must look at: below 0x20, quote, backslash, >= 0x80.
 

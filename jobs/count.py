@@ -48,8 +48,7 @@ class CountRequest:
             a target (stop words that count are those of the list ``gendered``).
         rule, window: see ``jobs.windows``.
         replace: count anew under other settings than the corpus has.
-        memory_bytes: what the process of a task may use; None for no bound. Counts do not depend
-            on it.
+        memory_bytes: what the process of a task may use. Counts do not depend on it.
         min_count: words counted fewer times in the whole corpus are left out of its tables, but for
             those of the word list; 1 keeps all. Another one needs no ``replace``, for it takes no
             counting.
@@ -61,11 +60,11 @@ class CountRequest:
     rule: str = "pairs"
     window: int = 10
     replace: bool = False
-    memory_bytes: int | None = None
+    memory_bytes: int = 2 << 30
     min_count: int = 1
 
     def __post_init__(self) -> None:
-        if self.memory_bytes is not None and self.memory_bytes < LEAST_MEMORY:
+        if self.memory_bytes < LEAST_MEMORY:
             least = f"a task needs at least {LEAST_MEMORY >> 20}m"
             raise UsageProblem(f"memory {self.memory_bytes >> 20}m", least)
         if self.min_count < 1:
@@ -192,7 +191,7 @@ def _count_shards(
 
 
 def _count_there(
-    shard: str, where: str, options: Mapping[str, Any], memory_bytes: int | None
+    shard: str, where: str, options: Mapping[str, Any], memory_bytes: int
 ) -> Ledger | str:
     """``count_shard``; on a machine that does not see the warehouse nothing but its name."""
     if not Path(where).is_dir():

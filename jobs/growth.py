@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +54,22 @@ class Limits:
 
 
 def limits_within(memory_bytes: int) -> Limits:
-    """Limits under which this process stays below ``memory_bytes``, what it holds now included.
+    """Limits under which this process stays below ``memory_bytes``.
 
-    Two fifths of what is left go to the kernel: tables made of its counts take as much again, and
-    writing them some more. Below :data:`LEAST_MEMORY` no bound is promised.
+    Two fifths of what it did not use from the start go to the kernel: tables made of its counts
+    take as much again, and writing them some more. Below :data:`LEAST_MEMORY` no bound is promised.
     """
-    left = max(memory_bytes - resident_bytes(), 1 << 27)
+    left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = 2 * left // 5
     return Limits(cache_slots=min(1 << 20, 1 << (share // 128).bit_length()), n_bytes=share)
 
 
-def resident_bytes() -> int:
-    """Memory this process has in use now; a guess where the system does not tell."""
+@cache
+def _bytes_at_first() -> int:
+    """Memory of this process when first asked for, before any count; a guess where unknown.
+
+    Later it would hold the kernel's own, which is kept from shard to shard.
+    """
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

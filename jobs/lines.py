@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobs.bits import SLACK
+from warehouse.errors import UsageProblem
 from warehouse.shards import ByteStream
 
 _BLOCK = 1 << 20
@@ -27,7 +27,7 @@ def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
     The buffer has SLACK bytes more. A line of more than ``long_line`` bytes is a block of its own,
     mapped from a temporary file, so that memory holds no more of it than is being read.
 
-    Raises ``BadInput`` as the stream does.
+    Raises ``BadInput`` as the stream does, ``UsageProblem`` when that file does not fit.
     """
     with ByteStream(path) as stream:
         buf, kept = np.zeros(2 * _BLOCK + SLACK, np.uint8), 0
@@ -39,11 +39,13 @@ def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
                 buf[: end - cut] = buf[cut:end].copy()
             kept = end - cut
             if kept > long_line:
-                with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
-                    rest = yield from _long_line(stream, file.fileno(), buf, kept)
-                kept = len(rest)
-                buf = np.zeros(2 * _BLOCK + SLACK, np.uint8)
+                rest = yield from _long_line(stream, buf, kept)
+                buf, kept = np.zeros(2 * _BLOCK + SLACK, np.uint8), len(rest)
                 buf[:kept] = np.frombuffer(rest, np.uint8)
+                if cut := _last_newline(buf, 0, kept):
+                    yield buf, cut
+                    buf[: kept - cut] = buf[cut:kept].copy()
+                    kept -= cut
             elif kept + _BLOCK + SLACK > buf.size:
                 buf = np.concatenate([buf[:kept], np.zeros(kept + _BLOCK + SLACK, np.uint8)])
         if kept:
@@ -51,21 +53,25 @@ def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
 
 
 def _long_line(
-    stream: ByteStream, file: int, buf: NDArray[np.uint8], kept: int
+    stream: ByteStream, buf: NDArray[np.uint8], kept: int
 ) -> Generator[Block, None, bytes]:
     """Yield the line that starts with buf[:kept] as a block; returns what was read after it."""
-    size, rest, block = 0, b"", buf[:kept].tobytes()
-    while block:
-        line, newline, rest = block.partition(b"\n")
-        os.write(file, line)
-        size += len(line)
-        if newline:
-            break
-        n = stream.readinto(buf[:_BLOCK])
-        block = buf[:n].tobytes()
-    os.ftruncate(file, size + SLACK)
-    # A private mapping is writable, as the kernel's buffers are; nothing is written.
-    yield np.frombuffer(mmap.mmap(file, size + SLACK, access=mmap.ACCESS_COPY), np.uint8), size
+    size, newline, rest, block = 0, b"", b"", buf[:kept].tobytes()
+    with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
+        try:
+            while block and not newline:
+                line, newline, rest = block.partition(b"\n")
+                size += file.write(line)
+                block = b"" if newline else buf[: stream.readinto(buf[:_BLOCK])].tobytes()
+            file.write(bytes(SLACK))
+            file.flush()
+        except OSError as e:
+            problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
+            fix = "set TMPDIR to a directory with more room"
+            raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
+        # A private mapping is writable, as the kernel's buffers are; nothing is written.
+        mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
+        yield np.frombuffer(mapped, np.uint8), size
     return rest
 
 

@@ -190,8 +190,8 @@ class Sweeper:
         need = int(regs[NEED]) + 2
         if code == GROW_PAIRS and regs[ALL_PAIRS] and regs[N_LATE]:
             self._take_late()
-            # Merging two runs needs as much again.
-            if not self._spill or 2 * self._runs.n_bytes <= self._limits.n_bytes:
+            # Merging them needs as much again, and the table made of them half more.
+            if not self._spill or 3 * self._runs.n_bytes <= self._limits.n_bytes:
                 return
         elif not self._spill or fits(self._memory, code, need, self._limits):
             self._memory = grow(self._memory, code, need, self._limits)

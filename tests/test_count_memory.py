@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest import MonkeyPatch
 
 from jobs.growth import Limits
 from jobs.lines import line_blocks
@@ -20,6 +23,7 @@ from jobs.records import LONGEST_JUDGED
 from jobs.sweep import CountOptions, ShardCounts, Sweeper, count_texts, sweep_shard
 from jobs.windows import RULES
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
+from warehouse.errors import UsageProblem
 from warehouse.shards import write_jsonl_zst
 
 TARGETS = ("she", "he", "her", "queen")
@@ -119,15 +123,42 @@ def test_document_longer_than_all_buffers() -> None:
 
 
 def test_long_lines_go_through_a_file(tmp_path: Path) -> None:
-    texts = ["tea she", "nurse he " * 400_000, "queen", "her tea\n" * 300_000, "she"]
-    write_jsonl_zst(tmp_path / "a.jsonl.zst", texts)
-    whole = [bytes(b[:end]) for b, end in line_blocks(tmp_path / "a.jsonl.zst")]
-    cut = [bytes(b[:end]) for b, end in line_blocks(tmp_path / "a.jsonl.zst", 1 << 20)]
-    lines = [json.loads(line)["text"] for block in cut for line in block.splitlines()]
-    assert lines == texts
-    assert len(cut) > 2 and b"".join(whole).splitlines() == [
-        line for block in cut for line in block.splitlines()
+    path = tmp_path / "a.jsonl.zst"
+    texts = [
+        "tea she",
+        "nurse he " * 400_000,
+        "queen",
+        "her tea\n" * 300_000,
+        "he",
+        "x " * 2_000_000,
     ]
+    write_jsonl_zst(path, texts)
+    limit = 1 << 20
+    blocks = [bytes(b[:end]) for b, end in line_blocks(path, limit)]
+    assert [json.loads(line)["text"] for block in blocks for line in block.splitlines()] == texts
+    # Each long line is a block of its own, without the newline that ends it.
+    assert [len(json.loads(b)["text"]) for b in blocks if not b.endswith(b"\n")] == [
+        len(text) for text in texts if len(text) > limit
+    ]
+
+
+@pytest.mark.parametrize("between", [0, 1, 3])
+def test_short_lines_between_long_ones(tmp_path: Path, between: int) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [b"x" * 3_000_000, *[b"short"] * between, b"y" * 3_000_000, *[b"z" * 9] * between]
+    path.write_bytes(b"\n".join(lines))
+    blocks = [bytes(b[:end]) for b, end in line_blocks(path, 1 << 20)]
+    assert [line for block in blocks for line in block.splitlines()] == lines
+
+
+def test_a_full_temporary_directory_is_said(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    # Every write to this device fails as on a full disk.
+    full = functools.partial(open, "/dev/full", "w+b")
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: full())
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x" * 3_000_000)
+    with pytest.raises(UsageProblem, match="TMPDIR"):
+        list(line_blocks(path, 1 << 20))
 
 
 def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
@@ -155,72 +186,41 @@ def test_many_rejects_are_handed_over(tmp_path: Path) -> None:
     assert [*rows, *(r.row for r in counts.rejects)] == list(range(2, 70_002))
 
 
-CAPPED = """
-import json, resource, sys, threading, time
-from pathlib import Path
-from jobs.partial import count_shard
-from jobs.sweep import warm_up
-
-warm_up()
-peak, done = [0], threading.Event()
-
-def watch():
-    # Pages of mapped files can be dropped at any time; what counts is memory of our own.
-    while not done.is_set():
-        status = Path("/proc/self/status").read_text()
-        peak[0] = max(peak[0], int(status.split("RssAnon:")[1].split()[0]))
-        time.sleep(0.01)
-
-watcher = threading.Thread(target=watch)
-watcher.start()
-options = {"targets": ["she", "he"], "rule": "pairs", "window": 10, "all_pairs": sys.argv[3] == "1"}
-ledger = count_shard(sys.argv[1], sys.argv[2], options, 512 << 20)
-done.set()
-watcher.join()
-print(json.dumps({"peak": peak[0] << 10, "kept": ledger.n_kept_tokens, "mark": ledger.fingerprint}))
-"""
-
-
-def capped(shard: Path, where: Path, every: bool = False) -> dict[str, int | str]:
-    """Count a shard under a cap of 512 MiB in a process of its own: its peak and totals."""
-    where.mkdir()
-    command = [sys.executable, "-c", CAPPED, str(shard), str(where), str(int(every))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout))
-
-
 @pytest.mark.slow
-def test_ten_million_distinct_words_stay_under_the_cap(tmp_path: Path) -> None:
-    # Every word is new, and one pair holds a tenth of all co-occurrences kept.
+def test_huge_shards_one_after_another_stay_under_the_cap(tmp_path: Path) -> None:
+    # Ten million words that are all new, one pair with a tenth of all co-occurrences kept; then a
+    # document of a gigabyte, in the same process.
     n, step = 10_000_000, 10_000
     texts = (
         " ".join(f"w{i}" for i in range(k, k + step)) + " she he" * (step // 20)
         for k in range(0, n, step)
     )
-    write_jsonl_zst(tmp_path / "a.jsonl.zst", texts)
-    found = capped(tmp_path / "a.jsonl.zst", tmp_path / "parts")
-    assert found["kept"] == n + n // 10
-    assert int(found["peak"]) < 512 << 20
+    words, long = tmp_path / "a.jsonl.zst", tmp_path / "b.jsonl"
+    write_jsonl_zst(words, texts)
+    sentence = b"She told the nurse that tea is hot and queen bees hum.\\n" * 10_000
+    n_times = (1 << 30) // len(sentence)
+    with long.open("wb") as file:
+        file.write(b'{"text": "')
+        for _ in range(n_times):
+            file.write(sentence)
+        file.write(b'"}\n{"text": "he"}\n')
+    assert long.stat().st_size > 1_000_000_000
+    where = tmp_path / "parts"
+    where.mkdir()
+    options = json.dumps({"targets": ["she", "he"]})
+    arguments = (str(where), "512", options, str(words), str(long))
+    command = [sys.executable, "-m", "benchmarks.peak", *arguments]
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    found = json.loads(done.stdout)
+    print(f"peak {found['peak_bytes'] >> 20} MiB of own memory in {found['seconds']:.1f} s")
+    kept = [ledger["n_kept_tokens"] for ledger in found["ledgers"]]
+    assert kept == [n + n // 10, 8 * 10_000 * n_times + 1]
+    assert 100 << 20 < found["peak_bytes"] < 512 << 20
     import duckdb
 
-    files = [str(p) for p in (tmp_path / "parts").glob("*.words.parquet")]
+    mark = found["ledgers"][0]["fingerprint"]
+    files = [str(p) for p in where.glob(f"{mark}.*.words.parquet")]
     assert len(files) > 1
     query = "SELECT count(DISTINCT word), sum(n_word) FROM read_parquet($files)"
-    row = duckdb.execute(query, {"files": files}).fetchall()[0]
-    assert row == (n + 2, n + n // 10)
-
-
-@pytest.mark.slow
-def test_a_document_of_a_gigabyte_stays_under_the_cap(tmp_path: Path) -> None:
-    shard = tmp_path / "a.jsonl"
-    sentence = b"She told the nurse that tea is hot and queen bees hum.\\n"
-    n = (1 << 30) // len(sentence)
-    with shard.open("wb") as file:
-        file.write(b'{"text": "')
-        for _ in range(n // 10_000):
-            file.write(sentence * 10_000)
-        file.write(b'"}\n{"text": "he"}\n')
-    assert shard.stat().st_size > 1_000_000_000
-    found = capped(shard, tmp_path / "parts")
-    assert found["kept"] == 8 * (n // 10_000) * 10_000 + 1
-    assert int(found["peak"]) < 512 << 20
+    assert duckdb.execute(query, {"files": files}).fetchall() == [(n + 2, n + n // 10)]

@@ -1,0 +1,49 @@
+"""Count shards in this process under a cap of memory, and print its peak: ``python -m``.
+
+Pages of mapped files can be dropped at any time; what is watched is memory of the process's own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from jobs.partial import count_shard
+from jobs.sweep import CountOptions, count_texts, warm_up
+
+
+def own_bytes() -> int:
+    """Anonymous memory of this process (Linux)."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("RssAnon:")[1].split()[0]) << 10
+
+
+def main(where: str, cap_mb: int, options: CountOptions, shards: list[str]) -> None:
+    """Print seconds, the peak in bytes and each shard's ledger as JSON."""
+    warm_up()
+    count_texts(["tea nurse"], options)
+    peak, done = [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.005):
+            peak[0] = max(peak[0], own_bytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    started = time.perf_counter()
+    ledgers = [count_shard(shard, where, asdict(options), cap_mb << 20) for shard in shards]
+    seconds = time.perf_counter() - started
+    done.set()
+    watcher.join()
+    found = {"seconds": seconds, "peak_bytes": peak[0], "ledgers": [asdict(x) for x in ledgers]}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    where, cap_mb, options, *shards = sys.argv[1:]
+    given = json.loads(options)
+    main(where, int(cap_mb), CountOptions(**{**given, "targets": tuple(given["targets"])}), shards)
