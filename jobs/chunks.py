@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from jobs.bits import get8, get64, prefetch, put32, put64, range_bits, trailing_zeros
+from jobs.bits import get8, get32, get64, prefetch, put32, put64, range_bits, trailing_zeros
 from jobs.memory import (
     ARENA_ROOM,
     ARENA_USED,
@@ -36,7 +36,6 @@ from jobs.memory import (
     NEED,
     NEW_CHUNK,
     P_CACHE,
-    P_COUNTS,
     P_IDS,
     P_SEQS,
     P_SPANS,
@@ -214,7 +213,7 @@ def _look_up(regs: Any) -> int:
     """Go through the batch: DONE at its end, NEW_CHUNK at one for the rules, or a GROW_* code."""
     records, cache = regs[P_SPANS] + RECORDS, regs[P_CACHE]
     cache_end = cache + 32 * (regs[CACHE_MASK] + 1)
-    ids, counts, seqs = regs[P_IDS], regs[P_COUNTS], regs[P_SEQS]
+    ids, seqs = regs[P_IDS], regs[P_SEQS]
     n_ids, tokens, k, n = regs[N_IDS], 0, regs[SPAN], regs[N_SPANS]
     code = DONE
     while k < n:
@@ -252,15 +251,10 @@ def _look_up(regs: Any) -> int:
         if kept <= 1:
             # Written in any case and kept by moving on: no branch to guess wrong.
             put32(ids + 4 * n_ids, first)
-            count = counts + 8 * first
-            put64(count, get64(count) + np.uint64(kept))
             n_ids += kept
         else:
             for i in range(first, first + kept):
-                word = np.int64(get64(seqs + 4 * i)) & 0xFFFFFFFF
-                put32(ids + 4 * n_ids, word)
-                count = counts + 8 * word
-                put64(count, get64(count) + np.uint64(1))
+                put32(ids + 4 * n_ids, get32(seqs + 4 * i))
                 n_ids += 1
         k += 1
     regs[N_IDS], regs[SPAN] = n_ids, k

@@ -17,6 +17,8 @@ from jobs.memory import (
     ALL_PAIRS,
     ARENA_USED,
     CACHE_USED,
+    FOLD,
+    FOLD_AT,
     GROW_ARENA,
     GROW_CHUNK,
     GROW_PAIRS,
@@ -25,6 +27,7 @@ from jobs.memory import (
     N_LATE,
     N_STOPS,
     N_TARGETS,
+    N_TOKENS,
     N_WORDS,
     PAIRS_USED,
     RULE,
@@ -33,6 +36,7 @@ from jobs.memory import (
     Memory,
     chunk_arrays,
     chunk_slot,
+    fold_every,
     intern,
 )
 
@@ -47,21 +51,25 @@ class Limits:
     Attributes:
         cache_slots: places of the chunk cache, which may be emptied without losing counts.
         n_bytes: size of all arrays at which counts are handed over before any array grows on.
+        n_pair_bytes: the same for all arrays and the pairs of any two words together.
     """
 
     cache_slots: int = 1 << 20
     n_bytes: int = 1 << 62
+    n_pair_bytes: int = 1 << 62
 
 
 def limits_within(memory_bytes: int) -> Limits:
     """Limits under which this process stays below ``memory_bytes``.
 
     Two fifths of what it did not use from the start go to the kernel: tables made of its counts
-    take as much again, and writing them some more. Below :data:`LEAST_MEMORY` no bound is promised.
+    take as much again, and writing them some more. Pairs of any two words are handed over in
+    smaller tables, so half may be taken with them. Below :data:`LEAST_MEMORY` no bound is promised.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = 2 * left // 5
-    return Limits(cache_slots=min(1 << 20, 1 << (share // 128).bit_length()), n_bytes=share)
+    cache_slots = min(1 << 20, 1 << (share // 128).bit_length())
+    return Limits(cache_slots, n_bytes=share, n_pair_bytes=left // 2)
 
 
 @cache
@@ -100,7 +108,7 @@ def empty(memory: Memory, fixed: list[bytes]) -> None:
     pending = m.ids[: int(regs[N_IDS])]
     known, places = np.unique(pending, return_inverse=True)
     words = [m.arena[m.offsets[k] : m.offsets[k + 1]].tobytes() for k in known.tolist()]
-    for array in (m.slots, m.counts, m.cache, m.dense, m.pairs):
+    for array in (m.slots, m.counts, m.cache, m.dense, m.folded, m.pairs):
         array[:] = 0
     regs[[N_WORDS, ARENA_USED, CACHE_USED, SEQ_USED, PAIRS_USED, N_LATE]] = 0
     intern(m, fixed)
@@ -113,6 +121,7 @@ def renew(memory: Memory, fixed: list[bytes]) -> None:
     kept = memory.regs[[N_TARGETS, N_STOPS, WINDOW, RULE, ALL_PAIRS]]
     memory.regs[:] = 0
     memory.regs[[N_TARGETS, N_STOPS, WINDOW, RULE, ALL_PAIRS]] = kept
+    memory.regs[FOLD_AT] = fold_every(int(memory.regs[WINDOW]))
     empty(memory, fixed)
 
 
@@ -125,6 +134,11 @@ def _longer(array: NDArray[Any], n: int) -> NDArray[Any]:
 def grow(memory: Memory, code: int, need: int, limits: Limits) -> Memory:
     """Memory with the structure named by ``code`` enlarged to hold at least ``need`` more."""
     m, regs = memory, memory.regs
+    if code == FOLD:
+        regs[FOLD_AT] = regs[N_TOKENS] + fold_every(int(regs[WINDOW]))
+        folded = m.folded + m.dense if m.folded.size else m.dense.astype(np.int64)
+        m.dense[:] = 0
+        return m._replace(folded=folded)
     if code == GROW_CHUNK:
         return m._replace(**chunk_arrays(2 * need + 64))
     if code == GROW_WORDS:

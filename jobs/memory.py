@@ -14,7 +14,7 @@ from jobs.tables import Tables, stop_words
 #: A run of bytes without whitespace longer than this is cut here (at a character).
 MAX_CHUNK = 1 << 16
 
-#: Words with smaller ids than this have a row of their own in Memory.dense.
+#: Words with smaller ids than this have a place in Memory.dense.
 DENSE_WORDS = 1 << 14
 
 #: A text with escapes is unescaped in pieces of this many bytes.
@@ -41,6 +41,7 @@ MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
 (
     N_IDS,  # kept tokens in ids
     FIRST,  # the first of them that is not counted yet
+    N_TALLIED,  # how many of them are counted as words
     N_EARLIER,  # kept tokens of the document that are counted and gone from ids
     N_WORDS,  # distinct words interned, targets and stop words among them
     ARENA_USED,  # bytes of the arena in use
@@ -50,6 +51,7 @@ MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
     N_STOPS,  # the next words are stop words, never counted; 0 when stop words are kept
     PAIRS_USED,  # (word, target) entries
     N_LATE,  # rows set aside in late, with ALL_PAIRS
+    FOLD_AT,  # N_TOKENS at which dense must be folded into folded
     N_TOKENS,  # word tokens before the stop filter, all documents
     N_KEPT,  # kept tokens, all documents
     N_PAIRS,  # all co-occurrences, all documents
@@ -100,11 +102,11 @@ MAX_IDS = FULL_AT + MAX_CHUNK + 2 * BATCH
     PAIRS_MASK,
     PAIRS_ROOM,
     N_REGS,
-) = range(61)
+) = range(63)
 
 # What the kernel asks of its caller before it can go on.
 DONE, GROW_CHUNK, GROW_WORDS, GROW_ARENA = range(4)
-GROW_CACHE, GROW_PAIRS, ASK, NEW_CHUNK, FULL = range(4, 9)
+GROW_CACHE, GROW_PAIRS, ASK, NEW_CHUNK, FULL, FOLD = range(4, 10)
 
 
 class Memory(NamedTuple):
@@ -122,8 +124,10 @@ class Memory(NamedTuple):
         cache: uint64[4 * power of two], chunks seen: 24 bytes of chunk and length, then its value.
         seqs: int32, ids of chunks with several kept words.
         ids: int32[MAX_IDS], kept word ids of the document at hand that are needed still.
-        dense: int64[DENSE_WORDS * targets], co-occurrences of the words met first, which are the
-            frequent ones: one row a word, so that a word's commonest targets share a cache line.
+        dense: uint32[targets * DENSE_WORDS], co-occurrences of the words met first, which are the
+            frequent ones: target by target, so that the commonest targets' parts stay in the
+            processor's cache.
+        folded: int64, what dense held before it could overflow; empty until then.
         late: int64, rows set aside: for ``pairs``, or with ALL_PAIRS for ``runs.py``.
         pairs: uint64[2 * power of two], the same for later words: (word * targets + target) + 1
             and its count.
@@ -144,12 +148,18 @@ class Memory(NamedTuple):
     cache: NDArray[np.uint64]
     seqs: NDArray[np.int32]
     ids: NDArray[np.int32]
-    dense: NDArray[np.int64]
+    dense: NDArray[np.uint32]
+    folded: NDArray[np.int64]
     late: NDArray[np.int64]
     pairs: NDArray[np.uint64]
     text: NDArray[np.uint8]
     spans: NDArray[np.int64]
     last: NDArray[np.int64]
+
+
+def fold_every(window: int) -> int:
+    """Tokens of which no cell of ``Memory.dense`` can be full, those of MAX_IDS more included."""
+    return int((1 << 31) // (window - 1) - MAX_IDS)
 
 
 def chunk_arrays(n: int) -> dict[str, Any]:
@@ -180,6 +190,7 @@ def new_memory(
     regs = np.zeros(N_REGS, np.int64)
     regs[N_TARGETS], regs[WINDOW], regs[RULE] = len(targets), window, rule
     regs[N_STOPS], regs[ALL_PAIRS] = len(words) - len(targets), int(all_pairs)
+    regs[FOLD_AT] = fold_every(window)
     n_words = 1 << max(14, (4 * len(words)).bit_length())
     memory = Memory(
         regs=regs,
@@ -191,7 +202,8 @@ def new_memory(
         cache=np.zeros(4 << 17, np.uint64),
         seqs=np.empty(1 << 16, np.int32),
         ids=np.empty(MAX_IDS, np.int32),
-        dense=np.zeros(0 if all_pairs else DENSE_WORDS * len(targets), np.int64),
+        dense=np.zeros(0 if all_pairs else DENSE_WORDS * len(targets), np.uint32),
+        folded=np.zeros(0, np.int64),
         late=np.empty(ALL_LATE + window * window if all_pairs else LATE + 2 * window, np.int64),
         pairs=np.zeros(2 << 14, np.uint64),
         text=np.empty(TEXT_SIZE, np.uint8),
@@ -317,6 +329,7 @@ def borrowed(m: Any) -> Any:
         unowned(m.seqs),
         unowned(m.ids),
         unowned(m.dense),
+        unowned(m.folded),
         unowned(m.late),
         unowned(m.pairs),
         unowned(m.text),

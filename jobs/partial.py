@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.growth import limits_within
-from jobs.results import reject_table
 from jobs.sweep import CountOptions, sweep_shard
 from jobs.tables import TOKENIZER_VERSION
 from warehouse.errors import PlumblineError
@@ -91,14 +90,11 @@ def count_shard(
             path,
             CountOptions(**{**options, "targets": tuple(options["targets"])}),
             limits_within(memory_bytes) if memory_bytes else None,
-            writer.write if memory_bytes else None,
+            writer.write,
         )
     except PlumblineError as e:
         seconds = time.monotonic() - started
         return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
-    writer.write("words", counts.words)
-    writer.write("pairs", counts.pairs)
-    writer.write("rejects", reject_table(counts.rejects))
     made = Ledger(
         shard,
         mark,

@@ -38,7 +38,6 @@ from jobs.memory import (
     N_TOKENS,
     N_WORDS,
     P_ARENA,
-    P_COUNTS,
     P_FLAGS,
     P_IDS,
     P_LANG,
@@ -163,8 +162,6 @@ def _keep(regs: Any, word: int, n_ids: int) -> int:
     if 0 <= word - regs[N_TARGETS] < regs[N_STOPS]:
         return n_ids
     put32(regs[P_IDS] + 4 * n_ids, word)
-    count = regs[P_COUNTS] + 8 * word
-    put64(count, get64(count) + np.uint64(1))
     return n_ids + 1
 
 

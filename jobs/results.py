@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from jobs.memory import DENSE_WORDS, N_WORDS, Memory
-from jobs.runs import Run
+from jobs.runs import PairChunk
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,12 @@ def reject_table(rejects: Sequence[Reject]) -> pa.Table:
     return pa.table(columns)
 
 
-def all_pairs_table(run: Run, vocabulary: pa.Array) -> pa.Table:
-    """Table word, target (both dictionary-encoded), n_pair: every pair that co-occurs, once.
+def all_pairs_table(chunk: PairChunk, vocabulary: pa.Array) -> pa.Table:
+    """Table word, target (both dictionary-encoded), n_pair of a chunk, without copying.
 
     Which of the two words is called the target says nothing.
     """
-    rows, n_pair = run
-    return _pairs(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)
+    return _pairs(chunk.word, vocabulary, chunk.target, vocabulary, chunk.n_pair)
 
 
 def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.Table:
@@ -62,23 +62,30 @@ def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.T
     entries = memory.pairs.reshape(-1, 2)
     entries = entries[entries[:, 0] > 0]
     rows, n_pair = entries[:, 0].view(np.int64) - 1, entries[:, 1].view(np.int64)
-    # Ids are given in order: rows past the last word were never written.
-    written = min(len(vocabulary), DENSE_WORDS) * len(targets)
-    dense = np.flatnonzero(memory.dense[:written])
-    word, target = np.divmod(np.concatenate([dense, rows]), len(targets))
-    counts = np.concatenate([memory.dense[dense], n_pair])
-    return _pairs(word, vocabulary, target, pa.array(targets), counts)
+    dense = memory.folded + memory.dense if memory.folded.size else memory.dense
+    # Ids are given in order: places past the last word were never written.
+    dense = dense.reshape(len(targets), DENSE_WORDS)[:, : len(vocabulary)]
+    target, word = np.nonzero(dense)
+    late_word, late_target = np.divmod(rows, len(targets))
+    return _pairs(
+        np.concatenate([word, late_word]),
+        vocabulary,
+        np.concatenate([target, late_target]),
+        pa.array(targets),
+        np.concatenate([dense[target, word].astype(np.int64), n_pair]),
+    )
 
 
 def _pairs(
-    word: NDArray[np.int64],
+    word: NDArray[Any],
     words: pa.Array,
-    target: NDArray[np.int64],
+    target: NDArray[Any],
     targets: pa.Array,
     counts: NDArray[np.int64],
 ) -> pa.Table:
-    def encoded(ids: NDArray[np.int64], names: pa.Array) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(ids.astype(np.int32), names)
+    def encoded(ids: NDArray[Any], names: pa.Array) -> pa.Array:
+        indices = ids.astype(np.int32, copy=False)
+        return pa.DictionaryArray.from_arrays(indices, names)
 
     columns = {"word": encoded(word, words), "target": encoded(target, targets), "n_pair": counts}
     return pa.table(columns)

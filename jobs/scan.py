@@ -95,7 +95,6 @@ def _split(t: Any, m: Any, n: int) -> int:
             m.offsets,
             m.arena,
             m.ids,
-            m.counts,
             start,
             stop,
         )
@@ -168,7 +167,6 @@ def _count_token(
     offsets: Any,
     arena: Any,
     ids: Any,
-    counts: Any,
     a: int,
     b: int,
 ) -> int:
@@ -206,7 +204,6 @@ def _count_token(
     if word < 0:
         word = add_word(regs, slots, offsets, arena, -1 - word, wbuf, ws, we)
     ids[regs[N_IDS]] = word
-    counts[word] += 1
     regs[N_IDS] += 1
     return 1
 

@@ -91,8 +91,8 @@ class ShardCounts:
     Attributes:
         words: Arrow table word, n_word; every kept word once, in order of first occurrence.
         pairs: Arrow table word, target, n_pair; every pair that co-occurs, once.
-        rejects: documents that were not counted. Words, pairs and rejects are without what was
-            handed to ``spill``; all numbers are of the whole shard.
+        rejects: documents that were not counted. With ``spill``, these three are empty: it has
+            been handed all of them.
         n_tokens: word tokens before the stop filter. n_kept_tokens: sum of n_word.
         n_pairs: all co-occurrences under the rule, not only those with targets.
         n_blank: blank lines, which are no documents.
@@ -116,26 +116,29 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Takes ``words``, ``pairs`` or ``rejects`` and a table of what was counted since the last call.
+#: Takes ``words``, ``pairs`` or ``rejects`` and a table of them.
 Spill = Callable[[str, pa.Table], None]
 #: Rejected documents held in memory.
 _MAX_REJECTS = 1 << 15
 
 
-#: Memory of sweepers that are done, by what it was made for; at most one.
-_spare: dict[CountOptions, Memory] = {}
+#: Memory of a sweeper that is done, by what it was made for; at most one.
+_spare: dict[tuple[CountOptions, Limits], tuple[Memory, PairRuns]] = {}
 
 
-def _memory(options: CountOptions, limits: Limits) -> Memory:
+def _memory(options: CountOptions, limits: Limits) -> tuple[Memory, PairRuns]:
     """Memory for a sweeper: a spare one made as good as new, else fresh."""
-    spare = _spare.pop(options, None)
+    spare = _spare.pop((options, limits), None)
     _spare.clear()
     targets = list(options.targets)
-    if spare is not None and n_bytes(spare) <= limits.n_bytes:
-        renew(spare, first_words(targets))
+    if spare is not None:
+        renew(spare[0], first_words(targets))
+        spare[1].clear()
         return spare
     rule = RULES.index(options.rule)
-    return new_memory(targets, options.window, rule, all_pairs=options.all_pairs)
+    memory = new_memory(targets, options.window, rule, all_pairs=options.all_pairs)
+    limited = options.all_pairs and limits.n_pair_bytes < Limits.n_pair_bytes
+    return memory, PairRuns(limits.n_pair_bytes // 16 if limited else 0)
 
 
 class Sweeper:
@@ -150,8 +153,7 @@ class Sweeper:
         self._tables = tables()
         self._found = np.zeros(4, np.int64)
         self._options = options
-        self._memory = _memory(options, self._limits)
-        self._runs = PairRuns()
+        self._memory, self._runs = _memory(options, self._limits)
         self._rejects: list[Reject] = []
         self._n_blank = self._n_rejected = 0
         self._n_rows = 0
@@ -190,8 +192,8 @@ class Sweeper:
         need = int(regs[NEED]) + 2
         if code == GROW_PAIRS and regs[ALL_PAIRS] and regs[N_LATE]:
             self._take_late()
-            # Merging them needs as much again, and the table made of them half more.
-            if not self._spill or 3 * self._runs.n_bytes <= self._limits.n_bytes:
+            most = self._runs.n_bytes + 16 * self._memory.late.size + n_bytes(self._memory)
+            if not self._spill or most <= self._limits.n_pair_bytes:
                 return
         elif not self._spill or fits(self._memory, code, need, self._limits):
             self._memory = grow(self._memory, code, need, self._limits)
@@ -200,8 +202,7 @@ class Sweeper:
             # Nothing to hand over: the limit is too low for what must be there.
             self._memory = grow(self._memory, code, need, self._limits)
             return
-        for kind, table in zip(("words", "pairs"), self._tables_so_far(), strict=True):
-            self._spill(kind, table)
+        self._hand_over(self._spill)
         empty(self._memory, first_words(self._targets))
         self._runs.clear()
         self._n_tokens_spilled = int(regs[N_TOKENS])
@@ -211,13 +212,16 @@ class Sweeper:
         self._runs.add(self._memory.late[: int(regs[N_LATE])], int(regs[N_WORDS]))
         regs[N_LATE] = 0
 
-    def _tables_so_far(self) -> tuple[pa.Table, pa.Table]:
+    def _hand_over(self, spill: Spill) -> None:
         vocabulary = word_array(self._memory)
-        words = word_table(self._memory, vocabulary)
-        if self._memory.regs[ALL_PAIRS]:
+        spill("words", word_table(self._memory, vocabulary))
+        if self._options.all_pairs:
             self._take_late()
-            return words, all_pairs_table(self._runs.merged(), vocabulary)
-        return words, pair_table(self._memory, vocabulary, self._targets)
+            for chunk in self._runs.chunks():
+                kept = chunk if self._spill else chunk.copy()
+                spill("pairs", all_pairs_table(kept, vocabulary))
+        else:
+            spill("pairs", pair_table(self._memory, vocabulary, self._targets))
 
     def _ask(self, buf: NDArray[np.uint8], start: int, end: int) -> None:
         """Let Python decide on a line, and hand its text to the kernel when it is good."""
@@ -259,15 +263,26 @@ class Sweeper:
 
     def close(self) -> None:
         """Leave the memory to the next sweeper of this process; this one is done."""
-        _spare[self._options] = self._memory
+        _spare[self._options, self._limits] = self._memory, self._runs
 
     def result(self, seconds: float) -> ShardCounts:
-        """The totals, and the counts since the last spill."""
+        """The totals; what was not handed over yet is, or it is in them."""
         regs = self._memory.regs
-        words, pairs = self._tables_so_far()
+        tables: dict[str, list[pa.Table]] = {"words": [], "pairs": []}
+
+        def keep(kind: str, table: pa.Table) -> None:
+            if self._spill:
+                self._spill(kind, table)
+                table = table.slice(0, 0)
+            tables[kind].append(table)
+
+        self._hand_over(keep)
+        if self._spill:
+            self._spill("rejects", reject_table(self._rejects))
+            self._rejects.clear()
         return ShardCounts(
-            words,
-            pairs,
+            pa.concat_tables(tables["words"]),
+            pa.concat_tables(tables["pairs"]),
             tuple(self._rejects),
             n_rejected=self._n_rejected,
             n_documents=int(regs[N_DOCUMENTS]),
@@ -300,8 +315,8 @@ def sweep_shard(
 
     Args:
         limits: bounds of the kernel's memory. spill: called with the counts so far whenever they
-            would outgrow it; the same word or pair may then be in several of its tables and in the
-            result, and their sum is its count.
+            would outgrow it, and at the end; the same word or pair may then be in several of its
+            tables, and their sum is its count.
 
     Raises:
         BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.

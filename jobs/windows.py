@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from jobs.bits import get32, get64, mix, put64
+from jobs.bits import get32, get64, mix, put32, put64
 from jobs.memory import (
     ALL_PAIRS,
     DENSE_WORDS,
     DONE,
     FIRST,
+    FOLD,
+    FOLD_AT,
     GROW_PAIRS,
     LATE,
     LATE_ROOM,
@@ -26,7 +28,10 @@ from jobs.memory import (
     N_KEPT,
     N_LATE,
     N_PAIRS,
+    N_TALLIED,
     N_TARGETS,
+    N_TOKENS,
+    P_COUNTS,
     P_DENSE,
     P_IDS,
     P_LATE,
@@ -65,7 +70,7 @@ def _total_pairs(n: int, window: int) -> int:
 
 @njit(cache=True)
 def _add(regs: Any, row: int) -> None:
-    """Count one co-occurrence of a word without a dense row; there must be room for an entry."""
+    """Count one co-occurrence of a word with no place in ``dense``; there must be room for it."""
     key = np.uint64(row + 1)
     pairs, mask = regs[P_PAIRS], regs[PAIRS_MASK]
     at = np.int64(mix(key) >> np.uint64(20)) & mask
@@ -86,9 +91,13 @@ def count_ids(m: Any, final: bool) -> int:
         final: whether the document ends here. If not, those that later tokens can still meet are
             moved to the front and left for the next call.
 
-    Returns DONE, or GROW_PAIRS to be called again. The document's total is added at its end.
+    Returns DONE, or GROW_PAIRS or FOLD to be called again. The document's total is added at its
+    end.
     """
     regs, ids = m.regs, m.ids
+    if regs[N_TOKENS] >= regs[FOLD_AT]:
+        return FOLD
+    _tally(regs)
     code = _count_pairs(regs, final) if regs[RULE] == 0 else _count_windows(m, final)
     if code != DONE:
         return code
@@ -97,15 +106,26 @@ def count_ids(m: Any, final: bool) -> int:
         regs[N_KEPT] += regs[N_EARLIER] + n
         if regs[RULE] == 0:
             regs[N_PAIRS] += _total_pairs(regs[N_EARLIER] + n, regs[WINDOW])
-        regs[N_IDS] = regs[FIRST] = regs[N_EARLIER] = 0
+        regs[N_IDS] = regs[FIRST] = regs[N_TALLIED] = regs[N_EARLIER] = 0
         return DONE
     gone = max(regs[FIRST] - regs[WINDOW] + 1, 0)
     for k in range(gone, n):
         ids[k - gone] = ids[k]
     regs[N_IDS] -= gone
     regs[FIRST] -= gone
+    regs[N_TALLIED] -= gone
     regs[N_EARLIER] += gone
     return DONE
+
+
+@njit(cache=True)
+def _tally(regs: Any) -> None:
+    """Count the kept tokens themselves."""
+    ids, counts = regs[P_IDS], regs[P_COUNTS]
+    for k in range(regs[N_TALLIED], regs[N_IDS]):
+        count = counts + 8 * get32(ids + 4 * k)
+        put64(count, get64(count) + np.uint64(1))
+    regs[N_TALLIED] = regs[N_IDS]
 
 
 @njit(cache=True)
@@ -152,8 +172,8 @@ def _meet(regs: Any, stop: int) -> int:
     """Count what stands around the targets before ``stop``, until LATE rows are set aside.
 
     Goes from target to target, with no branch that depends on what stands between them. Rows of
-    words that have none in ``dense`` are set aside, because the search for them does not fit this
-    loop; returns their number.
+    words that have no place in ``dense`` are set aside, because the search for them does not fit
+    this loop; returns their number.
     """
     ids, dense, late = regs[P_IDS], regs[P_DENSE], regs[P_LATE]
     n, n_targets, reach = regs[N_IDS], regs[N_TARGETS], regs[WINDOW] - 1
@@ -163,22 +183,21 @@ def _meet(regs: Any, stop: int) -> int:
         if target >= n_targets:
             j += 1
             continue
+        column = dense + 4 * DENSE_WORDS * target
         for i in range(max(0, j - reach), j):
             word = get32(ids + 4 * i)
-            row = word * n_targets + target
             if word < DENSE_WORDS:
-                put64(dense + 8 * row, get64(dense + 8 * row) + np.uint64(1))
+                put32(column + 4 * word, get32(column + 4 * word) + 1)
             else:
-                put64(late + 8 * n_late, np.uint64(row))
+                put64(late + 8 * n_late, np.uint64(word * n_targets + target))
                 n_late += 1
         for i in range(j + 1, min(n, j + reach + 1)):
             word = get32(ids + 4 * i)
-            row = word * n_targets + target
             if word < DENSE_WORDS:
                 # Two of the same target meet once: as the later one looks back.
-                put64(dense + 8 * row, get64(dense + 8 * row) + np.uint64(word != target))
+                put32(column + 4 * word, get32(column + 4 * word) + np.int64(word != target))
             else:
-                put64(late + 8 * n_late, np.uint64(row))
+                put64(late + 8 * n_late, np.uint64(word * n_targets + target))
                 n_late += 1
         j += 1
     regs[FIRST] = j
@@ -242,9 +261,9 @@ def _count_targets(regs: Any, last: Any, distinct: int) -> None:
         if target < n_targets:
             for j in range(distinct):
                 if j != k or last[k] & 1:
-                    row = (last[j] >> 1) * n_targets + target
-                    if last[j] >> 1 < DENSE_WORDS:
-                        cell = regs[P_DENSE] + 8 * row
-                        put64(cell, get64(cell) + np.uint64(1))
+                    word = last[j] >> 1
+                    if word < DENSE_WORDS:
+                        cell = regs[P_DENSE] + 4 * (DENSE_WORDS * target + word)
+                        put32(cell, get32(cell) + 1)
                     else:
-                        _add(regs, row)
+                        _add(regs, word * n_targets + target)

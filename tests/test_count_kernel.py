@@ -7,13 +7,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest import MonkeyPatch
 
 from jobs.bits import SLACK
 from jobs.growth import Limits
-from jobs.memory import DENSE_WORDS
+from jobs.memory import DENSE_WORDS, MAX_IDS, fold_every
 from jobs.sweep import CountOptions, ShardCounts, Sweeper, count_texts, sweep_shard
 from jobs.windows import RULES, total_pairs
 from tests.oracle_counts import as_oracle, oracle
@@ -76,6 +78,23 @@ def test_words_beyond_the_dense_rows() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_counts_are_folded_before_they_overflow(rule: str, monkeypatch: MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.growth.fold_every", lambda window: 50)
+    monkeypatch.setattr("jobs.memory.fold_every", lambda window: 50)
+    texts = ["she saw her nurse he saw tea " * 40, "queen", "tea she " * 9, "nurse her " * 200]
+    sweeper = Sweeper(CountOptions(TARGETS, rule, 5))
+    sweeper.texts(pa.array(texts, pa.large_string()))
+    assert as_oracle(sweeper.result(0.0)) == oracle(texts, TARGETS, rule, 5)
+    assert sweeper._memory.folded.any() and sweeper._memory.dense.any()
+
+
+@pytest.mark.parametrize("window", [2, 10, 1000])
+def test_no_count_overflows_before_it_is_folded(window: int) -> None:
+    # A target meets window - 1 tokens on either side; ids may wait until the next look.
+    assert 0 < 2 * (window - 1) * (fold_every(window) + MAX_IDS) <= 1 << 32
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_many_pairs_outgrow_the_table(rule: str) -> None:
     # Nearly every word is new and near a target, and all but the first have no dense row.
     late = [f"v{i} she" for i in range(40_000)]
@@ -87,8 +106,6 @@ def test_many_pairs_outgrow_the_table(rule: str) -> None:
 def test_emptied_chunk_cache_changes_nothing() -> None:
     texts = [" ".join(f"she's-a{i % 9000}" for i in range(k, k + 30_000)) for k in range(2)]
     sweeper = Sweeper(CountOptions(TARGETS), Limits(cache_slots=1 << 14))
-    import pyarrow as pa
-
     sweeper.texts(pa.array(texts, pa.large_string()))
     assert as_oracle(sweeper.result(0.0)) == oracle(texts, TARGETS, "pairs", 10)
 

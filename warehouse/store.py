@@ -256,10 +256,11 @@ def write_file(path: Path, data: pa.Table, *, statistics: bool = True) -> None:
         pq.write_table(
             data,
             temporary,
-            compression="zstd",
-            use_dictionary=words,
+            compression="zstd" if statistics else "lz4",
+            use_dictionary=words if statistics else True,
             write_statistics=statistics,
             dictionary_pagesize_limit=1 << 28,
+            row_group_size=None if statistics else 1 << 22,
         )
         os.replace(temporary, path)
     finally:
