@@ -15,6 +15,7 @@ from jobs.count import CountRequest, count_corpus
 from jobs.growth import Limits
 from jobs.ledger import run_checks
 from jobs.partial import directory
+from jobs.results import reject_table
 from jobs.session import read_conf, spark_session
 from jobs.sweep import count_texts
 from jobs.tables import TOKENIZER_VERSION
@@ -256,7 +257,7 @@ def test_partials_in_several_files_give_the_same_tables(
     write_jsonl_zst(shard, texts)
     asked = request([shard])
     # Counted here with very little memory; the command then finds the shard done.
-    monkeypatch.setattr(partial, "limits_within", lambda n_bytes: Limits(1 << 12, 16 << 20))
+    monkeypatch.setattr(partial, "limits_within", lambda n_bytes: Limits(1 << 12, 9 << 20))
     where = directory(store, asked.options())
     ledger = partial.count_shard(str(shard), str(where), asdict(asked.options()), 1)
     assert len(partial.parts(where, ledger.fingerprint, "words")) > 2
@@ -272,7 +273,7 @@ def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
     first = partial.count_shard(str(shard), str(where), options)
     files = sorted(where.iterdir())
     late = partial._Writer(where, first.fingerprint)
-    late.write("words", partial.reject_table(()))
+    late.write("words", reject_table(()))
     late.publish(first)
     assert sorted(where.iterdir()) == files
     assert all(p in files for p in partial.parts(where, first.fingerprint, "words"))
