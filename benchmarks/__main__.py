@@ -19,7 +19,7 @@ from warehouse import wordlists
 #: Corpora of the reference data that are measured when there is one, each as one shard.
 REAL = ("gutenberg", "nltk")
 #: How often each shard that is counted through Spark holds all real text.
-SPARK_TIMES = 8
+SPARK_TIMES = 16
 
 app = typer.Typer(add_completion=False)
 
@@ -42,10 +42,13 @@ def main(
         for name in REAL if real else ():
             own = [path for path in real if path.parent.name == name]
             shards[name] = joined(own, here / f"{name}.jsonl.zst")
+        if real:
+            shards["all real text"] = joined(real, here / "real.jsonl.zst")
         for name, shard in shards.items() if "peers" in wanted else ():
             report(name, shard)
-        for name in REAL if real and "all-pairs" in wanted else ():
-            report_all_pairs(name, shards[name])
+        for name, before in zip(REAL, reversed(REAL), strict=True):
+            if real and "all-pairs" in wanted:
+                report_all_pairs(name, shards[name], shards[before])
         if real and "growth" in wanted:
             report_growth(growth.run(real))
         if real and "spark" in wanted:
@@ -66,14 +69,14 @@ def _table(title: str, *headings: str) -> Table:
     return table
 
 
-def report_all_pairs(name: str, shard: Path) -> None:
+def report_all_pairs(name: str, shard: Path, before: Path) -> None:
     """Count all pairs of a shard under two caps of memory and print the outcome."""
     table = _table(
         f"{name}: all pairs, one core, to files",
         *("memory cap", "seconds", "M kept tokens/s", "peak, own memory", "rows", "files", "MB"),
     )
     for cap_mb in (512, 2048):
-        done = all_pairs.run(shard, cap_mb)
+        done = all_pairs.run(shard, before, cap_mb)
         rate = f"{done.n_kept / done.seconds / 1e6:.2f}"
         peak, size = f"{done.peak_mb:.0f} MiB", f"{done.megabytes:.0f}"
         written = (f"{done.n_rows:,}", str(done.n_files), size)

@@ -63,16 +63,15 @@ def pair_table(memory: Memory, vocabulary: pa.Array, targets: list[str]) -> pa.T
     entries = entries[entries[:, 0] > 0]
     rows, n_pair = entries[:, 0].view(np.int64) - 1, entries[:, 1].view(np.int64)
     dense = memory.folded + memory.dense if memory.folded.size else memory.dense
-    # Ids are given in order: places past the last word were never written.
-    dense = dense.reshape(len(targets), DENSE_WORDS)[:, : len(vocabulary)]
-    target, word = np.nonzero(dense)
+    used = np.flatnonzero(dense != 0)
+    target, word = np.divmod(used, DENSE_WORDS)
     late_word, late_target = np.divmod(rows, len(targets))
     return _pairs(
         np.concatenate([word, late_word]),
         vocabulary,
         np.concatenate([target, late_target]),
         pa.array(targets),
-        np.concatenate([dense[target, word].astype(np.int64), n_pair]),
+        np.concatenate([dense[used].astype(np.int64), n_pair]),
     )
 
 

@@ -243,24 +243,29 @@ class Store:
         return partition
 
 
-def write_file(path: Path, data: pa.Table, *, statistics: bool = True) -> None:
+def write_file(path: Path, data: pa.Table, *, passing: bool = False) -> None:
     """Write a Parquet file that appears under its name only when it is whole.
 
-    ``statistics`` are worth their time where readers select rows.
+    Args:
+        passing: of a file that is read once and as a whole: little time is taken for its size, and
+            none for statistics, which serve readers that select rows.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
+    # Numbers that are read again have little to gain from a dictionary.
+    words = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
+    settings = (
+        {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
+        if passing
+        else {"compression": "zstd", "use_dictionary": words}
+    )
     try:
-        # Numbers have little to gain from a dictionary, and looking each up in one takes time.
-        words = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
         pq.write_table(
             data,
             temporary,
-            compression="zstd" if statistics else "lz4",
-            use_dictionary=words if statistics else True,
-            write_statistics=statistics,
+            write_statistics=not passing,
             dictionary_pagesize_limit=1 << 28,
-            row_group_size=None if statistics else 1 << 22,
+            **settings,
         )
         os.replace(temporary, path)
     finally:
