@@ -30,9 +30,12 @@ class MeasureOptions:
         epsilon_nats: a pair counts as unstereotypical up to this \\|log ratio\\|; ln 1.65 as
             published by UnStereoEval.
         etas: constraints on \\|MaxPMI\\|, in nats; besides them every subset with a defined MaxPMI.
-        log_base: base of the log ratios that AuFC is integrated over (10 in their Table 19).
+        log_bases: bases of the log ratios that AuFC is integrated over (10 in their Table 19).
+        sd_n_pairs: pairs that US's standard deviation is taken over in place of the subset's own
+            number (their Tables 8-11 print all with that of one benchmark).
 
-    Raises ``UsageProblem`` for values that are not finite, negative, or a base of 1 or less.
+    Raises ``UsageProblem`` for values that are not finite, negative, a base of 1 or less, or
+    fewer than one pair.
 
     >>> round(MeasureOptions().epsilon_nats, 4)
     0.5008
@@ -40,14 +43,18 @@ class MeasureOptions:
 
     epsilon_nats: float = math.log(1.65)
     etas: tuple[float, ...] = (0.5, 0.65, 0.8, 1.0)
-    log_base: float = math.e
+    log_bases: tuple[float, ...] = (math.e,)
+    sd_n_pairs: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in [("epsilon", self.epsilon_nats), *(("eta", eta) for eta in self.etas)]:
             if not (math.isfinite(value) and value >= 0):
                 raise UsageProblem(f"{name} {value}", "expected a number of nats, 0 or more")
-        if not (math.isfinite(self.log_base) and self.log_base > 1):
-            raise UsageProblem(f"log base {self.log_base}", "expected a number above 1")
+        for base in self.log_bases:
+            if not (math.isfinite(base) and base > 1):
+                raise UsageProblem(f"log base {base}", "expected a number above 1")
+        if self.sd_n_pairs is not None and self.sd_n_pairs < 1:
+            raise UsageProblem(f"sd pairs {self.sd_n_pairs}", "expected 1 or more")
 
     def params(self) -> dict[str, object]:
         """The options as DuckDB parameters; repeated etas count once, in ascending order.
@@ -56,7 +63,13 @@ class MeasureOptions:
         [0.5, 0.8]
         """
         etas = sorted({float(eta) for eta in self.etas})
-        return {"epsilon_nats": self.epsilon_nats, "etas": etas, "log_base": self.log_base}
+        bases = sorted({float(base) for base in self.log_bases})
+        return {
+            "epsilon_nats": self.epsilon_nats,
+            "etas": etas,
+            "log_bases": bases,
+            "sd_n_pairs": self.sd_n_pairs,
+        }
 
 
 def compute(root: Path, options: MeasureOptions, run_id: str) -> pa.Table:
@@ -139,6 +152,14 @@ def command(
         list[float] | None,
         typer.Option(help="Constraint on |MaxPMI| in nats; repeat for several."),
     ] = None,
+    log_base: Annotated[
+        list[float] | None,
+        typer.Option(help="Base of AuFC's log ratios; repeat for several. Default: e."),
+    ] = None,
+    sd_pairs: Annotated[
+        int | None,
+        typer.Option(help="Pairs in US's standard deviation in place of the subset's own number."),
+    ] = None,
 ) -> None:
     """Compute US, PD, AuFC, gaps and how far models follow their corpus.
 
@@ -148,7 +169,10 @@ def command(
 
     from pipelines.sql_cli import show
 
-    options = MeasureOptions(epsilon, tuple(eta) if eta else MeasureOptions().etas)
+    usual = MeasureOptions()
+    options = MeasureOptions(
+        epsilon, tuple(eta or usual.etas), tuple(log_base or usual.log_bases), sd_pairs
+    )
     store = Store.open(warehouse, create=False)
     with recorded(store, "measure", asdict(options)) as run_id:
         rows = measure(store, run_id, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 from pathlib import Path
@@ -210,10 +211,30 @@ def test_measure_replaces_what_was_there(store: Store) -> None:
     assert store.read("metric_value").num_rows == 0
 
 
-@pytest.mark.parametrize("bad", [{"epsilon_nats": -1.0}, {"etas": (math.nan,)}, {"log_base": 1.0}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"epsilon_nats": -1.0}, {"etas": (math.nan,)}, {"log_bases": (10.0, 1.0)}, {"sd_n_pairs": 0}],
+)
 def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageProblem, match="expected a number"):
+    with pytest.raises(UsageProblem, match="expected"):
         MeasureOptions(**bad)
+
+
+def test_conventions_are_options_that_the_rows_record(store: Store) -> None:
+    build(store, [(0.3 * i, 0.1 * i, True, None) for i in range(9)])
+    options = MeasureOptions(etas=(0.5,), log_bases=(math.e, 10.0), sd_n_pairs=100)
+    rows = compute(store.root, options, "r").to_pylist()
+    of_all = [row for row in rows if row["subset"] == "all"]
+    us = next(row for row in of_all if row["metric"] == "us")
+    assert us["sd"] == pytest.approx(math.sqrt(us["value"] * (1 - us["value"]) / 100))
+    assert json.loads(us["options"]) == {"sd_n_pairs": 100} and us["n"] == 9
+    aufc = {json.loads(r["options"])["log_base"]: r for r in of_all if r["metric"] == "aufc"}
+    ratios = [0.3 * i for i in range(9)]
+    grid = [0.06 * k for k in range(101)]
+    for name, base in (("e", math.e), ("10.0", 10.0)):
+        curve = [share([r / math.log(base) for r in ratios], epsilon) for epsilon in grid]
+        assert aufc[name]["value"] == pytest.approx(np.trapezoid(curve, grid))
+    assert len(aufc) == 2
 
 
 def test_every_file_states_its_grain_and_metrics_have_unique_keys(store: Store) -> None:

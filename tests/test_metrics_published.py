@@ -21,7 +21,7 @@ Figures = dict[tuple[str, str, str, float | None], dict[str, Any]]
 
 def figures(store: Store, log_base: float) -> Figures:
     """Metric rows by metric, benchmark, model and eta."""
-    options = MeasureOptions(etas=(0.5, 0.65, 0.8), log_base=log_base)
+    options = MeasureOptions(etas=(0.5, 0.65, 0.8), log_bases=(log_base,))
     found = {}
     for row in compute(store.root, options, "r").to_pylist():
         if row["subset"] == "all" or row["eta_nats"] is not None:

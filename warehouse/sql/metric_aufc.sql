@@ -1,14 +1,15 @@
--- grain: model_key x benchmark x corpus x contrast x subset
+-- grain: model_key x benchmark x corpus x contrast x subset x log base
 -- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in
 -- [0, 6], not divided by the length: 6 is the largest value. The curve is the mean of one step a
--- pair, so the area is the mean of the pairs' areas, and its interval is that of a mean. $log_base
--- is the base of the log ratios (e, or 10 as in the published Table 19).
+-- pair, so the area is the mean of the pairs' areas, and its interval is that of a mean. $log_bases
+-- are the bases of the log ratios (e, or 10 as in the published Table 19).
 WITH stepped AS (
     SELECT
-        model_key, model, benchmark, corpus, contrast, subset, eta_nats, is_member,
+        model_key, model, benchmark, corpus, contrast, subset, eta_nats, is_member, log_base,
         -- index of the first point of epsilon that covers the pair; 101 and above: none does
-        greatest(ceil((abs(log_ratio_nats) / ln($log_base) - 1e-9) / 0.06), 0) AS first_point
+        greatest(ceil((abs(log_ratio_nats) / ln(log_base) - 1e-9) / 0.06), 0) AS first_point
     FROM scored_subset($etas)
+    CROSS JOIN (SELECT unnest($log_bases)::DOUBLE AS log_base)
 ),
 areas AS (
     SELECT
@@ -19,7 +20,7 @@ areas AS (
 ),
 counted AS (
     SELECT
-        model_key, model, benchmark, corpus, contrast, subset, eta_nats,
+        model_key, model, benchmark, corpus, contrast, subset, eta_nats, log_base,
         count(*) FILTER (is_member) AS n,
         sum(area) FILTER (is_member) AS total,
         sum(area * area) FILTER (is_member) AS squares,
@@ -34,13 +35,13 @@ SELECT
     'aufc' AS metric, model_key, model, benchmark, corpus, contrast, subset, eta_nats,
     NULL::DOUBLE AS epsilon_nats,
     mean_area AS value,
-    if(abs($log_base - exp(1)) < 1e-9, 'nats', 'log ' || $log_base::DOUBLE::VARCHAR) AS unit,
+    if(abs(log_base - exp(1)) < 1e-9, 'nats', 'log ' || log_base::VARCHAR) AS unit,
     se AS sd,
     CASE WHEN n > 1 THEN greatest(0, mean_area - t975(n - 1) * se) END AS ci_low,
     CASE WHEN n > 1 THEN least(6, mean_area + t975(n - 1) * se) END AS ci_high,
     'Student t 95%' AS interval,
     n,
     '{"epsilon_max": 6, "log_base": "'
-        || if(abs($log_base - exp(1)) < 1e-9, 'e', $log_base::DOUBLE::VARCHAR)
+        || if(abs(log_base - exp(1)) < 1e-9, 'e', log_base::VARCHAR)
         || '", "points": 101}' AS options
 FROM counted;

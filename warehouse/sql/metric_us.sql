@@ -1,5 +1,7 @@
 -- grain: model_key x benchmark x corpus x contrast x subset
 -- Unstereotypical share: pairs whose two sentences are about as likely, |log ratio| <= epsilon.
+-- $sd_n_pairs replaces the subset's own number of pairs in the standard deviation alone: the
+-- published Tables 8-11 print every deviation with the size of USE-5.
 WITH counted AS (
     SELECT
         model_key, model, benchmark, corpus, contrast, subset, eta_nats,
@@ -13,10 +15,10 @@ SELECT
     $epsilon_nats::DOUBLE AS epsilon_nats,
     p AS value,
     'share' AS unit,
-    sqrt(p * (1 - p) / n) AS sd,
+    sqrt(p * (1 - p) / coalesce($sd_n_pairs::BIGINT, n)) AS sd,
     wilson_low(p, n) AS ci_low,
     wilson_high(p, n) AS ci_high,
     'Wilson 95%' AS interval,
     n,
-    '{}' AS options
+    coalesce('{"sd_n_pairs": ' || $sd_n_pairs::BIGINT || '}', '{}') AS options
 FROM counted;
