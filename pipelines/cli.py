@@ -18,6 +18,7 @@ from eval_workers import model_cli
 from jobs import cli as jobs_cli
 from pipelines import measure, offline, settings, sql_cli
 from pipelines.report import cli as report_cli
+from pipelines.reproduce import cli as reproduce_cli
 from warehouse.errors import Interrupted, PlumblineError
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ app.command("train")(model_cli.train)
 app.add_typer(model_cli.demo_app, name="demo")
 app.command("measure")(measure.command)
 app.command("report")(report_cli.command)
+app.add_typer(reproduce_cli.reproduce_app, name="reproduce")
 app.command("sql")(sql_cli.command)
 
 

@@ -1,0 +1,167 @@
+"""``plumbline reproduce``: published tables from published scores, figure by figure."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipelines.reproduce import figures
+from pipelines.reproduce.compare import (
+    AGREES,
+    CONTRADICTED,
+    NOT_IMPORTED,
+    OFF,
+    OURS_ALONE,
+    Compared,
+    Start,
+)
+from pipelines.reproduce.run import Outcome, as_rows, reproduce, summary
+from warehouse.store import Store
+
+reproduce_app = typer.Typer(
+    help="Bring back published tables from the data that was released with them.",
+    no_args_is_help=True,
+)
+
+
+@reproduce_app.callback()
+def _group() -> None:
+    """Bring back published tables from the data that was released with them."""
+
+
+@reproduce_app.command(
+    epilog="Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released"
+)
+def unstereoeval(
+    data: Annotated[Path, typer.Option(help="Folder of the release: `data` and `results`.")],
+    warehouse: Annotated[
+        Path, typer.Option(help="Warehouse directory; its metrics are replaced.")
+    ] = Path("out/released"),
+    published: Annotated[
+        Path | None, typer.Option(help="CSV of printed figures in place of Plumbline's own.")
+    ] = None,
+    corpus: Annotated[str, typer.Option(help="Name for the released word statistics.")] = "pile",
+    out: Annotated[Path | None, typer.Option(help="CSV file for all figures.")] = None,
+) -> None:
+    """Compute the tables of UnStereoEval from its released scores: printed, ours, difference.
+
+    Leaves with status 1 when a figure differs by more than 0.011, or scores are incomplete.
+    """
+    printed = figures.read(published) if published else figures.packaged()
+    console = Console(highlight=False)
+    store = Store.open(warehouse)
+    with console.status("") as status:
+        outcome = reproduce(store, data, printed, corpus, lambda step: status.update(f"{step} …"))
+    for number in sorted({c.figure.table for c in outcome.compared}):
+        _print_table(console, number, [c for c in outcome.compared if c.figure.table == number])
+    _print_starts(console, outcome.starts)
+    _print_summary(console, outcome)
+    if out is not None:
+        _write(out, outcome)
+        console.print(f"wrote {out}", soft_wrap=True)
+    console.print(
+        f"wrote scores and metrics to {warehouse}; next: plumbline sql --warehouse {warehouse}",
+        soft_wrap=True,
+    )
+    counts = summary(outcome)
+    if counts.get(OFF) or outcome.incomplete:
+        raise typer.Exit(1)
+
+
+def _print_table(console: Console, number: int, compared: list[Compared]) -> None:
+    table = Table(title=f"Table {number}", show_edge=False, title_justify="left")
+    for heading in ("model", "figure", "set", "eta"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("printed", "ours", "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    for c in compared:
+        if c.outcome != NOT_IMPORTED:
+            table.add_row(*_cells(c))
+    # As wide as it needs to be where it is not read on a terminal.
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    if table.row_count:
+        console.print(table)
+    missing = sum(c.outcome == NOT_IMPORTED for c in compared)
+    if missing:
+        console.print(f"{missing} more figures of models or sets that were not imported")
+    console.print()
+
+
+def _cells(c: Compared) -> list[Text | str]:
+    digits = 0 if c.figure.metric == "benchmark_size" else 2
+    eta = "" if c.figure.eta_nats is None else f"{c.figure.eta_nats:g}"
+    style = {OFF: "bold red", CONTRADICTED: "yellow", OURS_ALONE: "dim"}.get(c.outcome, "")
+    remark = f"OFF {c.note}" if c.outcome == OFF else c.note
+    if c.outcome == OURS_ALONE:
+        remark = f"{_interval(c.ci)} {remark}"
+    return [
+        c.figure.model,
+        c.figure.metric,
+        c.figure.benchmark,
+        eta,
+        _number(c.figure.value, digits),
+        _number(c.ours, digits),
+        Text(_number(c.difference, digits, sign=True), style=style),
+        Text(remark, style=style or "dim"),
+    ]
+
+
+def _interval(ci: tuple[float, float]) -> str:
+    return f"({ci[0]:.2f} to {ci[1]:.2f})".replace("-", "−")
+
+
+def _print_starts(console: Console, starts: list[Start]) -> None:
+    """The split that the paper does not make, with 95% intervals."""
+    table = Table(
+        title="Beyond the paper: pairs that start with the pronoun, and the others (95% intervals)",
+        show_edge=False,
+        title_justify="left",
+    )
+    for heading in ("model", "set", "start"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("pairs", "US %", "PD points"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for s in starts:
+        us = f"{_number(s.us, 2)} {_interval(s.us_ci)}"
+        pd = f"{_number(s.pd, 2)} {_interval(s.pd_ci)}"
+        table.add_row(s.model, s.benchmark, s.start, f"{s.n:,}", us, pd)
+    console.print(table)
+    console.print()
+
+
+def _number(value: float | None, digits: int, *, sign: bool = False) -> str:
+    if value is None:
+        return "–"
+    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    return text.replace("-", "−") if sign else text
+
+
+def _print_summary(console: Console, outcome: Outcome) -> None:
+    console.print(f"{len(outcome.models)} models: {', '.join(outcome.models)}", soft_wrap=True)
+    if outcome.max_pmi:
+        same, n = outcome.max_pmi
+        text = "MaxPMI from the word statistics equals the released one on"
+        console.print(f"{text} {same:,} of {n:,} pairs", soft_wrap=True)
+    for line in outcome.incomplete:
+        console.print(Text(f"incomplete: {line}", style="bold red"), soft_wrap=True)
+    for name, n in summary(outcome).items():
+        console.print(f"{n:,} figures: {name}")
+    differences = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREES]
+    console.print(f"largest difference among those that agree: {max(differences, default=0.0):.4f}")
+
+
+def _write(path: Path, outcome: Outcome) -> None:
+    rows = as_rows(outcome)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,137 @@
+"""Printed figures beside those of ``metric_value``: pure, rows in, rows out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.reproduce.figures import TOLERANCE, Figure, convention, known
+
+#: What a comparison can come to.
+AGREES, OFF, CONTRADICTED, NOT_IMPORTED, OURS_ALONE = (
+    "agrees",
+    "off",
+    "contradicted by the release",
+    "not imported",
+    "ours alone",
+)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A figure, what the imported data give for it, and what that means.
+
+    Attributes:
+        ours: None when it cannot be computed from what was imported.
+        ci: 95% interval of ours in the figure's unit; NaN where there is none.
+        outcome: one of the constants of this module. ``note``: convention or contradiction.
+    """
+
+    figure: Figure
+    ours: float | None
+    ci: tuple[float, float]
+    outcome: str
+    note: str
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the printed figure; None without one of them."""
+        if self.ours is None or self.figure.value is None:
+            return None
+        return self.ours - self.figure.value
+
+
+@dataclass(frozen=True)
+class Start:
+    """US (percent) and PD (points) of pairs by what they start with, with 95% intervals."""
+
+    model: str
+    benchmark: str
+    start: str
+    n: int
+    us: float
+    us_ci: tuple[float, float]
+    pd: float
+    pd_ci: tuple[float, float]
+
+
+def starts(metrics: Sequence[Mapping[str, Any]]) -> list[Start]:
+    """The pronoun-first split of every model and benchmark; subsets without pairs are left out."""
+    found: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in metrics:
+        if row["subset"].startswith("pronoun ") and row["metric"] in ("us", "pd") and row["n"]:
+            key = (row["model"], row["benchmark"], row["subset"])
+            found.setdefault(key, {})[row["metric"]] = row
+    return [
+        Start(
+            *key,
+            of["us"]["n"],
+            100 * of["us"]["value"],
+            (100 * of["us"]["ci_low"], 100 * of["us"]["ci_high"]),
+            of["pd"]["value"],
+            (of["pd"]["ci_low"], of["pd"]["ci_high"]),
+        )
+        for key, of in sorted(found.items())
+    ]
+
+
+_Key = tuple[str, str, str, float | None, float]
+_METRIC = {"benchmark_size": "n", "US": "us", "US_std": "us", "PD": "pd", "AuFC": "aufc"}
+#: Shares are printed as percentages.
+_SCALE = {"US": 100.0, "US_std": 100.0, "gap": 100.0}
+
+
+def compare(figures: Iterable[Figure], metrics: Sequence[Mapping[str, Any]]) -> list[Compared]:
+    """Each figure beside the row of ``metric_value`` that it is; the order stays.
+
+    A difference of more than 0.011 is ``off``, unless the figure is known to contradict the
+    released data and ours is what these give. A size is that of the model with most pairs.
+    """
+    found = _by_key(metrics)
+    return [_compared(figure, _row(figure, found)) for figure in figures]
+
+
+def _by_key(metrics: Sequence[Mapping[str, Any]]) -> dict[_Key, Mapping[str, Any]]:
+    found: dict[_Key, Mapping[str, Any]] = {}
+    for row in metrics:
+        if row["subset"] != "all" and row["eta_nats"] is None:
+            continue
+        base = json.loads(row["options"]).get("log_base", "e")
+        base_value = math.e if base == "e" else float(base)
+        where = (row["metric"], row["benchmark"])
+        found[(*where, row["model"], row["eta_nats"], base_value)] = row
+        if row["metric"] == "n":
+            size = (*where, "", row["eta_nats"], base_value)
+            if size not in found or found[size]["value"] < row["value"]:
+                found[size] = row
+    return found
+
+
+def _row(figure: Figure, found: Mapping[_Key, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    base = figure.log_base if figure.metric == "AuFC" else math.e
+    metric = _METRIC.get(figure.metric, figure.metric)
+    return found.get((metric, figure.benchmark, figure.model, figure.eta_nats, base))
+
+
+def _compared(figure: Figure, row: Mapping[str, Any] | None) -> Compared:
+    scale = _SCALE.get(figure.metric, 1.0)
+    value = None if row is None else row["sd" if figure.metric == "US_std" else "value"]
+    if row is None or value is None:
+        return Compared(figure, None, (math.nan, math.nan), NOT_IMPORTED, "")
+    ours = scale * value
+    bounds = (row["ci_low"], row["ci_high"]) if figure.metric != "US_std" else (None, None)
+    low, high = (math.nan if bound is None else scale * bound for bound in bounds)
+    exception = known(figure)
+    if figure.value is None:
+        outcome = OURS_ALONE
+    elif abs(ours - figure.value) <= TOLERANCE:
+        outcome = AGREES
+    elif exception and abs(ours - exception.released) <= TOLERANCE:
+        outcome = CONTRADICTED
+    else:
+        outcome = OFF
+    note = exception.note if exception else convention(figure)
+    return Compared(figure, ours, (low, high), outcome, note)

@@ -1,0 +1,193 @@
+"""Import what a folder of the UnStereoEval release holds and measure it; no printing here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.measure import MeasureOptions, measure
+from pipelines.reproduce.compare import Compared, Start, compare, starts
+from pipelines.reproduce.figures import SD_N_PAIRS, Figure, gaps
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
+
+#: Told what is being done; a step is announced before it starts.
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Release:
+    """Where the parts of the release lie under a folder; None for those it does not hold."""
+
+    statistics: Path | None
+    raw: Path
+    preprocessed: Path | None
+    results: Path
+
+    @staticmethod
+    def at(data: Path) -> Release:
+        """Find the parts. Raises ``BadInput`` without benchmarks or scores."""
+        raw, results = data / "data" / "datasets" / "raw", data / "results"
+        for part in (raw, results):
+            if not part.is_dir():
+                fix = "give --data the folder that holds `data` and `results` of the release"
+                raise BadInput(f"{data}", f"no directory {part.relative_to(data)}", fix)
+        names = ("pmi_file_w_counts.csv.gz", "pmi_file_w_counts.csv")
+        statistics = [data / "data" / n for n in names if (data / "data" / n).is_file()]
+        preprocessed = data / "data" / "datasets" / "preprocessed"
+        return Release(
+            statistics[0] if statistics else None,
+            raw,
+            preprocessed if preprocessed.is_dir() else None,
+            results,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was imported and what it comes to.
+
+    Attributes:
+        compared: every figure beside ours. starts: the pronoun-first split.
+        models: hub ids that have scores.
+        incomplete: a line for each set of scores with pairs missing or rows rejected.
+        max_pmi: how many released MaxPMI equal those of our tokeniser, and of how many; None
+            without released ones or without the word statistics.
+    """
+
+    compared: list[Compared]
+    starts: list[Start]
+    models: tuple[str, ...]
+    incomplete: list[str]
+    max_pmi: tuple[int, int] | None
+
+
+def reproduce(
+    store: Store, data: Path, figures: list[Figure], corpus: str, announce: Announce
+) -> Outcome:
+    """Import the release from ``data``, measure every model and compare with printed figures.
+
+    MaxPMI are computed from the word statistics with Plumbline's own tokeniser where these are
+    there, else taken as released. What was imported earlier under the same names is replaced.
+
+    Raises:
+        BadInput: a part of the release is missing, damaged or not what it should be.
+    """
+    release = Release.at(data)
+    config = {"data": str(data), "corpus": corpus}
+    with recorded(store, "reproduce unstereoeval", config) as run_id:
+        _import_benchmarks(store, release, run_id, announce)
+        max_pmi = _import_leans(store, release, corpus, run_id, announce)
+        incomplete = _import_scores(store, release, run_id, announce)
+        announce("measuring")
+        etas = sorted({f.eta_nats for f in figures if f.eta_nats is not None})
+        options = MeasureOptions(
+            etas=tuple(etas),
+            log_bases=tuple({f.log_base for f in figures}),
+            sd_n_pairs=SD_N_PAIRS,
+        )
+        table = measure(store, run_id, options)
+    rows = table.filter(pc.is_in(table["corpus"], pa.array(["", corpus]))).to_pylist()
+    models = tuple(sorted({row["model"] for row in rows if row["model"]}))
+    asked = [*figures, *gaps(models, BENCHMARKS, etas)]
+    return Outcome(compare(asked, rows), starts(rows), models, incomplete, max_pmi)
+
+
+def _import_benchmarks(store: Store, release: Release, run_id: str, announce: Announce) -> None:
+    from eval_workers.benchmarks import import_benchmark
+
+    for name in BENCHMARKS:
+        announce(f"importing {name}")
+        import_benchmark(store, name, release.raw, run_id)
+
+
+def _import_leans(
+    store: Store, release: Release, corpus: str, run_id: str, announce: Announce
+) -> tuple[int, int] | None:
+    from eval_workers.release import import_max_pmi
+    from jobs.released import import_statistics
+
+    from jobs.constrain import constrain
+
+    if release.statistics is None and release.preprocessed is None:
+        fix = "put pmi_file_w_counts.csv into `data`, or the preprocessed sets"
+        raise BadInput(f"{release.raw.parent.parent}", "holds no word statistics", fix)
+    released: dict[tuple[str, str], float | None] = {}
+    if release.preprocessed is not None:
+        announce("importing the released MaxPMI")
+        import_max_pmi(store, release.preprocessed, corpus, run_id)
+        released = _max_pmi(store, corpus)
+    if release.statistics is None:
+        return None
+    announce("importing the word statistics")
+    import_statistics(store, release.statistics, corpus, run_id)
+    for name in BENCHMARKS:
+        announce(f"MaxPMI of {name}")
+        constrain(store, corpus, name)
+    if not released:
+        return None
+    ours = _max_pmi(store, corpus)
+    return sum(_same(value, ours.get(key)) for key, value in released.items()), len(released)
+
+
+def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
+    """MaxPMI of the pairs that their source does not call unnatural, by benchmark and pair."""
+    from warehouse.connect import connect
+
+    text = """
+        SELECT benchmark, pair_id, max_pmi_nats
+        FROM pair_association JOIN benchmark_pair USING (benchmark, pair_id)
+        WHERE corpus = $corpus AND contrast = 'she/he' AND is_natural IS NOT FALSE
+    """
+    rows = connect(store.root).execute(text, {"corpus": corpus}).fetchall()
+    return {(benchmark, pair_id): value for benchmark, pair_id, value in rows}
+
+
+def _same(a: float | None, b: float | None) -> bool:
+    return a is b if a is None or b is None else abs(a - b) <= 1e-9
+
+
+def _import_scores(store: Store, release: Release, run_id: str, announce: Announce) -> list[str]:
+    from eval_workers.release import import_scores
+
+    announce("importing the scores")
+    imported = import_scores(store, release.results, run_id)
+    if not imported:
+        raise UsageProblem(f"{release.results}", "holds no score files")
+    return [
+        f"{x.model} on {x.benchmark}: {x.n_scored:,} of {x.n_pairs:,} pairs scored, "
+        f"{x.n_rejected:,} rows rejected"
+        for x in imported
+        if x.n_missing or x.n_rejected
+    ]
+
+
+def summary(outcome: Outcome) -> dict[str, int]:
+    """How many figures came to each outcome."""
+    counts: dict[str, int] = {}
+    for compared in outcome.compared:
+        counts[compared.outcome] = counts.get(compared.outcome, 0) + 1
+    return counts
+
+
+def as_rows(outcome: Outcome) -> list[dict[str, object]]:
+    """Comparisons as flat rows, for a CSV."""
+    return [
+        {
+            **asdict(c.figure),
+            "ours": c.ours,
+            "ci_low": c.ci[0],
+            "ci_high": c.ci[1],
+            "difference": c.difference,
+            "outcome": c.outcome,
+            "note": c.note,
+        }
+        for c in outcome.compared
+    ]
