@@ -15,6 +15,7 @@ from rich.console import Console
 
 from eval_workers import cli as eval_cli
 from eval_workers import model_cli
+from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
 from pipelines import measure, offline, settings, sql_cli
 from pipelines.report import cli as report_cli
@@ -34,6 +35,7 @@ app.command("word")(jobs_cli.word)
 app.add_typer(eval_cli.benchmark_app, name="benchmark")
 app.command("constrain")(jobs_cli.constrain)
 app.command("score")(eval_cli.score)
+app.command("import-scores")(release_cli.import_scores)
 app.command("train")(model_cli.train)
 app.add_typer(model_cli.demo_app, name="demo")
 app.command("measure")(measure.command)

@@ -175,8 +175,8 @@ _ALL = (
         "stage subject source_file source_row reason",
         "stage subject",
         """
-        stage: text -- `count`, `benchmark` or `score`
-        subject: text -- the corpus, benchmark or model concerned
+        stage: text -- `count`, `benchmark`, `score` or `import`
+        subject: text -- the corpus, benchmark or model concerned; `model/benchmark` of an import
         source_file: text -- file as given
         source_row: int -- line or row, from 1
         reason: text -- what was wrong and what was expected
@@ -288,8 +288,8 @@ _ALL = (
         max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one
         max_pmi_word: text? -- the word that decides it
         sum_delta_nats: float? [nats] -- sum of the defined deltas of the template's words
-        n_words: int -- kept words of the template
-        n_words_defined: int -- those with a delta
+        n_words: int? -- kept words of the template; NULL where MaxPMI is imported
+        n_words_defined: int? -- those with a delta; NULL where MaxPMI is imported
         """,
     ),
     _table(
@@ -301,14 +301,14 @@ _ALL = (
         model_key: text -- hash of everything below that can change a score
         model: text -- hub id, or the name of a local model
         revision: text? -- hub revision, or hash of the local weights
-        backend: text -- `transformers` or `vllm`
-        backend_version: text -- versions of the libraries that computed the scores
-        dtype: text -- dtype of the weights
-        bos_policy: text -- how the context token was chosen
-        bos_token_id: int -- token given as context and never scored
+        backend: text -- `transformers`, `vllm`, or `released`: scores of others, unknown is NULL
+        backend_version: text? -- versions of the libraries that computed the scores
+        dtype: text? -- dtype of the weights
+        bos_policy: text? -- how the context token was chosen
+        bos_token_id: int? -- token given as context and never scored
         quantisation: text? -- quantisation method
         adapter: text? -- adapter applied
-        n_parameters: int -- parameters
+        n_parameters: int? -- parameters
         run_id: text -- run that first used it
         """,
     ),
