@@ -16,6 +16,7 @@ from rich.console import Console
 from eval_workers import cli as eval_cli
 from eval_workers import model_cli
 from jobs import cli as jobs_cli
+from jobs import statistics_cli
 from pipelines import measure, offline, settings, sql_cli
 from pipelines.report import cli as report_cli
 from warehouse.errors import Interrupted, PlumblineError
@@ -29,6 +30,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
+jobs_cli.corpus_app.add_typer(statistics_cli.statistics_app)
 app.add_typer(jobs_cli.corpus_app, name="corpus")
 app.command("word")(jobs_cli.word)
 app.add_typer(eval_cli.benchmark_app, name="benchmark")

@@ -119,13 +119,13 @@ _ALL = (
         tokenizer: text? -- version of the token rules
         n_shards: int -- shards counted
         n_shards_failed: int -- shards that could not be read to their end and are not in the counts
-        n_documents: int -- documents counted
+        n_documents: int? -- documents counted; NULL where published statistics do not say
         n_rejected: int -- documents rejected, each a row in `reject`
-        n_tokens: int [tokens] -- word tokens before stop words are dropped
+        n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
         n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
-        n_words: int -- distinct words counted, the pruned ones among them
-        n_pairs: int [pairs] -- all co-occurrences under the rule, not only those with targets
-        min_count: int [tokens] -- words counted fewer times are pruned, unless in `word_list`
+        n_words: int? -- distinct words counted, the pruned ones among them; NULL if imported
+        n_pairs: int? [pairs] -- all co-occurrences, not only those with targets; NULL if imported
+        min_count: int? [tokens] -- rarer words are pruned, unless in `word_list`; NULL if imported
         n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
         n_tokens_pruned: int [tokens] -- `n_kept_tokens` less the sum of `n_word`
         run_id: text -- run that wrote the row
@@ -171,11 +171,11 @@ _ALL = (
     ),
     _table(
         "reject",
-        "Input that was not used, with its reason: documents, benchmark rows, pairs not scored.",
+        "Input that was not used, with its reason: documents, rows of tables, pairs not scored.",
         "stage subject source_file source_row reason",
         "stage subject",
         """
-        stage: text -- `count`, `benchmark` or `score`
+        stage: text -- `count`, `import`, `benchmark` or `score`
         subject: text -- the corpus, benchmark or model concerned
         source_file: text -- file as given
         source_row: int -- line or row, from 1
@@ -240,6 +240,24 @@ _ALL = (
         n_defined: int -- pairs of the contrast for which the word has both counts
         delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
         delta_se_nats: float? [nats] -- its standard error from the counts; NULL where unknown
+        """,
+    ),
+    _table(
+        "seed_word",
+        "Words sampled among those that lean least, for sentences to be written around.",
+        "corpus contrast seed word",
+        "corpus",
+        """
+        corpus: text -- corpus whose word leans are used
+        contrast: text -- contrast of `word_delta`
+        seed: int -- seed of the sample; samples of several seeds lie side by side
+        position: int -- place in the sample, from 1: the first n are the sample of n words
+        word: text -- kept token
+        n_word: int? [tokens] -- occurrences of the word
+        delta_nats: float [nats] -- its lean
+        low_nats: float [nats] -- lower end of the interval around 0 that was sampled from
+        high_nats: float [nats] -- upper end of it
+        run_id: text -- run that sampled it
         """,
     ),
     _table(
