@@ -65,7 +65,7 @@ def associate(store: Store, corpus: str) -> Associated:
 
     Contrasts are all pairs of the word lists whose words were counted, and each such list of
     several pairs (Eq. 4). Rows exist only where every count needed is above 0. Associations of
-    benchmark pairs made from older deltas are dropped.
+    benchmark pairs and seed words made from older deltas are dropped.
 
     Raises:
         UsageProblem: no such corpus, or one that was imported without counts.
@@ -85,7 +85,8 @@ def associate(store: Store, corpus: str) -> Associated:
             row["rule"],
             row["window"],
         )
-        store.drop("pair_association", {"corpus": corpus})
+        for table in ("pair_association", "seed_word"):
+            store.drop(table, {"corpus": corpus})
         rows = association_rows(counts, own.targets)
         n = _write(store, "word_association", corpus, run, rows)
         n_deltas = _write(store, "word_delta", corpus, run, delta_rows(counts, lists))

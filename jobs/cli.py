@@ -157,16 +157,17 @@ def associate(
 def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     """List the corpora of the warehouse, how they were counted and their totals."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     rows = sorted(_open(warehouse).read("corpus").to_pylist(), key=lambda r: r["corpus"])
     if not rows:
         typer.echo("No corpus yet. Next: plumbline corpus count SHARDS... --corpus NAME")
         return
-    table = Table("corpus", "rule", "window", "targets", "shards", "failed", "documents", "kept")
+    headings = ("corpus", "rule", "window", "targets", "shards", "failed", "documents")
+    table = Table(*headings, Column("kept", no_wrap=True))
     for r in rows:
         names = ("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed")
-        totals = (f"{r['n_documents']:,}", f"{r['n_kept_tokens']:,}")
+        totals = ("" if r[k] is None else f"{r[k]:,}" for k in ("n_documents", "n_kept_tokens"))
         table.add_row(*(str(r[k] if r[k] is not None else "") for k in names), *totals)
     Console().print(table)
 

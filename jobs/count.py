@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ALL = "all"
 
 #: Tables computed from a corpus's counts; they go when the counts change.
-DERIVED = ("word_association", "word_delta", "pair_association")
+DERIVED = ("word_association", "word_delta", "pair_association", "seed_word")
 
 Progress = Callable[[int, int], None]
 
@@ -215,6 +215,7 @@ def _write(
         return Counted(store.read("corpus", **partition).to_pylist()[0], tuple(ledgers), False)
     for table in DERIVED:
         store.drop(table, partition)
+    store.drop("reject", {"stage": "import", "subject": request.corpus})
     # The row that says the corpus is there goes first and comes back last.
     store.drop("corpus", partition)
     where = directory(store, options)

@@ -28,11 +28,14 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     among the words of the table, without those pruned. Raises ``UsageProblem`` when there is no
     such corpus.
     """
-    min_count = corpus_row(store, corpus)["min_count"]
+    row = corpus_row(store, corpus)
+    min_count = row["min_count"] or 1
     connection = connect(store.root)
     key = {"corpus": corpus, "word": word}
     found = connection.execute(_COUNT, key).fetchone()
     if found is None:
+        if row["source"] != "counted":
+            return [f"{corpus}: `{word}` is not among the {row['n_words_kept']:,} imported words"]
         rare = f", or fewer than {min_count:,} times (pruned)" if min_count > 1 else ""
         return [f"{corpus}: `{word}` does not occur as a kept token{rare}"]
     lines = [f"{corpus}: `{word}` occurs {found[0]:,} times"]

@@ -62,9 +62,12 @@ def compare_list(
         progress: called with (pairs of contrasts done, all).
 
     Raises:
-        UsageProblem: no such corpus or list, words that were not counted, or no deltas yet.
+        UsageProblem: no such corpus or list, an imported corpus, words that were not counted, or
+            no deltas yet.
     """
     row = corpus_row(store, corpus)
+    if row["source"] != "counted":
+        raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no word list to compare")
     own = corpus_list(store, row)
     asked = own if name == own.name else wordlists.load(name)
     if missing := [w for w in asked.targets if w not in own.targets]:

@@ -15,7 +15,9 @@ from rich.console import Console
 
 from eval_workers import cli as eval_cli
 from eval_workers import model_cli
+from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
+from jobs import statistics_cli
 from pipelines import measure, offline, settings, sql_cli
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
@@ -30,11 +32,13 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
+jobs_cli.corpus_app.add_typer(statistics_cli.statistics_app)
 app.add_typer(jobs_cli.corpus_app, name="corpus")
 app.command("word")(jobs_cli.word)
 app.add_typer(eval_cli.benchmark_app, name="benchmark")
 app.command("constrain")(jobs_cli.constrain)
 app.command("score")(eval_cli.score)
+app.command("import-scores")(release_cli.import_scores)
 app.command("train")(model_cli.train)
 app.add_typer(model_cli.demo_app, name="demo")
 app.command("measure")(measure.command)

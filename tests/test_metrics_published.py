@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.measure import MeasureOptions, compute
-from tests.published import load
+from tests.published import load, results_of
 from warehouse.store import Store
 
 _SCALE = {"us": 100.0, "pd": 1.0, "aufc": 1.0}
@@ -34,13 +34,16 @@ def test_published_tables_come_back(store: Store, data: Path) -> None:
     path = data.parent / "reference" / "unstereoeval_tables.csv"
     with path.open(encoding="utf-8", newline="") as file:
         published = [row for row in csv.DictReader(file) if row["hf_id"]]
-    load(store, data, sorted({row["hf_id"] for row in published}))
+    done = load(store, data)
+    assert {one.model for one in done} == {row["hf_id"] for row in published}
+    assert sum(one.n_scored for one in done) == 333_360
+    assert sum(one.n_rejected + one.n_missing for one in done) == 0
     ours = {"10": figures(store, 10.0), "e": figures(store, math.e)}
     for row in published:
         eta = None if row["eta"] == "inf" else float(row["eta"])
         metric, _, kind = row["metric"].partition("_")
         base = "10" if row["log_base"] == "10" else "e"
-        mine = ours[base][metric.lower(), row["dataset"], row["hf_id"], eta]
+        mine = ours[base][metric.lower(), row["dataset"].lower(), row["hf_id"], eta]
         value = _SCALE[metric.lower()] * mine["value"]
         if kind == "std":
             p = mine["value"]
@@ -51,16 +54,17 @@ def test_published_tables_come_back(store: Store, data: Path) -> None:
 
 @pytest.mark.reference
 def test_preference_turns_round_when_the_sentence_starts_with_the_pronoun(
-    store: Store, data: Path
+    store: Store, data: Path, tmp_path: Path
 ) -> None:
-    """USE-5: 69% of the pairs start with he, she, his or her, and there this model prefers her."""
-    load(store, data, ["EleutherAI/pythia-6.9b"])
+    """USE-5: 70% of the pairs start with a pronoun, some after a quote, and there this model prefers her."""
+    results = results_of(data, "EleutherAI__pythia-6.9b", tmp_path / "results")
+    assert len(load(store, data, results)) == 5
     rows = {
         (row["metric"], row["subset"]): row["value"]
         for row in compute(store.root, MeasureOptions(), "r").to_pylist()
-        if row["benchmark"] == "USE-5"
+        if row["benchmark"] == "use-5"
     }
-    assert rows["n", "pronoun first"] / rows["n", "all"] == pytest.approx(0.695, abs=0.001)
+    assert rows["n", "pronoun first"] / rows["n", "all"] == pytest.approx(0.6985, abs=0.0001)
     assert rows["pd", "pronoun first"] > 90
     assert rows["pd", "pronoun later"] < -10
     assert rows["us", "pronoun first"] < rows["us", "pronoun later"]

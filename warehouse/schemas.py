@@ -119,13 +119,13 @@ _ALL = (
         tokenizer: text? -- version of the token rules
         n_shards: int -- shards counted
         n_shards_failed: int -- shards that could not be read to their end and are not in the counts
-        n_documents: int -- documents counted
+        n_documents: int? -- documents counted; NULL where published statistics do not say
         n_rejected: int -- documents rejected, each a row in `reject`
-        n_tokens: int [tokens] -- word tokens before stop words are dropped
+        n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
         n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
-        n_words: int -- distinct words counted, the pruned ones among them
-        n_pairs: int [pairs] -- all co-occurrences under the rule, not only those with targets
-        min_count: int [tokens] -- words counted fewer times are pruned, unless in `word_list`
+        n_words: int? -- distinct words counted, the pruned ones among them; NULL if imported
+        n_pairs: int? [pairs] -- all co-occurrences, not only those with targets; NULL if imported
+        min_count: int? [tokens] -- rarer words are pruned, unless in `word_list`; NULL if imported
         n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
         n_tokens_pruned: int [tokens] -- `n_kept_tokens` less the sum of `n_word`
         run_id: text -- run that wrote the row
@@ -171,12 +171,12 @@ _ALL = (
     ),
     _table(
         "reject",
-        "Input that was not used, with its reason: documents, benchmark rows, pairs not scored.",
+        "Input that was not used, with its reason: documents, rows of tables, pairs not scored.",
         "stage subject source_file source_row reason",
         "stage subject",
         """
-        stage: text -- `count`, `benchmark` or `score`
-        subject: text -- the corpus, benchmark or model concerned
+        stage: text -- `count`, `import`, `benchmark` or `score`
+        subject: text -- the corpus, benchmark or model concerned; `model/benchmark` of an import
         source_file: text -- file as given
         source_row: int -- line or row, from 1
         reason: text -- what was wrong and what was expected
@@ -243,6 +243,24 @@ _ALL = (
         """,
     ),
     _table(
+        "seed_word",
+        "Words sampled among those that lean least, for sentences to be written around.",
+        "corpus contrast seed word",
+        "corpus",
+        """
+        corpus: text -- corpus whose word leans are used
+        contrast: text -- contrast of `word_delta`
+        seed: int -- seed of the sample; samples of several seeds lie side by side
+        position: int -- place in the sample, from 1: the first n are the sample of n words
+        word: text -- kept token
+        n_word: int? [tokens] -- occurrences of the word
+        delta_nats: float [nats] -- its lean
+        low_nats: float [nats] -- lower end of the interval around 0 that was sampled from
+        high_nats: float [nats] -- upper end of it
+        run_id: text -- run that sampled it
+        """,
+    ),
+    _table(
         "planted_word",
         "The closed world's truth: the association with she/he that the corpus writer planted.",
         "corpus word",
@@ -288,8 +306,8 @@ _ALL = (
         max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one
         max_pmi_word: text? -- the word that decides it
         sum_delta_nats: float? [nats] -- sum of the defined deltas of the template's words
-        n_words: int -- kept words of the template
-        n_words_defined: int -- those with a delta
+        n_words: int? -- kept words of the template; NULL where MaxPMI is imported
+        n_words_defined: int? -- those with a delta; NULL where MaxPMI is imported
         """,
     ),
     _table(
@@ -301,14 +319,14 @@ _ALL = (
         model_key: text -- hash of everything below that can change a score
         model: text -- hub id, or the name of a local model
         revision: text? -- hub revision, or hash of the local weights
-        backend: text -- `transformers` or `vllm`
-        backend_version: text -- versions of the libraries that computed the scores
-        dtype: text -- dtype of the weights
-        bos_policy: text -- how the context token was chosen
-        bos_token_id: int -- token given as context and never scored
+        backend: text -- `transformers`, `vllm`, or `released`: scores of others, unknown is NULL
+        backend_version: text? -- versions of the libraries that computed the scores
+        dtype: text? -- dtype of the weights
+        bos_policy: text? -- how the context token was chosen
+        bos_token_id: int? -- token given as context and never scored
         quantisation: text? -- quantisation method
         adapter: text? -- adapter applied
-        n_parameters: int -- parameters
+        n_parameters: int? -- parameters
         run_id: text -- run that first used it
         """,
     ),

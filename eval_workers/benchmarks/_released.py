@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from warehouse.csv_rows import Record, read_text, records
 from warehouse.errors import BadInput
 
-
-@dataclass(frozen=True)
-class Record:
-    """One row of a table: its number from 1 (the header not counted), fields, or a problem."""
-
-    number: int
-    fields: dict[str, str]
-    problem: str | None = None
+__all__ = ["Record", "index_id", "locate", "read_text", "records", "truth"]
 
 
 def locate(source: Path, stem: str) -> Path:
@@ -33,52 +21,6 @@ def locate(source: Path, stem: str) -> Path:
         if (source / name).is_file():
             return source / name
     raise BadInput(f"{source}", f"holds neither {stem}.csv nor {stem}.csv.gz", "give --source PATH")
-
-
-def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
-    """The rows of a table that has at least ``columns``.
-
-    A row with the wrong number of fields, or one the CSV rules forbid, comes with its ``problem``.
-    Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.
-    Raises ``BadInput`` when the file can't be read to its end or a column is missing.
-    """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
-    header = next(reader, [])
-    if missing := [c for c in columns if c not in header]:
-        expected = f"expected the columns {', '.join(columns)}"
-        raise BadInput(f"{path}", f"no column {', '.join(missing)} in its header; {expected}")
-    number = 0
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as e:
-            number += 1
-            yield Record(number, {}, f"not a CSV row: {e}")
-            continue
-        if not row:  # a blank line is no row
-            continue
-        number += 1
-        fields = dict(zip(header, row, strict=False))
-        problem = None
-        if len(row) != len(header):
-            problem = f"the row holds {len(row)} fields, expected {len(header)}"
-        yield Record(number, fields, problem)
-
-
-def read_text(path: Path) -> str:
-    """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
-
-    Raises ``BadInput`` when it can't be read to its end.
-    """
-    try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as e:
-        raise BadInput(f"{path}", f"can't be read to its end: {e}", "download it again") from e
-    return data.decode("utf-8-sig", errors="surrogateescape")
 
 
 def truth(value: str) -> bool | None:

@@ -1,0 +1,61 @@
+"""The figures that released files hold of a benchmark's pairs, and the rows that hold none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from eval_workers.benchmarks._released import Record
+from eval_workers.rejects import reject_row
+from eval_workers.release.files import ReleasedFile
+from eval_workers.release.join import Line, match, pair_ids, row_key, shared_columns
+from eval_workers.release.table import read_rows
+
+Row: TypeAlias = "dict[str, Any]"
+#: The figures of a row with the right number of fields, or what is wrong with it.
+Figures: TypeAlias = "Callable[[ReleasedFile, Record], tuple[str, ...] | str]"
+
+
+def gather(
+    files: Iterable[ReleasedFile],
+    pairs: Sequence[Mapping[str, Any]],
+    columns: tuple[str, ...],
+    figures: Figures,
+    reject: Mapping[str, str],
+) -> tuple[dict[str, Line], list[Row]]:
+    """The line of each pair that has one, and rows of ``reject`` for all rows that are no pair's.
+
+    ``files`` are the parts of one benchmark, ``reject`` gives ``subject`` and ``run_id``. Raises
+    ``BadInput`` for a file that can't be read to its end or lacks one of ``columns``.
+    """
+    found: dict[str, Line] = {}
+    rejects: list[Row] = []
+    for file in files:
+        rows = read_rows(file.path, columns)
+        shared = shared_columns(rows, pairs)
+        lines = []
+        for row in rows:
+            of_row = row.problem or figures(file, row)
+            if isinstance(of_row, str):
+                template = row.fields.get("template", "")
+                rejects.append(_reject(reject, file, row.number, of_row, template))
+                continue
+            lines.append(Line(row_key(row.fields, shared), of_row, row.number))
+        matched, unused = match(lines, pair_ids(pairs, shared, file.split))
+        found |= matched
+        rejects += [_reject(reject, file, x.row, reason, x.key[0]) for x, reason in unused]
+    return found, rejects
+
+
+def _reject(
+    common: Mapping[str, str], file: ReleasedFile, row: int, reason: str, template: str
+) -> Row:
+    rejected = reject_row(
+        stage="import",
+        subject=common["subject"],
+        source_file=file.name,
+        source_row=row,
+        reason=reason,
+        excerpt=template,
+    )
+    return {**rejected, "run_id": common["run_id"]}

@@ -1,0 +1,79 @@
+"""Released MaxPMI of sentence pairs, read into ``pair_association``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_workers.benchmarks._released import Record, truth
+from eval_workers.release.files import ReleasedFile, grouped, max_pmi_files, require_benchmarks
+from eval_workers.release.gather import gather
+from eval_workers.release.table import finite
+from warehouse.errors import BadInput
+from warehouse.store import Store
+
+_MAX_PMI, _UNDEFINED = "max_gender_pmi", "max_gender_pmi_invalid"
+_COLUMNS = ("template", _MAX_PMI)
+_CONTRAST = "she/he"
+
+
+@dataclass(frozen=True)
+class ImportedMaxPmi:
+    """Outcome for one benchmark: ``n_pairs = n_found + n_missing``.
+
+    ``n_missing`` counts the pairs that no usable row is about; the released sets leave out every
+    unnatural pair. ``n_rejected`` counts the rows that were not used.
+    """
+
+    benchmark: str
+    n_pairs: int
+    n_found: int
+    n_rejected: int
+    n_missing: int
+
+
+def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> list[ImportedMaxPmi]:
+    """Read every ``*-no-maxpmi-constraint.csv[.gz]`` under a directory as MaxPMI of ``corpus``.
+
+    Writes ``pair_association`` (contrast `she/he`, in place of what was there; other contrasts
+    stay) and ``reject`` (stage `import`). What the files do not say is NULL: the word that decides,
+    sums and counts of words. Raises what ``import_scores`` raises.
+    """
+    files = max_pmi_files(directory)
+    require_benchmarks(store, files)
+    by_benchmark = grouped(files, lambda f: f.benchmark).values()
+    return [_import_benchmark(store, parts, corpus, run_id) for parts in by_benchmark]
+
+
+def _import_benchmark(
+    store: Store, files: Sequence[ReleasedFile], corpus: str, run_id: str
+) -> ImportedMaxPmi:
+    benchmark = files[0].benchmark
+    subject = f"{corpus}/{benchmark}"
+    pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+    reject = {"subject": subject, "run_id": run_id}
+    found, rejects = gather(files, pairs, _COLUMNS, _figures, reject)
+    if not found:
+        problem = f"no usable row, {len(rejects)} rejected"
+        reason = f"; the first: {rejects[0]['reason']}" if rejects else ""
+        raise BadInput(f"{files[0].path}", f"{problem}{reason}")
+    common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
+    rows = [
+        {**common, "pair_id": pair_id, "max_pmi_nats": finite(line.figures[0])}
+        for pair_id, line in sorted(found.items())
+    ]
+    store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
+    store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    n_missing = len(pairs) - len(found)
+    return ImportedMaxPmi(benchmark, len(pairs), len(found), len(rejects), n_missing)
+
+
+def _figures(file: ReleasedFile, row: Record) -> tuple[str, ...] | str:
+    """MaxPMI as text, empty where the file itself calls it undefined."""
+    value = row.fields[_MAX_PMI]
+    if finite(value) is not None:
+        return (value,)
+    if truth(row.fields.get(_UNDEFINED, "")):
+        return ("",)
+    return f"{_MAX_PMI} is {value!r}, expected a number, or {_UNDEFINED} to be True"

@@ -1,0 +1,162 @@
+"""Released log-probabilities of sentence pairs, read into ``pair_score``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from eval_workers.benchmarks._released import Record
+from eval_workers.pairs import fill, template_problem
+from eval_workers.release.files import ReleasedFile, grouped, require_benchmarks, score_files
+from eval_workers.release.gather import Row, gather
+from eval_workers.release.join import Line
+from eval_workers.release.models import model_id
+from eval_workers.release.table import finite
+from eval_workers.score import text_id
+from warehouse.errors import BadInput
+from warehouse.store import Store
+
+_FIGURES = ("F_logprob", "M_logprob", "F_num_tokens", "M_num_tokens", "F_template", "M_template")
+_COLUMNS = ("template", *_FIGURES)
+_BACKEND = "released"
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True)
+class ImportedScores:
+    """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
+
+    ``n_pairs`` counts the natural and the unnatural pairs of the benchmark, ``n_missing`` those
+    that no usable row of ``files`` scores, ``n_rejected`` the rows that were not used.
+    """
+
+    model: str
+    benchmark: str
+    n_pairs: int
+    n_scored: int
+    n_rejected: int
+    n_missing: int
+    files: tuple[str, ...]
+
+
+def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
+    """Read every score file under a directory, in place of what was imported before.
+
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), model by model: what comes
+    before an error stays written, and the same command goes on once the error is gone. Nothing is
+    written of a model and benchmark of which a file can't be used.
+
+    Raises ``BadInput`` when there are no score files, when a benchmark is not in the warehouse yet,
+    when two files hold the same scores, when a file can't be read to its end, lacks a column or
+    names another model than its file name. Raises ``UsageProblem`` when there is no directory.
+    """
+    files = score_files(directory)
+    require_benchmarks(store, files)
+    done = []
+    for benchmark, of_benchmark in grouped(files, lambda f: f.benchmark).items():
+        pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+        for of_model in grouped(of_benchmark, lambda f: f.model).values():
+            done.append(_import_model(store, pairs, of_model, run_id))
+    return done
+
+
+def _import_model(
+    store: Store, pairs: Sequence[Row], files: Sequence[ReleasedFile], run_id: str
+) -> ImportedScores:
+    """The files of one model and benchmark, which are its parts."""
+    model, benchmark = files[0].model, files[0].benchmark
+    subject = f"{model}/{benchmark}"
+    reject = {"subject": subject, "run_id": run_id}
+    found, rejects = gather(files, pairs, _COLUMNS, _figures, reject)
+    identity = _identity(model, run_id)
+    key = identity["model_key"]
+    store.publish("model", [identity], unit=key, run_id=run_id)
+    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
+    scores = [{**common, "pair_id": i, **_score(line)} for i, line in sorted(found.items())]
+    store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
+    store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    n_missing = len(pairs) - len(found)
+    names = tuple(file.name for file in files)
+    return ImportedScores(model, benchmark, len(pairs), len(found), len(rejects), n_missing, names)
+
+
+def _figures(file: ReleasedFile, row: Record) -> tuple[str, ...] | str:
+    _check_model(file, row)
+    return _problem(row.fields) or tuple(row.fields[column] for column in _FIGURES)
+
+
+def _check_model(file: ReleasedFile, row: Record) -> None:
+    name = row.fields.get("model")
+    if name is not None and model_id(name).lower() != file.model.lower():
+        problem = f"its model is {name!r}, its file name says {file.model}"
+        raise BadInput(f"{file.path}, row {row.number}", problem, "rename the file or mend the row")
+
+
+def _problem(fields: Mapping[str, str]) -> str | None:
+    """Why a row can't be used, ``None`` if it can.
+
+    The sentences must be the template's own, each with the pronouns of its column: columns that
+    changed places would turn every figure round.
+    """
+    for column in ("F_logprob", "M_logprob"):
+        value = finite(fields[column])
+        if value is None or value > 0:
+            return f"{column} is {fields[column]!r}, expected a finite number, 0 or less"
+    for column in ("F_num_tokens", "M_num_tokens"):
+        text = fields[column]
+        if not (text.isascii() and text.isdigit() and int(text) > 0):
+            return f"{column} is {text!r}, expected a whole number, 1 or more"
+    for column, gender in (("F_template", "f"), ("M_template", "m")):
+        if not _says(fields["template"], fields[column], gender):
+            return f"{column} is not the template with its {_WORD[gender]} pronouns"
+    return None
+
+
+_Gender = Literal["f", "m"]
+_WORD = {"f": "female", "m": "male"}
+
+
+# All models score the same sentences.
+@lru_cache(maxsize=1 << 16)
+def _says(template: str, sentence: str, gender: _Gender) -> bool:
+    """Whether a sentence is the template's, but for case, quotes and spaces.
+
+    The released sentences were lowercased but for the first letter, and some lost their quotes.
+
+    >>> _says("'{pronoun} met the CEO.'", "He met the ceo.", "m")
+    True
+    """
+    if template_problem(template):
+        return False
+    ours, theirs = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
+    return ours == theirs
+
+
+def _score(line: Line) -> Row:
+    """The columns of ``pair_score`` that a row gives; ``text_id`` is of the sentences it names."""
+    logprob_f, logprob_m, n_tokens_f, n_tokens_m, sentence_f, sentence_m = line.figures
+    return {
+        "text_id": _text_id(sentence_f, sentence_m),
+        "logprob_f_nats": float(logprob_f),
+        "logprob_m_nats": float(logprob_m),
+        "n_tokens_f": int(n_tokens_f),
+        "n_tokens_m": int(n_tokens_m),
+    }
+
+
+@lru_cache(maxsize=1 << 15)
+def _text_id(sentence_f: str, sentence_m: str) -> str:
+    return text_id({"sentence_f": sentence_f, "sentence_m": sentence_m})
+
+
+def _identity(model: str, run_id: str) -> Row:
+    """The ``model`` row of released scores: how they were computed is not known, so NULL."""
+    text = json.dumps({"backend": _BACKEND, "model": model}, sort_keys=True)
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return {"model_key": key, "model": model, "backend": _BACKEND, "run_id": run_id}

@@ -1,0 +1,294 @@
+"""Importing published word statistics, and MaxPMI against the values released with them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from eval_workers.benchmarks import import_benchmark
+from jobs.constrain import constrain
+from jobs.released import import_statistics
+from pipelines.cli import app
+from tests.spacy_reference import reference_tokens
+from tests.test_constrain import filled
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+HEADER = ["", "word", "pmi_diff", "counts", "freq"]
+TOTAL = 3_000
+GOOD = [
+    ["0", "nurse", "1.5", "30", repr(30 / TOTAL)],
+    ["1", "army", "-2.25", "7", repr(7 / TOTAL)],
+    ["2", "nan", "0.125", "600", repr(600 / TOTAL)],
+]
+TABLE = Path("unstereo-eval/data/pmi_file_w_counts.csv.gz")
+
+
+def write(path: Path, rows: Sequence[Sequence[str]], header: Sequence[str] = HEADER) -> Path:
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def contents(store: Store, *tables: str) -> dict[str, list[dict[str, Any]]]:
+    return {
+        t: [{k: v for k, v in row.items() if k != "run_id"} for row in store.read(t).to_pylist()]
+        for t in tables
+    }
+
+
+def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
+    bad = {
+        4: (["3", " ", "0.5", "1", repr(1 / TOTAL)], "no word"),
+        5: (["4", "tea", "0.5", "0", "0.1"], "counts is '0'"),
+        6: (["5", "tea", "0.5", "1.5", "0.1"], "counts is '1.5'"),
+        7: (["6", "tea", "0.5", "9" * 19, "0.1"], "counts is '9999"),
+        8: (["7", "tea", "nan", "3", repr(3 / TOTAL)], "pmi_diff is 'nan'"),
+        9: (["8", "tea", "", "3", repr(3 / TOTAL)], "pmi_diff is ''"),
+        10: (["9", "tea", "0.5", "3", "0"], "freq is '0'"),
+        11: (["10", "tea", "0.5", "3", repr(3 / 2_999)], "counts / freq is 2,999"),
+        12: (["11", "nurse", "0.5", "3", repr(3 / TOTAL)], "already in row 1"),
+        13: (["12", "tea"], "2 fields"),
+        14: (["13", "t\udcffa", "0.5", "3", repr(3 / TOTAL)], "UTF-8"),
+    }
+    path = write(tmp_path / "s.csv", [*GOOD, *(row for row, _ in bad.values())])
+    done = import_statistics(store, path, "pile", "run")
+    assert (done.n_words, done.n_rejected, done.n_tokens) == (3, len(bad), TOTAL)
+    rejects = {r["source_row"]: r for r in store.read("reject").to_pylist()}
+    assert rejects.keys() == bad.keys()
+    for number, (_, reason) in bad.items():
+        assert reason in rejects[number]["reason"], number
+    assert {(r["stage"], r["subject"], r["source_file"]) for r in rejects.values()} == {
+        ("import", "pile", "s.csv")
+    }
+    counts = {r["word"]: r["n_word"] for r in store.read("word_count").to_pylist()}
+    assert counts == {"nurse": 30, "army": 7, "nan": 600}
+    deltas = store.read("word_delta").to_pylist()
+    assert [(r["word"], r["delta_nats"]) for r in deltas] == [
+        ("nurse", 1.5),
+        ("army", -2.25),
+        ("nan", 0.125),
+    ]
+    assert {(r["contrast"], r["n_pair_f"], r["delta_se_nats"]) for r in deltas} == {
+        ("she/he", None, None)
+    }
+    (corpus,) = store.read("corpus").to_pylist()
+    assert (corpus["source"], corpus["n_kept_tokens"], corpus["n_words_kept"]) == (
+        *("imported", TOTAL),
+        3,
+    )
+    assert corpus["n_tokens_pruned"] == TOTAL - 637
+    assert {corpus[k] for k in ("n_documents", "n_tokens", "n_words", "n_pairs", "min_count")} == {
+        None
+    }
+
+
+# Python 3.10 writes no NUL into a CSV file.
+_CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+_FIELD = st.one_of(
+    st.sampled_from(["tea", "1", "2", "-1", "0.001", "0.002", "nan", "1e400"]),
+    st.text(_CHARACTERS, max_size=3),
+)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(_FIELD, min_size=4, max_size=4), max_size=8))
+def test_rows_in_are_words_and_rejects(rows: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        store = Store.open(Path(directory) / "w")
+        path = write(Path(directory) / "s.csv", [*GOOD, *(["0", *row] for row in rows)])
+        try:
+            done = import_statistics(store, path, "pile", "run")
+        except BadInput as e:  # more rows that agree on another total, or counts beyond it
+            assert "counts" in str(e) and len(rows) > 0
+            return
+        assert done.n_words + done.n_rejected == len(GOOD) + len(rows)
+        tables = ("word_count", "word_delta", "reject")
+        n_rows = [store.read(t).num_rows for t in tables]
+        assert n_rows == [done.n_words, done.n_words, done.n_rejected]
+
+
+def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Path) -> None:
+    import_statistics(store, write(tmp_path / "s.csv", GOOD), "pile", "run")
+    before = contents(store, "corpus", "word_count", "word_delta", "reject")
+    whole = gzip.compress((tmp_path / "s.csv").read_bytes())
+    files = {
+        "truncated.csv.gz": (whole[:-9], "read to its end"),
+        "parquet": (b"PAR1\0\0" + bytes(range(256)) * 999, "header"),
+        "empty.csv": (b"", "no column word"),
+        "only.csv": (b"word,pmi_diff,counts,freq\n", "no usable row"),
+        "other.csv": (b"word,pmi_diff,counts\ntea,1,2\n", "no column freq"),
+        "none.csv": (b"word,pmi_diff,counts,freq\ntea,x,2,0.5\n", "1 rejected; the first: pmi_"),
+        "odd.csv": (b"word,pmi_diff,counts,freq\na,1,2,0.5\nb,1,2,0.1\n", "do not agree"),
+        "sum.csv": (b"word,pmi_diff,counts,freq\na,1,2,0.5\nb,1,3,0.75\n", "more than the 4"),
+    }
+    for name, (data, message) in files.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(BadInput, match=message) as e:
+            import_statistics(store, tmp_path / name, "pile", "run")
+        assert name in str(e.value) and "\n" not in str(e.value)
+    for place in (tmp_path / "absent", tmp_path):
+        with pytest.raises(BadInput, match="pmi_file_w_counts"):
+            import_statistics(store, place, "pile", "run")
+    assert contents(store, *before) == before
+
+
+def test_a_counted_corpus_stays(store: Store, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.csv", GOOD)
+    filled(store)
+    before = contents(store, "corpus", "word_delta")
+    with pytest.raises(UsageProblem, match=r"counted from shards.*another name"):
+        import_statistics(store, path, "c", "run")
+    assert contents(store, *before) == before
+    # so does what a killed count has left: a ledger, not yet a row of `corpus`
+    ledger: dict[str, Any] = dict.fromkeys(
+        ("n_bytes", "n_documents_in", "n_documents", "n_rejected", "n_tokens"), 1
+    )
+    ledger |= {"n_kept_tokens": 1, "n_pairs": 1, "seconds": 1.0, "status": "counted"}
+    ledger |= {"corpus": "half", "shard": "s", "fingerprint": "f", "run_id": "r"}
+    store.publish("corpus_shard", [ledger], unit="a", run_id="r")
+    with pytest.raises(UsageProblem, match="counted from shards"):
+        import_statistics(store, path, "half", "run")
+
+
+def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
+    released = tmp_path / "data" / "pmi_file_w_counts.csv.gz"
+    released.parent.mkdir()
+    plain = write(tmp_path / "s.csv", GOOD)
+    released.write_bytes(gzip.compress(plain.read_bytes()))
+    pairs = tmp_path / "USE-5.csv"
+    pairs.write_text(
+        ",word,template,is_natural\n"
+        "0,tea,The nurse told {pronoun2}self of the army.,True\n1,tea,{pronoun} ran.,True\n"
+    )
+    where = ["--warehouse", str(tmp_path / "w")]
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(app, [*arguments, *where])
+        assert done.exception is None, done.exception
+        return done.output
+
+    imported = run("corpus", "import", str(tmp_path), "--corpus", "pile")
+    assert "3 words (0 rows rejected) of 3,000 kept tokens" in imported
+    assert "delta she/he +1.500 nats, leans female; rank 1 of 3" in run("word", "nurse")
+    assert "not among the 3 imported words" in run("word", "tea")
+    assert "3,000" in run("corpus", "list")
+    run("benchmark", "import", "use-5", "--source", str(pairs))
+    run("constrain", "--corpus", "pile", "--benchmark", "use-5")
+    store = Store.open(tmp_path / "w")
+    rows = store.read("pair_association").to_pylist()
+    assert [(r["max_pmi_nats"], r["max_pmi_word"], r["sum_delta_nats"]) for r in rows] == [
+        (-2.25, "army", -0.75),
+        (None, None, None),
+    ]
+    # the same again changes nothing, and what was made from the deltas stays
+    tables = ("corpus", "word_count", "word_delta", "reject", "pair_association")
+    before = contents(store, *tables)
+    run("corpus", "import", str(plain), "--corpus", "pile")
+    assert contents(store, *tables) == before
+    # other deltas: what was made from these goes
+    write(plain, [["0", "nurse", "1.25", *GOOD[0][3:]], *GOOD[1:]])
+    run("corpus", "import", str(plain), "--corpus", "pile")
+    assert store.read("pair_association").num_rows == 0
+    for command in (["associate"], ["lists"], ["status"], ["verify"]):
+        done = CliRunner().invoke(app, ["corpus", *command, "--corpus", "pile", *where])
+        assert isinstance(done.exception, UsageProblem) and "imported" in str(done.exception)
+
+
+def test_an_import_loads_no_spark(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.csv", GOOD)
+    code = (
+        "import sys; from pipelines.cli import main; assert main(sys.argv[1:]) == 0;"
+        "assert 'pyspark' not in sys.modules"
+    )
+    arguments = ["corpus", "import", str(path), "--corpus", "c", "--warehouse", str(tmp_path / "w")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def _published(data: Path) -> Iterator[tuple[str, str, str, float]]:
+    """Benchmark, pair_id, template and released MaxPMI (NaN: none) of the 15,810 natural pairs.
+
+    ``orig_index`` is the raw table's own index; of a USE set it numbers its natural rows from 0.
+    """
+    sets = data / "unstereo-eval" / "data" / "datasets"
+    parts = [("use-5", "USE-5"), ("use-10", "USE-10"), ("use-20", "USE-20")]
+    parts += [("winobias", "Winobias-dev"), ("winobias", "Winobias-test")]
+    for benchmark, part in [*parts, ("winogender", "Winogender")]:
+        path = sets / "preprocessed" / f"{part}-no-maxpmi-constraint.csv.gz"
+        rows = pd.read_csv(path, keep_default_na=False).to_dict("records")
+        natural: list[int] = []
+        if part.startswith("USE"):
+            raw = pd.read_csv(sets / "raw" / f"{part}.csv.gz", index_col=0)
+            natural = raw.index[raw["is_natural"]].tolist()
+        for row in rows:
+            index = row["orig_index"]
+            if benchmark == "winogender":
+                pair_id = str(row["example_id"])
+            elif natural:
+                pair_id = f"{natural[int(index)]:05d}"
+            else:
+                pair_id = f"{part.partition('-')[2]}-{int(index):05d}"
+            value = row["max_gender_pmi"]
+            max_pmi = math.nan if value == "" else float(value)
+            yield benchmark, pair_id, str(row["template"]), max_pmi
+
+
+def _differ(ours: float | None, published: float) -> bool:
+    if ours is None or math.isnan(published):
+        return not (ours is None and math.isnan(published))
+    return abs(ours - published) > 1e-9
+
+
+@pytest.mark.reference
+def test_max_pmi_is_the_released_one(
+    store: Store, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_DATA", str(data))
+    done = import_statistics(store, data / "unstereo-eval", "pile", "run")
+    assert (done.n_words, done.n_rejected, done.n_tokens) == (65_914, 0, 129_703_637_020)
+    table = pd.read_csv(data / TABLE, keep_default_na=False, float_precision="round_trip")
+    assert (table["counts"] / done.n_tokens == table["freq"]).all()
+    (corpus,) = store.read("corpus").to_pylist()
+    assert corpus["n_tokens_pruned"] == done.n_tokens - table["counts"].sum()
+    published = list(_published(data))
+    found, templates = {}, {}
+    for benchmark in dict.fromkeys(b for b, *_ in published):
+        import_benchmark(store, benchmark, None, "run")
+        constrain(store, "pile", benchmark)
+        for row in store.read("benchmark_pair", benchmark=benchmark).to_pylist():
+            templates[benchmark, row["pair_id"]] = row["template"]
+        for row in store.read("pair_association", corpus="pile", benchmark=benchmark).to_pylist():
+            found[benchmark, row["pair_id"]] = row["max_pmi_nats"]
+    assert len(published) == len({p[:2] for p in published}) == 15_810
+    assert all(templates[p[:2]] == p[2] for p in published)
+    assert [p for p in published if _differ(found[p[:2]], p[3])] == []
+
+
+@pytest.mark.reference
+def test_max_pmi_by_spacy_is_the_released_one(data: Path) -> None:
+    """The convention itself, with nothing of ours: spaCy's tokens, its stop words, a dictionary."""
+    table = pd.read_csv(data / TABLE, keep_default_na=False)
+    delta = dict(zip(table["word"], table["pmi_diff"], strict=True))
+    pronouns = {"he", "she", "his", "her", "him", "hers"}
+    different = []
+    for benchmark, pair_id, template, published in _published(data):
+        for placeholder in ("{pronoun2}self", "{pronoun2}", "{pronoun1}", "{pronoun}"):
+            template = template.replace(placeholder, " ")
+        leans = [delta[w] for w in reference_tokens(template, pronouns) if w in delta]
+        if _differ(max(leans, key=abs, default=None), published):
+            different.append((benchmark, pair_id))
+    assert different == []

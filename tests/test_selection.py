@@ -1,0 +1,113 @@
+"""Seed words: the interval of delta that holds 0, and the sample from it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from jobs.released import import_statistics
+from jobs.seeds import select_seed_words
+from jobs.selection import neutral_interval, sample, within
+from jobs.statistics_cli import statistics_app
+from tests.test_constrain import filled
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+#: The largest magnitude is 1.9, so the range is +-2 nats and the interval +-2/19 = +-0.10526...
+HAND = {"a": -1.9, "b": -0.2, "c": -0.1052, "d": 0.0, "e": 0.1053, "f": 0.1, "g": 1.0}
+
+
+@given(st.lists(st.floats(-50, 50)))
+def test_the_interval_is_one_of_19_and_holds_0(deltas: list[float]) -> None:
+    low, high = neutral_interval(deltas)
+    largest = math.ceil(max(map(abs, deltas), default=0.0))
+    assert low <= 0 <= high
+    assert (low, high) == pytest.approx((-largest / 19, largest / 19), rel=1e-12, abs=1e-12)
+    for delta in deltas:  # which of the 19 a delta is in, by hand: the tenth is the middle one
+        place = (delta + largest) / (2 * largest / 19) if largest else 9.5
+        if min(abs(place - 9), abs(place - 10)) > 1e-9:
+            assert (low <= delta <= high) == (9 < place < 10)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_delta_that_is_no_number_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        neutral_interval([0.5, bad])
+
+
+def test_the_sample_depends_on_seed_and_words_alone() -> None:
+    words = [f"w{k}" for k in range(40)]
+    drawn = sample(words, 10, seed=7)
+    assert sample(reversed(words), 10, seed=7) == drawn == sample(words + words, 10, seed=7)
+    assert sample(words, 4, seed=7) == drawn[:4]
+    assert len(set(drawn)) == 10 and sample(words, 10, seed=8) != drawn
+    assert sorted(sample(words, 40, seed=7)) == sorted(words)
+    # pinned: another machine or library must draw the same
+    assert sample(["tea", "rum", "ale", "gin", "mead"], 3, seed=0) == ["gin", "rum", "ale"]
+    for n in (0, 41):
+        with pytest.raises(UsageProblem, match=f"{n} seed words"):
+            sample(words, n, seed=7)
+
+
+def test_every_word_is_drawn_as_often() -> None:
+    words = [f"w{k}" for k in range(10)]
+    times = Counter(word for seed in range(2_000) for word in sample(words, 3, seed))
+    # 600 times each is expected, with a standard deviation of sqrt(2000 * 0.3 * 0.7) = 20.5
+    assert all(abs(times[word] - 600) < 5 * 20.5 for word in words)
+
+
+def test_seed_words_of_a_hand_made_table(store: Store) -> None:
+    filled(store, HAND)
+    done = select_seed_words(store, "c", n=2, seed=1)
+    assert (done.n_defined, done.n_within) == (7, 3)
+    assert (done.low_nats, done.high_nats) == pytest.approx((-2 / 19, 2 / 19))
+    rows = store.read("seed_word").to_pylist()
+    assert [(r["position"], r["word"]) for r in rows] == list(enumerate(done.words, 1))
+    assert set(done.words) < {"c", "d", "f"}
+    for r in rows:
+        assert (r["delta_nats"], r["n_word"], r["seed"]) == (HAND[r["word"]], 1, 1)
+        assert (r["low_nats"], r["high_nats"]) == (done.low_nats, done.high_nats)
+    # another seed lies beside it, the same one replaces it
+    select_seed_words(store, "c", n=3, seed=2)
+    select_seed_words(store, "c", n=1, seed=1)
+    kept = Counter(r["seed"] for r in store.read("seed_word").to_pylist())
+    assert kept == {1: 1, 2: 3}
+
+
+def test_the_command_and_what_it_refuses(store: Store) -> None:
+    filled(store, HAND)
+
+    def run(*arguments: str) -> tuple[str, BaseException | None]:
+        where = ["--corpus", "c", "--warehouse", str(store.root)]
+        done = CliRunner().invoke(statistics_app, ["words", *arguments, *where])
+        return done.output, done.exception
+
+    output, _ = run("--n", "3")
+    assert "3 of 7 words have a delta she/he from -0.105 to +0.105" in output
+    assert "Next: plumbline sql" in output
+    _, error = run()
+    assert isinstance(error, UsageProblem) and "only 3 words" in str(error)
+    assert "--n 3" in str(error)
+    _, error = run("--contrast", "queen/king")
+    assert isinstance(error, UsageProblem) and "has she/he" in str(error)
+    store.drop("word_delta", {"corpus": "c"})
+    _, error = run()
+    assert isinstance(error, UsageProblem) and "corpus associate --corpus c" in str(error)
+
+
+@pytest.mark.reference
+def test_the_released_table(store: Store, data: Path) -> None:
+    import_statistics(store, data / "unstereo-eval", "pile", "run")
+    done = select_seed_words(store, "pile")
+    # the largest magnitude is 4.75 (homers), so the range is +-5 nats
+    assert (done.low_nats, done.high_nats) == pytest.approx((-5 / 19, 5 / 19))
+    assert (done.n_defined, done.n_within, len(done.words)) == (65_914, 24_157, 500)
+    rows = store.read("word_delta", corpus="pile").to_pylist()
+    deltas = {r["word"]: r["delta_nats"] for r in reversed(rows)}
+    assert sample(within(deltas, (-5 / 19, 5 / 19)), 500, 0) == list(done.words)
