@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -21,7 +30,14 @@ from pipelines.reproduce.compare import (
     Compared,
     Start,
 )
-from pipelines.reproduce.run import Outcome, as_rows, reproduce, summary
+from pipelines.reproduce.run import (
+    N_STEPS,
+    Announce,
+    Outcome,
+    as_rows,
+    reproduce,
+    summary,
+)
 from warehouse.store import Store
 
 reproduce_app = typer.Typer(
@@ -56,8 +72,8 @@ def unstereoeval(
     printed = figures.read(published) if published else figures.packaged()
     console = Console(highlight=False)
     store = Store.open(warehouse)
-    with console.status("") as status:
-        outcome = reproduce(store, data, printed, corpus, lambda step: status.update(f"{step} …"))
+    with _progress() as announce:
+        outcome = reproduce(store, data, printed, corpus, announce)
     for number in sorted({c.figure.table for c in outcome.compared}):
         _print_table(console, number, [c for c in outcome.compared if c.figure.table == number])
     _print_starts(console, outcome.starts)
@@ -72,6 +88,16 @@ def unstereoeval(
     counts = summary(outcome)
     if counts.get(OFF) or outcome.incomplete:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _progress() -> Iterator[Announce]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=N_STEPS)
+        done = iter(range(N_STEPS))
+        yield lambda step: bar.update(task, description=step, completed=next(done, N_STEPS))
+        bar.update(task, completed=N_STEPS)
 
 
 def _print_table(console: Console, number: int, compared: list[Compared]) -> None:
@@ -115,7 +141,7 @@ def _cells(c: Compared) -> list[Text | str]:
 
 
 def _interval(ci: tuple[float, float]) -> str:
-    return f"({ci[0]:.2f} to {ci[1]:.2f})".replace("-", "−")
+    return f"({ci[0]:.2f} to {ci[1]:.2f})"
 
 
 def _print_starts(console: Console, starts: list[Start]) -> None:
@@ -140,8 +166,7 @@ def _print_starts(console: Console, starts: list[Start]) -> None:
 def _number(value: float | None, digits: int, *, sign: bool = False) -> str:
     if value is None:
         return "–"
-    text = f"{value:{'+' if sign else ''}.{digits}f}"
-    return text.replace("-", "−") if sign else text
+    return f"{value:{'+' if sign else ''}.{digits}f}"
 
 
 def _print_summary(console: Console, outcome: Outcome) -> None:

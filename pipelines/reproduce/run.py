@@ -18,6 +18,8 @@ from warehouse.store import Store
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
 
+#: Steps that are announced when the folder holds every part of the release.
+N_STEPS = 2 * len(BENCHMARKS) + 4
 #: Told what is being done; a step is announced before it starts.
 Announce = Callable[[str], None]
 
@@ -111,10 +113,9 @@ def _import_benchmarks(store: Store, release: Release, run_id: str, announce: An
 def _import_leans(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[int, int] | None:
-    from eval_workers.release import import_max_pmi
-    from jobs.released import import_statistics
-
+    from eval_workers.release.max_pmi import import_max_pmi
     from jobs.constrain import constrain
+    from jobs.released import import_statistics
 
     if release.statistics is None and release.preprocessed is None:
         fix = "put pmi_file_w_counts.csv into `data`, or the preprocessed sets"
@@ -155,7 +156,7 @@ def _same(a: float | None, b: float | None) -> bool:
 
 
 def _import_scores(store: Store, release: Release, run_id: str, announce: Announce) -> list[str]:
-    from eval_workers.release import import_scores
+    from eval_workers.release.scores import import_scores
 
     announce("importing the scores")
     imported = import_scores(store, release.results, run_id)
