@@ -17,7 +17,7 @@ from pipelines.reproduce.compare import (
     compare,
     starts,
 )
-from pipelines.reproduce.figures import Figure, gaps, packaged, read
+from pipelines.reproduce.figures import Figure, packaged, read, unprinted
 from warehouse.errors import BadInput
 
 HEADER = "table,dataset,eta,metric,value,hf_id,log_base\n"
@@ -79,7 +79,8 @@ def test_a_contradicted_figure_is_off_when_ours_is_not_the_releases() -> None:
 
 
 def test_intervals_and_splits_come_along() -> None:
-    (gap,) = compare(gaps(["m"], ["use-5"], [0.5]), ROWS)
+    *sizes, gap = compare(unprinted(["m"], ["use-5"], [0.5]), ROWS)
+    assert [s.ours for s in sizes] == [4405.0, None]
     assert gap.ci == pytest.approx((-6.9, 13.1)) and "0.65" in gap.note
     rows = [
         metric(name, value, subset=f"pronoun {start}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,7 +127,7 @@ def _cells(c: Compared) -> list[Text | str]:
     eta = "" if c.figure.eta_nats is None else f"{c.figure.eta_nats:g}"
     style = {OFF: "bold red", CONTRADICTED: "yellow", OURS_ALONE: "dim"}.get(c.outcome, "")
     remark = f"OFF {c.note}" if c.outcome == OFF else c.note
-    if c.outcome == OURS_ALONE:
+    if c.outcome == OURS_ALONE and not math.isnan(c.ci[0]):
         remark = f"{_interval(c.ci)} {remark}"
     return [
         c.figure.model,

@@ -134,9 +134,16 @@ def _figure(path: Path, number: int, row: dict[str, str]) -> Figure:
     return figure
 
 
-def gaps(models: Sequence[str], benchmarks: Sequence[str], etas: Sequence[float]) -> list[Figure]:
-    """Fairness gaps as in Table 3, whose printed figures are not at hand."""
-    return [
+def unprinted(
+    models: Sequence[str], benchmarks: Sequence[str], etas: Sequence[float]
+) -> list[Figure]:
+    """Figures of Tables 1 (sizes) and 3 (fairness gaps), whose printed values are not at hand."""
+    sizes = [
+        Figure(1, "benchmark_size", benchmark, eta, "", math.e, None)
+        for eta in (None, *etas)
+        for benchmark in benchmarks
+    ]
+    return sizes + [
         Figure(3, "gap", benchmark, eta, model, math.e, None)
         for eta in etas
         for model in models

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from pipelines.measure import MeasureOptions, measure
 from pipelines.reproduce.compare import Compared, Start, compare, starts
-from pipelines.reproduce.figures import SD_N_PAIRS, Figure, gaps
+from pipelines.reproduce.figures import SD_N_PAIRS, Figure, unprinted
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -98,7 +99,9 @@ def reproduce(
         table = measure(store, run_id, options)
     rows = table.filter(pc.is_in(table["corpus"], pa.array(["", corpus]))).to_pylist()
     models = tuple(sorted({row["model"] for row in rows if row["model"]}))
-    asked = [*figures, *gaps(models, BENCHMARKS, etas)]
+    printed = {replace(figure, value=None) for figure in figures}
+    others = [f for f in unprinted(models, BENCHMARKS, etas) if f not in printed]
+    asked = sorted([*figures, *others], key=lambda figure: figure.table)
     return Outcome(compare(asked, rows), starts(rows), models, incomplete, max_pmi)
 
 
@@ -184,8 +187,8 @@ def as_rows(outcome: Outcome) -> list[dict[str, object]]:
         {
             **asdict(c.figure),
             "ours": c.ours,
-            "ci_low": c.ci[0],
-            "ci_high": c.ci[1],
+            "ci_low": None if math.isnan(c.ci[0]) else c.ci[0],
+            "ci_high": None if math.isnan(c.ci[1]) else c.ci[1],
             "difference": c.difference,
             "outcome": c.outcome,
             "note": c.note,
