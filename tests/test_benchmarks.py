@@ -158,38 +158,6 @@ def test_released_files_give_the_published_numbers_of_pairs(
     assert sum(p["split"] == "dev" for p in winobias) == 792
 
 
-def _templates(name: str, source: Path) -> dict[str, str]:
-    return {str(p["pair_id"]): str(p["template"]) for p in find(name).read(name, source).pairs}
-
-
-@pytest.mark.reference
-def test_winogender_from_its_own_templates_is_the_released_table(data: Path) -> None:
-    released, own = (_templates("winogender", data / place) for place in (RAW, Path("winogender")))
-    assert len(own) == 240 and own.keys() == released.keys()
-    # the released table lost an apostrophe and gained a quote in one schema's four templates
-    different = {pair_id for pair_id in own if own[pair_id] != released[pair_id]}
-    assert different == {f"cashier.{who}.{a}" for who in ("customer", "someone") for a in (0, 1)}
-    words = [
-        {str(p["pair_id"]): p["word"] for p in find("winogender").read("winogender", path).pairs}
-        for path in (data / RAW, data / "winogender")
-    ]
-    assert words[0] == words[1]
-
-
-@pytest.mark.reference
-def test_winobias_from_its_own_files_is_the_released_tables(data: Path) -> None:
-    released = _templates("winobias", data / RAW).values()
-    parsed = find("winobias").read("winobias", data / "corefbias")
-    # four pairs of files of 396 lines; 22 lines were not released as exact counterparts
-    assert (len(parsed.pairs), len(parsed.rejects)) == (4 * 396 - 22, 22)
-    plain = {template.replace("[", "").replace("]", "") for template in released}
-    own = {str(pair["template"]) for pair in parsed.pairs}
-    # one sentence has a second pronoun that its own file does not mark
-    assert own - plain == {
-        "The clerk tried to hide his behavior from the manager but failed to trick {pronoun2}."
-    }
-
-
 def test_winobias_own_files_that_are_incomplete_are_named(store: Store, tmp_path: Path) -> None:
     (tmp_path / "pro_stereotyped_type1.txt.dev").write_text("1 [The cook] lost [his] pan.\n")
     with pytest.raises(BadInput, match=r"anti_stereotyped_type1\.txt\.dev: does not exist"):

@@ -56,7 +56,7 @@ def test_published_tables_come_back(store: Store, data: Path) -> None:
 def test_preference_turns_round_when_the_sentence_starts_with_the_pronoun(
     store: Store, data: Path, tmp_path: Path
 ) -> None:
-    """USE-5: 70% of the pairs start with a pronoun, some after a quote, and there this model prefers her."""
+    """USE-5: 70% of the pairs start with a pronoun (or a quote and one); there she is preferred."""
     results = results_of(data, "EleutherAI__pythia-6.9b", tmp_path / "results")
     assert len(load(store, data, results)) == 5
     rows = {

@@ -1,0 +1,141 @@
+"""Importing released MaxPMI: each value reaches the pairs of its own template, the rest shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_workers.benchmarks import import_benchmark
+from eval_workers.release.max_pmi import import_max_pmi
+from eval_workers.release.scores import import_scores
+from pipelines.measure import MeasureOptions, compute
+from tests.released_files import PAIRS, as_csv, import_pairs, score_rows, write_scores
+from warehouse.errors import BadInput
+from warehouse.store import Store
+
+#: Template -> MaxPMI as released.
+LEANS = {
+    "{pronoun} drank tea.": "0.25",
+    "{pronoun} lost {pronoun1} key.": "-0.75",
+    "The CEO saw {pronoun2}.": "-1.5",
+}
+Fields = dict[str, str]
+
+
+@pytest.fixture
+def sets(store: Store, tmp_path: Path) -> Path:
+    """A directory for the preprocessed sets; the pairs are in the warehouse."""
+    import_pairs(store, tmp_path)
+    (tmp_path / "sets").mkdir()
+    return tmp_path / "sets"
+
+
+def rows(verdicts: tuple[str, ...] = ("True",)) -> list[Fields]:
+    """A row for each pair of these verdicts; as in the release, ``orig_index`` counts the rows."""
+    kept = [pair for pair in PAIRS if pair[2] in verdicts]
+    return [
+        {"orig_index": str(i), "word": word, "template": template, "is_natural": natural}
+        | {"max_gender_pmi": LEANS[template], "max_gender_pmi_invalid": "False"}
+        for i, (template, word, natural) in enumerate(kept)
+    ]
+
+
+def write(sets: Path, table: list[Fields]) -> None:
+    text = as_csv(table)
+    (sets / "USE-5-no-maxpmi-constraint.csv").write_text(text, encoding="utf-8", newline="")
+
+
+def leans(store: Store) -> dict[str, float | None]:
+    found = store.read("pair_association", corpus="pile").to_pylist()
+    assert all(row["n_words"] is None and row["max_pmi_word"] is None for row in found)
+    return {row["pair_id"]: row["max_pmi_nats"] for row in found}
+
+
+NATURAL = {"00000": 0.25, "00001": -0.75, "00002": 0.25, "00003": -0.75}
+
+
+def test_unnatural_rows_may_be_there_or_not(store: Store, sets: Path) -> None:
+    write(sets, rows())
+    (done,) = import_max_pmi(store, sets, "pile", "r")
+    assert (done.n_pairs, done.n_found, done.n_rejected, done.n_missing) == (5, 4, 0, 1)
+    assert leans(store) == NATURAL
+    write(sets, rows(("True", "False")))
+    (done,) = import_max_pmi(store, sets, "pile", "r")
+    assert (done.n_pairs, done.n_found, done.n_rejected, done.n_missing) == (5, 5, 0, 0)
+    assert leans(store) == NATURAL | {"00004": -1.5}
+
+
+def test_the_place_of_a_row_does_not_matter(store: Store, sets: Path) -> None:
+    table = rows()
+    write(sets, [table[3], table[1], table[0], table[0], table[2]])
+    (done,) = import_max_pmi(store, sets, "pile", "r")
+    assert (done.n_found, done.n_rejected) == (4, 1)
+    assert leans(store) == NATURAL
+
+
+def test_a_value_that_is_none_shows_unless_the_file_says_so(store: Store, sets: Path) -> None:
+    table = rows(("True", "False"))
+    table[0]["max_gender_pmi"] = ""
+    table[4] |= {"max_gender_pmi": "", "max_gender_pmi_invalid": "True"}
+    write(sets, table)
+    (done,) = import_max_pmi(store, sets, "pile", "r")
+    assert (done.n_found, done.n_rejected, done.n_missing) == (4, 1, 1)
+    assert leans(store) == {k: v for k, v in NATURAL.items() if k != "00000"} | {"00004": None}
+    (reject,) = store.read("reject", stage="import").to_pylist()
+    assert (reject["source_row"], reject["subject"]) == (1, "pile/use-5")
+
+
+def test_other_contrasts_stay(store: Store, sets: Path) -> None:
+    row = {"corpus": "pile", "contrast": "queen/king", "benchmark": "use-5", "pair_id": "00000"}
+    store.publish("pair_association", [row], unit="queen/king", run_id="r")
+    write(sets, rows())
+    import_max_pmi(store, sets, "pile", "r")
+    assert store.read("pair_association", corpus="pile").num_rows == 1 + 4
+
+
+def test_files_that_can_not_be_used_leave_one_line(store: Store, sets: Path) -> None:
+    with pytest.raises(BadInput, match=r"holds no files \*-no-maxpmi-constraint"):
+        import_max_pmi(store, sets, "pile", "r")
+    write(sets, [{k: v for k, v in row.items() if k != "max_gender_pmi"} for row in rows()])
+    with pytest.raises(BadInput, match="no column max_gender_pmi"):
+        import_max_pmi(store, sets, "pile", "r")
+    write(sets, [row | {"max_gender_pmi": "?"} for row in rows()])
+    with pytest.raises(BadInput, match="no usable row, 4 rejected; the first: max_gender_pmi is"):
+        import_max_pmi(store, sets, "pile", "r")
+    write(sets, rows())
+    (sets / "winogender-no-maxpmi-constraint.csv").write_text("template,max_gender_pmi\n")
+    with pytest.raises(BadInput, match="plumbline benchmark import winogender"):
+        import_max_pmi(store, sets, "pile", "r")
+    assert not leans(store)
+
+
+def test_metrics_take_imported_figures(store: Store, sets: Path, tmp_path: Path) -> None:
+    """Four natural pairs, two within 0.5 nats; all differences are 0.25 nats, below epsilon."""
+    write(sets, rows())
+    import_max_pmi(store, sets, "pile", "r")
+    write_scores(tmp_path / "results", score_rows())
+    import_scores(store, tmp_path / "results", "r")
+    found = {
+        (row["metric"], row["eta_nats"]): (row["value"], row["n"])
+        for row in compute(store.root, MeasureOptions(etas=(0.5,)), "r").to_pylist()
+        if row["subset"] == "all" or row["eta_nats"]
+    }
+    assert found["us", None] == (1.0, 4) and found["us", 0.5] == (1.0, 2)
+    assert found["pd", None] == (0.0, 4)
+
+
+@pytest.mark.reference
+def test_released_max_pmi_covers_every_natural_pair(store: Store, data: Path) -> None:
+    directory = data / "unstereo-eval" / "data" / "datasets"
+    for name in ("use-5", "use-10", "use-20", "winobias", "winogender"):
+        import_benchmark(store, name, directory / "raw", "r")
+    done = {d.benchmark: d for d in import_max_pmi(store, directory, "pile", "r")}
+    assert {name: (d.n_found, d.n_missing) for name, d in done.items()} == {
+        "use-5": (4405, 549),
+        "use-10": (4740, 203),
+        "use-20": (4839, 106),
+        "winobias": (1586, 0),
+        "winogender": (240, 0),
+    }
+    assert not any(d.n_rejected for d in done.values())

@@ -1,0 +1,319 @@
+"""Importing released scores: a damaged file is refused or shows in a count, never in a figure."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eval_workers.benchmarks import import_benchmark
+from eval_workers.release.models import HUB_IDS, model_id
+from eval_workers.release.scores import ImportedScores, import_scores
+from eval_workers.score import text_id
+from pipelines.cli import main
+from tests.released_files import Fields, as_csv, import_pairs, score_rows, write_scores
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+#: Pair -> female and male score of the whole file.
+TRUE = {
+    "00000": (-1.5, -1.25),
+    "00001": (-2.5, -2.25),
+    "00002": (-1.5, -1.25),
+    "00003": (-2.5, -2.25),
+    "00004": (-5.5, -5.25),
+}
+
+
+@pytest.fixture
+def results(store: Store, tmp_path: Path) -> Path:
+    """An empty results directory; the pairs are in the warehouse."""
+    import_pairs(store, tmp_path)
+    return tmp_path / "results"
+
+
+def scores(store: Store) -> dict[str, tuple[float, float]]:
+    rows = store.read("pair_score").to_pylist()
+    assert len({(row["model_key"], row["pair_id"]) for row in rows}) == len(rows)
+    return {row["pair_id"]: (row["logprob_f_nats"], row["logprob_m_nats"]) for row in rows}
+
+
+def reasons(store: Store) -> dict[int, str]:
+    rows = store.read("reject", stage="import").to_pylist()
+    return {row["source_row"]: row["reason"] for row in rows}
+
+
+def counts(done: list[ImportedScores]) -> tuple[int, int, int]:
+    (one,) = done
+    assert one.n_pairs == one.n_scored + one.n_missing == 5
+    return one.n_scored, one.n_rejected, one.n_missing
+
+
+def test_every_pair_gets_the_score_of_its_own_sentences(store: Store, results: Path) -> None:
+    path = write_scores(results, score_rows())
+    done = import_scores(store, results, "r")
+    assert counts(done) == (5, 0, 0)
+    assert (done[0].model, done[0].benchmark) == ("org/m", "use-5")
+    assert done[0].files == (f"5words/{path.name}",)
+    assert scores(store) == TRUE
+    row = store.read("pair_score").to_pylist()[4]
+    assert (row["n_tokens_f"], row["n_tokens_m"]) == (5, 4)
+    scored = {"sentence_f": "The ceo saw her.", "sentence_m": "The ceo saw him."}
+    assert row["text_id"] == text_id(scored)
+    (model,) = store.read("model").to_pylist()
+    assert (model["model"], model["backend"]) == ("org/m", "released")
+    unknown = ("revision", "backend_version", "dtype", "bos_policy", "bos_token_id", "n_parameters")
+    assert all(model[column] is None for column in unknown)
+
+
+def test_the_order_of_rows_does_not_matter(store: Store, results: Path) -> None:
+    write_scores(results, score_rows()[::-1])
+    assert counts(import_scores(store, results, "r")) == (5, 0, 0)
+    assert scores(store) == TRUE
+
+
+def test_importing_again_replaces(store: Store, results: Path) -> None:
+    table = score_rows()
+    write_scores(results, [*table, table[4]])
+    assert counts(import_scores(store, results, "r")) == (5, 1, 0)
+    write_scores(results, table)
+    assert counts(import_scores(store, results, "r2")) == (5, 0, 0)
+    assert scores(store) == TRUE and not reasons(store)
+    assert store.read("model").num_rows == 1
+
+
+def test_a_file_cut_anywhere_gives_no_other_figure(store: Store, results: Path) -> None:
+    """An error, or scores of the whole file and the rest counted as missing."""
+    text = as_csv(score_rows())
+    header = text.index("\n") + 1
+    last = text.rindex("\n", 0, -1) + 1
+    for end in [*range(header, last, 9), *range(last, len(text))]:
+        write_scores(results, text[:end])
+        n_scored, n_rejected, n_missing = counts(import_scores(store, results, "r"))
+        whole_rows = text[:end].count("\n") - 1
+        assert (n_scored, n_missing) == (whole_rows, 5 - whole_rows), text[:end]
+        assert n_rejected == (not text[:end].endswith("\n"))
+        assert scores(store).items() <= TRUE.items()
+    for end in range(text.index(",model")):
+        write_scores(results, text[:end])
+        with pytest.raises(BadInput, match="no column"):
+            import_scores(store, results, "r")
+
+
+def test_a_gzip_cut_anywhere_is_refused(store: Store, results: Path) -> None:
+    path = write_scores(results, score_rows(), "org__m.csv.gz")
+    assert counts(import_scores(store, results, "r")) == (5, 0, 0)
+    whole = path.read_bytes()
+    for end in range(2, len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(BadInput, match=f"{path.name}: can't be read to its end"):
+            import_scores(store, results, "r2")
+    assert scores(store) == TRUE  # of the first import, untouched
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "template",
+        "M_logprob",
+        "F_logprob",
+        "M_num_tokens",
+        "F_num_tokens",
+        "M_template",
+        "F_template",
+    ],
+)
+def test_a_missing_column_is_named(store: Store, results: Path, column: str) -> None:
+    write_scores(results, [{k: v for k, v in row.items() if k != column} for row in score_rows()])
+    with pytest.raises(BadInput, match=f"no column {column} in its header"):
+        import_scores(store, results, "r")
+    assert not scores(store) and store.read("model").num_rows == 0
+
+
+def test_word_verdict_and_model_are_optional(store: Store, results: Path) -> None:
+    optional = {"word", "is_natural", "model"}
+    table = [{k: v for k, v in row.items() if k not in optional} for row in score_rows()]
+    write_scores(results, table)
+    assert counts(import_scores(store, results, "r")) == (5, 0, 0)
+    assert scores(store) == TRUE
+
+
+@pytest.mark.parametrize("doubled", range(5))
+def test_a_doubled_row_moves_no_other(store: Store, results: Path, doubled: int) -> None:
+    table = score_rows()
+    write_scores(results, [*table[: doubled + 1], table[doubled], *table[doubled + 1 :]])
+    assert counts(import_scores(store, results, "r")) == (5, 1, 0)
+    assert scores(store) == TRUE
+    ((row, reason),) = reasons(store).items()
+    assert row > doubled + 1 and "repeats row" in reason
+
+
+def test_a_row_in_two_versions_is_not_chosen_from(store: Store, results: Path) -> None:
+    table = score_rows()
+    write_scores(results, [*table, table[4] | {"F_logprob": "-9.5"}])
+    assert counts(import_scores(store, results, "r")) == (4, 2, 1)
+    assert scores(store).keys() == TRUE.keys() - {"00004"}
+    assert set(reasons(store)) == {5, 6}
+    assert all(
+        "rows 5, 6" in reason and "different" in reason for reason in reasons(store).values()
+    )
+
+
+def test_a_row_of_no_pair_is_rejected(store: Store, results: Path) -> None:
+    table = score_rows()
+    other = table[0] | {"template": "{pronoun} ate.", "F_template": "She ate."}
+    rows = [*table, other | {"M_template": "He ate."}, table[4] | {"word": "boss"}]
+    write_scores(results, [*rows, table[4] | {"is_natural": "True"}])
+    assert counts(import_scores(store, results, "r")) == (5, 3, 0)
+    assert scores(store) == TRUE
+    assert all("no pair of the benchmark" in reason for reason in reasons(store).values())
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("F_logprob", v) for v in ("nan", "NaN", "", "inf", "-inf", "low", "0.1")]
+    + [("M_num_tokens", v) for v in ("0", "-4", "4.5", "", "nan", "\u0664")]
+    + [("M_template", "She lost her key."), ("F_template", ""), ("M_template", "He lost his")],
+)
+def test_a_value_that_is_none_shows(store: Store, results: Path, column: str, value: str) -> None:
+    table = score_rows()
+    table[1][column] = value
+    write_scores(results, table)
+    assert counts(import_scores(store, results, "r")) == (4, 1, 1)
+    assert set(reasons(store)) == {2} and column in reasons(store)[2]
+    # one of two pairs with the same sentences; the other one holds its true score
+    assert scores(store).items() <= TRUE.items() and len(scores(store)) == 4
+
+
+def test_columns_that_changed_places_are_not_believed(store: Store, results: Path) -> None:
+    def swapped(row: Fields) -> Fields:
+        other = {"F": "M", "M": "F"}
+        return {k: row[other.get(k[0], "") + k[1:]] if k[1:2] == "_" else row[k] for k in row}
+
+    write_scores(results, [swapped(row) for row in score_rows()])
+    assert counts(import_scores(store, results, "r")) == (0, 5, 5)
+
+
+def test_rows_with_too_few_or_too_many_fields_show(store: Store, results: Path) -> None:
+    path = write_scores(results, score_rows())
+    lines = path.read_text().splitlines()
+    lines[1] = lines[1].rpartition(",")[0]
+    lines[5] += ",more"
+    path.write_text("\n".join(lines) + "\n")
+    assert counts(import_scores(store, results, "r")) == (3, 2, 2)
+    assert reasons(store) == {
+        1: "the row holds 9 fields, expected 10",
+        5: "the row holds 11 fields, expected 10",
+    }
+
+
+_LLAMA = "__extra__ucinlp1__llama-2__hf_models__7b"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("org__m.csv", "org__m.csv.gz"),
+        ("org__m.csv", "Org__M.csv"),
+        (f"{_LLAMA}.csv.gz", "meta-llama__Llama-2-7b-hf.csv.gz"),
+        ("EleutherAI__pythia-70m.csv", "__models__eleutherai__pythia-70m.csv"),
+    ],
+)
+def test_a_model_twice_is_refused(store: Store, results: Path, one: str, other: str) -> None:
+    paths = [
+        write_scores(results, score_rows(name.split(".csv")[0]), name) for name in (one, other)
+    ]
+    with pytest.raises(BadInput) as e:
+        import_scores(store, results, "r")
+    assert all(path.name in str(e.value) for path in paths) and "both hold" in str(e.value)
+    assert not scores(store)
+
+
+def test_the_same_file_in_two_folders_is_refused(store: Store, results: Path) -> None:
+    path = write_scores(results, score_rows())
+    shutil.copytree(path.parent, results / "copy" / "5words")
+    with pytest.raises(BadInput, match=r"copy/5words/.* both hold org/m use-5"):
+        import_scores(store, results, "r")
+
+
+def test_a_file_of_another_model_is_refused(store: Store, results: Path) -> None:
+    path = write_scores(results, score_rows("org__other"))
+    with pytest.raises(BadInput, match=rf"{path.name}, row 1: its model is 'org__other'"):
+        import_scores(store, results, "r")
+    assert not scores(store)
+
+
+def test_the_name_in_the_file_may_be_a_path(store: Store, results: Path) -> None:
+    write_scores(results, score_rows(_LLAMA.replace("__", "/").upper()), f"{_LLAMA}.csv")
+    (done,) = import_scores(store, results, "r")
+    assert (done.model, done.n_scored) == ("meta-llama/Llama-2-7b-hf", 5)
+
+
+def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    with pytest.raises(UsageProblem, match="is no directory"):
+        import_scores(store, results, "r")
+    path = write_scores(results, score_rows())
+    with pytest.raises(BadInput, match="run `plumbline benchmark import use-5` first"):
+        import_scores(store, results, "r")
+    path.rename(results / path.name)
+    with pytest.raises(BadInput, match="neither its name nor a folder tells"):
+        import_scores(store, results, "r")
+    (results / path.name).unlink()
+    with pytest.raises(BadInput, match="holds no score files"):
+        import_scores(store, results, "r")
+
+
+def test_half_of_winobias_leaves_the_other_half_missing(store: Store, tmp_path: Path) -> None:
+    header = ",word,template,stereotype\n"
+    for split in ("dev", "test"):
+        path = tmp_path / f"coref__Winobias__templates.{split}.csv"
+        path.write_text(f"{header}0,tea,{{pronoun}} drank tea.,True\n")
+    import_benchmark(store, "winobias", tmp_path, "r")
+    table = score_rows(rows=[("{pronoun} drank tea.", "tea", "True")])
+    name = "coref__Winobias__templates.test__scores__org__m.csv"
+    write_scores(tmp_path / "results", table).rename(tmp_path / "results" / name)
+    (done,) = import_scores(store, tmp_path / "results", "r")
+    assert (done.benchmark, done.n_scored, done.n_missing) == ("winobias", 1, 1)
+    assert scores(store).keys() == {"test-00000"}
+
+
+@pytest.mark.parametrize("spell", [str, str.upper, lambda name: name.replace("/", "__")])
+def test_all_28_names_are_known(spell: Callable[[str], str]) -> None:
+    assert [model_id(spell(hub_id)) for hub_id in HUB_IDS] == list(HUB_IDS)
+    assert len(set(HUB_IDS)) == 28
+    for size in ("7b", "13b", "70b"):
+        path = spell(f"/extra/ucinlp1/llama-2/hf_models/{size}")
+        assert model_id(path) == f"meta-llama/Llama-2-{size}-hf"
+    for other in ("org/pythia-70m", "eleutherai/pythia-70m-v0", "x/llama-2/chat/7b"):
+        assert model_id(other) == other
+
+
+@pytest.mark.reference
+def test_the_28_names_are_the_published_ones(data: Path) -> None:
+    path = data.parent / "reference" / "unstereoeval_models.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        assert {row["hf_id"] for row in csv.DictReader(file)} == set(HUB_IDS)
+
+
+def test_command(
+    store: Store, results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    table = score_rows()
+    write_scores(results, [*table[:-1], table[-1] | {"F_logprob": "nan"}])
+    arguments = ["import-scores", str(results), "--warehouse", str(store.root)]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "org/m" in out and "Incomplete: 1 pairs have no score" in out
+    assert "1 rows were not used" in out and "Next: plumbline measure" in out
+    assert store.read("run").to_pylist()[0]["command"] == "import-scores"
+    write_scores(results, table, "org__m.csv.gz")
+    assert main(arguments) == 3
+    err = capsys.readouterr().err
+    assert "both hold org/m use-5" in err and err.count("\n") == 1
+    assert main(["import-scores", "--help"]) == 0
+    assert "Example" in capsys.readouterr().out
