@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.cli import main
 from pipelines.reproduce.compare import (
     AGREES,
     CONTRADICTED,
@@ -18,7 +21,10 @@ from pipelines.reproduce.compare import (
     starts,
 )
 from pipelines.reproduce.figures import Figure, packaged, read, unprinted
+from pipelines.reproduce.run import reproduce, summary
+from tests.released_files import PAIRS, Fields, as_csv, score_rows, write_scores
 from warehouse.errors import BadInput
+from warehouse.store import Store
 
 HEADER = "table,dataset,eta,metric,value,hf_id,log_base\n"
 
@@ -124,3 +130,88 @@ def test_a_file_that_holds_no_figures_is_refused(tmp_path: Path, text: str, mess
         read(path)
     with pytest.raises(BadInput, match="--published"):
         read(tmp_path / "none.csv")
+
+
+def released(where: Path, table: list[Fields]) -> Path:
+    """A small release: five pairs of USE-5, four words, the scores of one model."""
+    raw = where / "data" / "datasets" / "raw"
+    raw.mkdir(parents=True)
+    pairs = [
+        {"": str(i), "word": word, "template": template, "is_natural": natural}
+        for i, (template, word, natural) in enumerate(PAIRS)
+    ]
+    (raw / "USE-5.csv").write_text(as_csv(pairs))
+    words = [("tea", 0.25, 60), ("key", -0.75, 30), ("drank", 0.1, 10)]
+    statistics = [
+        {"": str(i), "word": w, "pmi_diff": str(d), "counts": str(n), "freq": str(n / 100)}
+        for i, (w, d, n) in enumerate(words)
+    ]
+    (where / "data" / "pmi_file_w_counts.csv").write_text(as_csv(statistics))
+    write_scores(where / "results", table)
+    return where
+
+
+def printed(where: Path, *figures: str) -> Path:
+    path = where / "published.csv"
+    path.write_text(HEADER + "".join(f"{line}\n" for line in figures))
+    return path
+
+
+def run(where: Path, *arguments: object) -> int:
+    common = ["--data", where, "--warehouse", where / "w", "--out", where / "figures.csv"]
+    return main(["reproduce", "unstereoeval", *map(str, [*common, *arguments])])
+
+
+# Each of the four natural pairs prefers the male sentence by 0.25 nats, less than ln 1.65.
+RIGHT = (
+    "8,USE-5,inf,US,100.0,org/m,e",
+    "8,USE-5,0.5,benchmark_size,2,,",
+    "19,USE-5,inf,AuFC,5.91,org/m,10",
+    "22,USE-5,inf,AuFC,5.73,org/m,e",
+)
+
+
+def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
+    where = released(tmp_path, score_rows())
+    assert run(where, "--published", printed(where, *RIGHT)) == 0
+    shown = capsys.readouterr().out
+    assert "4 figures: agrees" in shown and "org/m" in shown and "pronoun first" in shown
+    rows = list(csv.DictReader((where / "figures.csv").open()))
+    assert [r["outcome"] for r in rows if r["value"]] == [AGREES] * 4
+    stored = Store.open(where / "w").read("metric_value", benchmark="use-5").to_pylist()
+    aufc = {json.loads(r["options"])["log_base"] for r in stored if r["metric"] == "aufc"}
+    assert aufc == {"e", "10.0"}
+    assert run(where, "--published", printed(where, *RIGHT)) == 0  # the second time as well
+
+
+def test_a_figure_that_is_off_is_said(tmp_path: Path, capsys: Any) -> None:
+    where = released(tmp_path, score_rows())
+    assert run(where, "--published", printed(where, *RIGHT[1:], RIGHT[0].replace("100", "99"))) == 1
+    assert "1 figures: off" in capsys.readouterr().out
+
+
+def test_scores_that_are_incomplete_are_said(tmp_path: Path, capsys: Any) -> None:
+    where = released(tmp_path, score_rows()[:-2])
+    assert run(where, "--published", printed(where, RIGHT[0])) == 1
+    assert "incomplete: org/m on use-5: 3 of 5 pairs scored" in capsys.readouterr().out
+
+
+def test_a_damaged_release_is_one_line(tmp_path: Path, capsys: Any) -> None:
+    assert run(tmp_path) == 3
+    assert "no directory data/datasets/raw" in capsys.readouterr().err
+    where = released(tmp_path, score_rows())
+    (where / "data" / "pmi_file_w_counts.csv").unlink()
+    assert run(where) == 3
+    assert "no word statistics" in capsys.readouterr().err
+
+
+@pytest.mark.reference
+def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
+    outcome = reproduce(
+        Store.open(tmp_path / "w"), data / "unstereo-eval", packaged(), "pile", lambda step: None
+    )
+    assert summary(outcome)[AGREES] == 1606
+    assert summary(outcome)[CONTRADICTED] == 3
+    assert set(summary(outcome)) == {AGREES, CONTRADICTED, OURS_ALONE}
+    assert outcome.max_pmi == (15_810, 15_810)
+    assert len(outcome.models) == 20 and not outcome.incomplete

@@ -17,10 +17,17 @@ from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
 from warehouse.store import Store
 
-BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
+#: Benchmarks of the release and their tables under `data/datasets/raw`.
+_TABLES = {
+    "use-5": ("USE-5",),
+    "use-10": ("USE-10",),
+    "use-20": ("USE-20",),
+    "winobias": ("coref__Winobias__templates.dev", "coref__Winobias__templates.test"),
+    "winogender": ("coref__Winogender__templates",),
+}
 
 #: Steps that are announced when the folder holds every part of the release.
-N_STEPS = 2 * len(BENCHMARKS) + 4
+N_STEPS = 2 * len(_TABLES) + 4
 #: Told what is being done; a step is announced before it starts.
 Announce = Callable[[str], None]
 
@@ -29,6 +36,7 @@ Announce = Callable[[str], None]
 class Release:
     """Where the parts of the release lie under a folder; None for those it does not hold."""
 
+    benchmarks: tuple[str, ...]
     statistics: Path | None
     raw: Path
     preprocessed: Path | None
@@ -42,10 +50,19 @@ class Release:
             if not part.is_dir():
                 fix = "give --data the folder that holds `data` and `results` of the release"
                 raise BadInput(f"{data}", f"no directory {part.relative_to(data)}", fix)
+        benchmarks = tuple(
+            name
+            for name, stems in _TABLES.items()
+            if all(list(raw.glob(f"{stem}.csv*")) for stem in stems)
+        )
+        if not benchmarks:
+            expected = f"expected {', '.join(stem for stems in _TABLES.values() for stem in stems)}"
+            raise BadInput(f"{raw}", f"holds no table of a benchmark, {expected}")
         names = ("pmi_file_w_counts.csv.gz", "pmi_file_w_counts.csv")
         statistics = [data / "data" / n for n in names if (data / "data" / n).is_file()]
         preprocessed = data / "data" / "datasets" / "preprocessed"
         return Release(
+            benchmarks,
             statistics[0] if statistics else None,
             raw,
             preprocessed if preprocessed.is_dir() else None,
@@ -100,7 +117,7 @@ def reproduce(
     rows = table.filter(pc.is_in(table["corpus"], pa.array(["", corpus]))).to_pylist()
     models = tuple(sorted({row["model"] for row in rows if row["model"]}))
     printed = {replace(figure, value=None) for figure in figures}
-    others = [f for f in unprinted(models, BENCHMARKS, etas) if f not in printed]
+    others = [f for f in unprinted(models, release.benchmarks, etas) if f not in printed]
     asked = sorted([*figures, *others], key=lambda figure: figure.table)
     return Outcome(compare(asked, rows), starts(rows), models, incomplete, max_pmi)
 
@@ -108,7 +125,7 @@ def reproduce(
 def _import_benchmarks(store: Store, release: Release, run_id: str, announce: Announce) -> None:
     from eval_workers.benchmarks import import_benchmark
 
-    for name in BENCHMARKS:
+    for name in release.benchmarks:
         announce(f"importing {name}")
         import_benchmark(store, name, release.raw, run_id)
 
@@ -132,7 +149,7 @@ def _import_leans(
         return None
     announce("importing the word statistics")
     import_statistics(store, release.statistics, corpus, run_id)
-    for name in BENCHMARKS:
+    for name in release.benchmarks:
         announce(f"MaxPMI of {name}")
         constrain(store, corpus, name)
     if not released:
