@@ -207,9 +207,9 @@ def test_a_damaged_release_is_one_line(tmp_path: Path, capsys: Any) -> None:
 
 @pytest.mark.reference
 def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
-    outcome = reproduce(
-        Store.open(tmp_path / "w"), data / "unstereo-eval", packaged(), "pile", lambda step: None
-    )
+    store = Store.open(tmp_path / "w")
+    outcome = reproduce(store, data / "unstereo-eval", packaged(), "pile", lambda step: None)
+    assert store.read("pair_score").num_rows == 333_360
     assert summary(outcome)[AGREES] == 1606
     assert summary(outcome)[CONTRADICTED] == 3
     assert set(summary(outcome)) == {AGREES, CONTRADICTED, OURS_ALONE}
