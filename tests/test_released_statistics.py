@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from typer.testing import CliRunner
 
 from eval_workers.benchmarks import import_benchmark
 from jobs.constrain import constrain
+from jobs.count import CountRequest, count_corpus
 from jobs.released import import_statistics
+from jobs.seeds import select_seed_words
 from pipelines.cli import app
 from tests.spacy_reference import reference_tokens
 from tests.test_constrain import filled
 from warehouse.errors import BadInput, UsageProblem
+from warehouse.shards import write_jsonl_zst
 from warehouse.store import Store
 
 HEADER = ["", "word", "pmi_diff", "counts", "freq"]
@@ -164,6 +168,23 @@ def test_a_counted_corpus_stays(store: Store, tmp_path: Path) -> None:
         import_statistics(store, path, "half", "run")
 
 
+@pytest.mark.spark
+def test_counting_takes_an_imported_corpus_over_only_when_told(
+    store: Store, tmp_path: Path
+) -> None:
+    write_jsonl_zst(tmp_path / "s.jsonl.zst", ["She saw the army.", "He saw a nurse."])
+    import_statistics(store, write(tmp_path / "s.csv", [*GOOD, ["3", "tea"]]), "pile", "run")
+    select_seed_words(store, "pile", n=1)
+    request = CountRequest("pile", (tmp_path / "s.jsonl.zst",))
+    with pytest.raises(UsageProblem, match="source imported"):
+        count_corpus(store, request)
+    count_corpus(store, replace(request, replace=True))
+    assert store.read("corpus")["source"].to_pylist() == ["counted"]
+    words = {r["word"]: r["n_word"] for r in store.read("word_count").to_pylist()}
+    assert words == {"she": 1, "saw": 2, "army": 1, "he": 1, "nurse": 1}
+    assert all(store.read(t).num_rows == 0 for t in ("word_delta", "seed_word", "reject"))
+
+
 def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
     released = tmp_path / "data" / "pmi_file_w_counts.csv.gz"
     released.parent.mkdir()
@@ -281,9 +302,12 @@ def test_max_pmi_is_the_released_one(
 @pytest.mark.reference
 def test_max_pmi_by_spacy_is_the_released_one(data: Path) -> None:
     """The convention itself, with nothing of ours: spaCy's tokens, its stop words, a dictionary."""
+    from spacy.lang.en.stop_words import STOP_WORDS
+
     table = pd.read_csv(data / TABLE, keep_default_na=False)
     delta = dict(zip(table["word"], table["pmi_diff"], strict=True))
     pronouns = {"he", "she", "his", "her", "him", "hers"}
+    assert STOP_WORDS & delta.keys() == pronouns
     different = []
     for benchmark, pair_id, template, published in _published(data):
         for placeholder in ("{pronoun2}self", "{pronoun2}", "{pronoun1}", "{pronoun}"):

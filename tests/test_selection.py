@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,6 +109,13 @@ def test_the_released_table(store: Store, data: Path) -> None:
     # the largest magnitude is 4.75 (homers), so the range is +-5 nats
     assert (done.low_nats, done.high_nats) == pytest.approx((-5 / 19, 5 / 19))
     assert (done.n_defined, done.n_within, len(done.words)) == (65_914, 24_157, 500)
+    # the words that the released sets were written around were drawn from the same interval
+    raw = data / "unstereo-eval" / "data" / "datasets" / "raw"
+    parts = [pd.read_csv(raw / f"USE-{n}.csv.gz", keep_default_na=False) for n in (5, 10, 20)]
+    used = set().union(*(part["word"] for part in parts))
     rows = store.read("word_delta", corpus="pile").to_pylist()
+    leans = [abs(r["delta_nats"]) for r in rows if r["word"] in used]
+    assert len(leans) == len(used) == 493
+    assert max(leans) == pytest.approx(0.2624, abs=1e-4)
     deltas = {r["word"]: r["delta_nats"] for r in reversed(rows)}
     assert sample(within(deltas, (-5 / 19, 5 / 19)), 500, 0) == list(done.words)
