@@ -43,6 +43,7 @@ def _report(done: Sequence[ImportedScores]) -> None:
     from rich.table import Table
 
     table = Table("model", "benchmark", "pairs", "scored", "rejected", "missing")
+    table.columns[0].overflow = "fold"
     for column in table.columns[2:]:
         column.justify = "right"
     for one in done:

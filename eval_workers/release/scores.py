@@ -91,9 +91,12 @@ def _figures(file: ReleasedFile, row: Record) -> tuple[str, ...] | str:
     return _problem(row.fields) or tuple(row.fields[column] for column in _FIGURES)
 
 
+_model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows all hold one name
+
+
 def _check_model(file: ReleasedFile, row: Record) -> None:
     name = row.fields.get("model")
-    if name is not None and model_id(name).lower() != file.model.lower():
+    if name is not None and _model_id(name).lower() != file.model.lower():
         problem = f"its model is {name!r}, its file name says {file.model}"
         raise BadInput(f"{file.path}, row {row.number}", problem, "rename the file or mend the row")
 
