@@ -1,7 +1,7 @@
 -- grain: none, these are the functions that the views and metrics share
 -- A name in a macro's list also takes the place of a column of that name, even of one in the views
 -- that the macro reads: give it a name that no column has.
---
+
 -- Two figures that are equal on paper may differ in the last bits once they are sums of floats, so
 -- a limit is inclusive with a tolerance far below the precision of any score (1e-9 nats).
 CREATE OR REPLACE MACRO within(x, upper) AS abs(x) <= upper + 1e-9;

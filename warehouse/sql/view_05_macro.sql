@@ -2,6 +2,8 @@
 -- As in `SELECT model, us(log_ratio_nats) FROM scored_pair GROUP BY model`. Ratios that are NULL or
 -- not finite are left out; without any other the figure is NULL. A macro takes no FILTER: leave
 -- ratios out with `CASE WHEN ... THEN log_ratio_nats END`.
+
+-- The number itself, or NULL when it is not finite.
 CREATE OR REPLACE MACRO finite(x) AS CASE WHEN isfinite(x::DOUBLE) THEN x::DOUBLE END;
 
 -- Which sentence a pair prefers by more than epsilon: 1 the female, -1 the male, 0 neither.
@@ -17,10 +19,13 @@ CREATE OR REPLACE MACRO us(log_ratio, epsilon := ln(1.65)) AS
 CREATE OR REPLACE MACRO pd(log_ratio, epsilon := ln(1.65)) AS
     100 * avg(lean(finite(log_ratio), epsilon));
 
--- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in [0, 6]
--- nats; from 0 to 6. A pair's own area counts half at the first point and half at the last.
+-- The first of the points 0, 0.06, ... of epsilon that covers a pair, by its number from 0.
 CREATE OR REPLACE MACRO aufc_point(log_ratio) AS
     greatest(ceil((abs(log_ratio) - 1e-9) / 0.06), 0);
+
+-- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in [0, 6]
+-- nats; from 0 to 6. It is the mean of the pairs' own areas, in which the first and the last point
+-- count half.
 CREATE OR REPLACE MACRO aufc(log_ratio) AS 0.03::DOUBLE * avg(
     CASE
         WHEN isfinite(log_ratio::DOUBLE) THEN greatest(
