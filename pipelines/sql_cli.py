@@ -26,7 +26,7 @@ MAX_ROWS = 1000
 _HISTORY = Path.home() / ".plumbline_sql_history"
 _HELP = (
     ".tables  .schema NAME  .examples [NUMBER]  .quit  Tab completes names\n"
-    "A query ends with ; or an empty line. Questions with their queries:"
+    "A query ends with ; or an empty line."
 )
 
 
@@ -133,8 +133,8 @@ def shell(
     """
     console.print(Text(_HELP, style="dim"))
     for question in questions():
-        line = Text(f"  .examples {question.number:<3} {question.question}")
-        console.print(line, soft_wrap=True)
+        asked = Text(f"  .examples {question.number:<3} {question.question}")
+        console.print(asked, soft_wrap=True)
     typed: list[str] = []
     while True:
         try:
