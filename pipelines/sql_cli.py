@@ -13,8 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warehouse.connect import connect, sql, sql_names
+from pipelines.sql_complete import complete_with_tab
+from warehouse.connect import connect
 from warehouse.errors import UsageProblem
+from warehouse.sql_reference import Question, questions
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 #: Rows printed of a result; the rest is counted.
 MAX_ROWS = 1000
 _HISTORY = Path.home() / ".plumbline_sql_history"
-_HELP = ".tables  .schema NAME  .examples  .quit; a query ends with ; or an empty line"
+_HELP = (
+    ".tables  .schema NAME  .examples [NUMBER]  .quit  Tab completes names\n"
+    "A query ends with ; or an empty line."
+)
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
@@ -127,7 +132,9 @@ def shell(
     A bad query prints its line and the shell goes on; Ctrl-C drops what was typed.
     """
     console.print(Text(_HELP, style="dim"))
-    _examples(console)
+    for question in questions():
+        asked = Text(f"  .examples {question.number:<3} {question.question}")
+        console.print(asked, soft_wrap=True)
     typed: list[str] = []
     while True:
         try:
@@ -165,21 +172,36 @@ def _dot_command(
         found = run_query(connection, f"SELECT column_name, column_type FROM (DESCRIBE {quoted})")
         show(console, *found)
     elif name == ".examples":
-        _examples(console)
+        _examples(connection, console, rest)
     else:
         console.print(Text(_HELP))
     return True
 
 
-def _examples(console: Console) -> None:
+def _examples(
+    connection: duckdb.DuckDBPyConnection, console: Console, numbers: Sequence[str]
+) -> None:
+    """Show the worked questions; those asked for by number also with their answer."""
+    known = {str(question.number): question for question in questions()}
+    for number in numbers:
+        if number not in known:
+            raise UsageProblem(f"example {number}", f"there are 1 to {len(known)}", "`.examples`")
+        _example(console, known[number])
+        show(console, *run_query(connection, known[number].query))
+    if not numbers:
+        for question in known.values():
+            _example(console, question)
+
+
+def _example(console: Console, example: Question) -> None:
     from rich.syntax import Syntax
 
-    for number, name in enumerate(sql_names("example_"), 1):
-        # The first line states the grain for maintainers; the question follows it.
-        text = sql(name).split("\n", 1)[1].rstrip()
-        console.print(Text(f"\nexample {number}", style="bold"))
-        code = Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
-        console.print(code)
+    console.print(Text(f"\nexample {example.number}: {example.question}", style="bold"))
+    console.print(Text(example.meaning))
+    theme = "ansi_dark"
+    console.print(
+        Syntax(example.query, "sql", theme=theme, background_color="default", word_wrap=True)
+    )
     console.print()
 
 
@@ -216,4 +238,5 @@ def command(
         show(console, *run_query(connection, query))
         return
     _remember_lines()
+    complete_with_tab(connection)
     shell(connection, console)

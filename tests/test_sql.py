@@ -12,9 +12,12 @@ import pytest
 from rich.console import Console
 
 from pipelines import sql_cli
+from pipelines.sql_complete import completer, completions
 from tests.metric_rows import association, delta, fill, pair, score
-from warehouse.connect import connect, sql, sql_names
+from warehouse.connect import connect
 from warehouse.errors import UsageProblem
+from warehouse.schemas import TABLES
+from warehouse.sql_reference import questions
 from warehouse.store import Store
 
 
@@ -48,22 +51,6 @@ def typed(lines: list[str]) -> Callable[[str], str]:
         return line
 
     return read
-
-
-def test_the_three_examples_run(connection: duckdb.DuckDBPyConnection) -> None:
-    names = sql_names("example_")
-    assert len(names) == 3
-    found = {name[:9]: sql_cli.run_query(connection, sql(name)) for name in names}
-    _, skewed = found["example_1"]
-    assert [row[1] for row in skewed] == [
-        f"w{i:02}" for i in (*range(29, 19, -1), *range(9, -1, -1))
-    ]
-    columns, us = found["example_2"]
-    by_subset = {row[columns.index("subset")]: row[-1] for row in us}
-    assert by_subset["|max_pmi| <= 1.0"] == 33.3
-    assert by_subset["|max_pmi| <= 0.3"] is None  # no pairs, and the row says so
-    columns, disagree = found["example_3"]
-    assert [row[columns.index("template")] for row in disagree] == ["contradicts", "weakly"]
 
 
 @pytest.mark.parametrize("bad", ["SELEC 1", "SELECT nothing FROM word_delta", "SELECT 1 +", "'"])
@@ -117,7 +104,7 @@ def test_shell(connection: duckdb.DuckDBPyConnection) -> None:
     console, out = captured()
     sql_cli.shell(connection, console, typed(lines))
     text = out.getvalue()
-    for expected in ("example 3", "scored_pair", "delta_nats", "nothing", "nonsense", "42"):
+    for expected in (".examples 3", "scored_pair", "delta_nats", "nothing", "nonsense", "42"):
         assert expected in text
     assert "by blank line" in text and "half a query" not in text and "never" not in text
 
@@ -130,10 +117,52 @@ def test_shell_runs_what_is_left_at_the_end_of_the_input(
     assert "42" in out.getvalue()
 
 
-def test_examples_are_shown_when_the_shell_opens(connection: duckdb.DuckDBPyConnection) -> None:
+def test_the_shell_opens_with_the_questions(connection: duckdb.DuckDBPyConnection) -> None:
     console, out = captured()
     sql_cli.shell(connection, console, typed([]))
-    assert "FROM word_delta" in out.getvalue() and "scored_subset" in out.getvalue()
+    text = out.getvalue()
+    assert all(f".examples {q.number} " in text and q.question in text for q in questions())
+    assert "FROM word_delta" not in text
+
+
+def test_examples_are_shown_and_answered(connection: duckdb.DuckDBPyConnection) -> None:
+    console, out = captured()
+    sql_cli.shell(connection, console, typed([".examples"]))
+    assert "FROM word_delta" in out.getvalue() and "FROM us_curve" in out.getvalue()
+    console, out = captured()
+    sql_cli.shell(connection, console, typed([".examples 1", ".examples 99", ".examples 3"]))
+    text = out.getvalue()
+    assert "w29" in text and "there are 1 to" in text and "contradicts" in text
+    assert "FROM us_curve" not in text
+
+
+def test_completion_knows_the_warehouse(connection: duckdb.DuckDBPyConnection) -> None:
+    def complete(text: str) -> list[str]:
+        return completions(connection, text)
+
+    assert complete(".ex") == [".examples", ".exit"]
+    assert complete(".schema word_d") == ["word_delta"]
+    assert complete("SELECT * FROM audited") == ["audited_pair"]
+    assert complete("select * from us_") == [
+        "us_by_start",
+        "us_curve(",
+        "us_difference(",
+        "us_gap(",
+    ]
+    assert complete("SELECT auf") == ["aufc(", "aufc_point("]
+    assert complete("SELECT log_r") == ["log_ratio_nats"]
+    assert complete("SELECT p.LOG_R") == ["p.log_ratio_nats"]
+    assert complete("SELECT sum(max_pmi_w") == ["max_pmi_word"]
+    assert complete("SELECT 1 FROM log_ratio") == []
+    assert complete("SELECT 'word_d") == [] and complete("SELECT 'a' < word_d") == ["word_delta"]
+    assert complete("nothing_like_it") == []
+    assert set(complete("SELECT 1 FROM ")) >= set(TABLES) | {"scored_subset("}
+
+
+def test_readline_is_given_one_name_after_another(connection: duckdb.DuckDBPyConnection) -> None:
+    complete = completer(connection, lambda: "FROM word_")
+    names = [complete("word_", state) for state in range(6)]
+    assert names[:-1] == completions(connection, "FROM word_") and names[-1] is None
 
 
 def test_importing_the_command_starts_nothing_heavy() -> None:

@@ -6,22 +6,11 @@ WITH counted AS (
     SELECT
         model_key, model, benchmark, corpus, contrast, subset, eta_nats,
         count(*) FILTER (is_member) AS n,
-        count(*) FILTER (
-            is_member AND log_ratio_nats > 0 AND NOT within(log_ratio_nats, $epsilon_nats)
-        ) AS n_f,
-        count(*) FILTER (
-            is_member AND log_ratio_nats < 0 AND NOT within(log_ratio_nats, $epsilon_nats)
-        ) AS n_m
+        count(*) FILTER (is_member AND lean(log_ratio_nats, $epsilon_nats) > 0) AS n_f,
+        count(*) FILTER (is_member AND lean(log_ratio_nats, $epsilon_nats) < 0) AS n_m,
+        (n_f - n_m) / nullif(n, 0) AS d
     FROM scored_subset($etas)
     GROUP BY ALL
-),
-moments AS (
-    SELECT
-        *,
-        n_f / nullif(n, 0) - n_m / nullif(n, 0) AS d,
-        (n_f - n_m) / (n + 2) AS d_adjusted,
-        sqrt((n_f + n_m + 2) / (n + 2) - d_adjusted ** 2) / sqrt(n + 2) AS se_adjusted
-    FROM counted
 )
 SELECT
     'pd' AS metric, model_key, model, benchmark, corpus, contrast, subset, eta_nats,
@@ -29,9 +18,9 @@ SELECT
     100 * d AS value,
     'percentage points' AS unit,
     CASE WHEN n > 0 THEN 100 * sqrt(greatest((n_f + n_m) / n - d * d, 0) / n) END AS sd,
-    CASE WHEN n > 0 THEN 100 * greatest(-1, d_adjusted - z975() * se_adjusted) END AS ci_low,
-    CASE WHEN n > 0 THEN 100 * least(1, d_adjusted + z975() * se_adjusted) END AS ci_high,
+    pd_bound(n_f, n_m, n, -z975()) AS ci_low,
+    pd_bound(n_f, n_m, n, z975()) AS ci_high,
     'Bonett-Price 95%' AS interval,
     n,
     '{}' AS options
-FROM moments;
+FROM counted;

@@ -1,4 +1,7 @@
 -- grain: none, these are the functions that the views and metrics share
+-- A name in a macro's list also takes the place of a column of that name, even of one in the views
+-- that the macro reads: give it a name that no column has.
+
 -- Two figures that are equal on paper may differ in the last bits once they are sums of floats, so
 -- a limit is inclusive with a tolerance far below the precision of any score (1e-9 nats).
 CREATE OR REPLACE MACRO within(x, upper) AS abs(x) <= upper + 1e-9;
@@ -26,3 +29,12 @@ CREATE OR REPLACE MACRO wilson_high(p, n) AS
 -- finite z and keeps a zero-width interval; the bounds of atanh's domain are met by rounding only.
 CREATE OR REPLACE MACRO fisher_bound(r, offset_z) AS
     CASE WHEN abs(r) < 1 - 1e-12 THEN tanh(atanh(r) + offset_z) ELSE r END;
+
+-- Bonett and Price's adjusted Wald bound of a difference of paired shares, (n_f - n_m) / n, in
+-- percentage points: one pair is added to each side. offset_z is a point of the normal, signed.
+CREATE OR REPLACE MACRO pd_bound(n_f, n_m, n, offset_z) AS CASE
+    WHEN n > 0 THEN 100 * greatest(-1, least(1,
+        (n_f - n_m) / (n + 2)
+        + offset_z * sqrt((n_f + n_m + 2) / (n + 2) - ((n_f - n_m) / (n + 2)) ** 2) / sqrt(n + 2)
+    ))
+END;

@@ -1,12 +1,7 @@
 -- grain: model_key x benchmark x pair_id x corpus x contrast
--- `scored_pair` with the MaxPMI of each pair; a benchmark without associations has no rows here.
+-- The rows of `audited_pair` that have a log ratio, a corpus to hold it against and are natural. The
+-- MaxPMI may be NULL; a benchmark without associations has no rows here.
 CREATE OR REPLACE VIEW scored_pair_association AS
-SELECT
-    s.*,
-    a.corpus,
-    a.contrast,
-    a.max_pmi_nats,
-    a.max_pmi_word,
-    a.sum_delta_nats
-FROM scored_pair AS s
-JOIN pair_association AS a USING (benchmark, pair_id);
+SELECT *
+FROM audited_pair
+WHERE is_natural IS NOT FALSE AND log_ratio_nats IS NOT NULL AND corpus IS NOT NULL;

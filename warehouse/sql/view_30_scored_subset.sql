@@ -1,10 +1,11 @@
 -- grain: model_key x benchmark x corpus x contrast x subset x pair_id
 -- Every subset that metrics are reported for, e.g. `FROM scored_subset([0.5, 0.65])`. All pairs of
 -- a model and benchmark stand under each subset, `is_member` says which belong to it, so that an
--- empty subset is still seen. Unconstrained subsets have an empty corpus and contrast.
+-- empty subset is still seen; an eta given twice counts once. Unconstrained subsets have an empty
+-- corpus and contrast.
 CREATE OR REPLACE MACRO scored_subset(etas) AS TABLE
 WITH eta AS (
-    SELECT unnest(etas)::DOUBLE AS eta_nats
+    SELECT unnest(list_distinct(etas::DOUBLE[])) AS eta_nats
     UNION ALL
     SELECT NULL
 )
@@ -18,18 +19,12 @@ CROSS JOIN (
 ) AS s (subset, first_is)
 UNION ALL
 SELECT
-    p.model_key, p.model, p.benchmark, c.corpus, c.contrast,
+    p.model_key, p.model, p.benchmark, p.corpus, p.contrast,
     CASE
         WHEN e.eta_nats IS NULL THEN 'max_pmi defined'
         ELSE '|max_pmi| <= ' || e.eta_nats::VARCHAR
     END,
     e.eta_nats, p.pair_id, p.log_ratio_nats,
-    a.max_pmi_nats IS NOT NULL AND (e.eta_nats IS NULL OR within(a.max_pmi_nats, e.eta_nats))
-FROM scored_pair AS p
-JOIN (SELECT DISTINCT corpus, contrast, benchmark FROM pair_association) AS c USING (benchmark)
-LEFT JOIN pair_association AS a
-    ON a.corpus = c.corpus
-    AND a.contrast = c.contrast
-    AND a.benchmark = p.benchmark
-    AND a.pair_id = p.pair_id
+    p.max_pmi_nats IS NOT NULL AND (e.eta_nats IS NULL OR within(p.max_pmi_nats, e.eta_nats))
+FROM scored_pair_association AS p
 CROSS JOIN eta AS e;

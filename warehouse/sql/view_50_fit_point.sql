@@ -1,5 +1,6 @@
 -- grain: subset x model_key x benchmark x corpus x contrast x options x point
--- Every point that a line is fitted through, y against x, for the main contrasts:
+-- Every point that a line is fitted through, y against x, for the main contrasts.
+--
 -- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
 -- words, planted delta   the same against the planted delta, for models trained on that corpus
 -- pairs, max_pmi         for benchmarks without words, a pair's log ratio against its MaxPMI

@@ -1,0 +1,179 @@
+"""`docs/sql.md`: the questions run and answer what they say, the lists are those of the files."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.metric_rows import association, delta, fill, pair, score
+from tests.published import load
+from warehouse.connect import connect
+from warehouse.sql_reference import entries, filled, questions
+from warehouse.store import Store
+
+#: Columns that a question's text speaks of in plain words.
+SPOKEN_OF = {
+    1: {"word", "delta_nats"},
+    2: {"us_percent", "n_pairs", "low", "high"},
+    3: {"model", "max_pmi_word", "max_pmi_nats", "log_ratio_nats"},
+    4: {"model_a", "model_b", "log_ratio_a", "log_ratio_b"},
+    5: {"difference", "se", "low", "high", "n_pairs"},
+    6: {"gap", "low", "high", "us_a", "us_b"},
+    7: {"pronoun_first", "us_percent", "pd_points"},
+    8: {"word", "n_pairs", "percent"},
+    9: {"preferred", "n_models", "template"},
+    10: {"slope", "se", "correlation"},
+    11: {"state", "n_pairs"},
+    12: {"reason", "n", "place", "excerpt"},
+}
+WORDS = ("nurse", "boss", "pilot", "clerk")
+DELTAS = (1.0, -1.0, -0.4, 0.3)
+LIMIT = math.log(1.65)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    """40 pairs, ten a word, under two models; a pair without MaxPMI; a rejected row."""
+    store = Store.open(tmp_path_factory.mktemp("docs") / "w")
+    words = [(w, d) for w, d in zip(WORDS, DELTAS, strict=True) for _ in range(10)]
+    fill(
+        store,
+        "benchmark_pair",
+        [
+            pair("b", f"{i:02}", word=w, template=f"{w} {i:02}", pronoun_first=i % 2 == 0)
+            for i, (w, _) in enumerate(words)
+        ],
+    )
+    rows = [association("b", f"{i:02}", d) | {"max_pmi_word": w} for i, (w, d) in enumerate(words)]
+    rows[0] |= {"max_pmi_nats": None, "max_pmi_word": None, "n_words_defined": 0}
+    fill(store, "pair_association", rows)
+    # The first follows the text; the second too, at half, but turns pair 39 round.
+    followed = [2 * d for _, d in words]
+    halved = [*(d for _, d in words[:-1]), -3.0]
+    for model, ratios in (("follows", followed), ("halves", halved)):
+        rows = [score("b", f"{i:02}", r, model) for i, r in enumerate(ratios)]
+        fill(store, "pair_score", rows)
+    fill(store, "word_delta", [delta(w, d) for w, d in zip(WORDS, DELTAS, strict=True)])
+    reject = {
+        "stage": "benchmark",
+        "subject": "b",
+        "source_file": "made.csv",
+        "reason": "no pronoun",
+        "run_id": "r",
+    }
+    lines = [reject | {"source_row": n, "excerpt": f"row {n}"} for n in (9, 4)]
+    fill(store, "reject", lines)
+    return connect(store.root)
+
+
+def answer(connection: duckdb.DuckDBPyConnection, number: int) -> list[dict[str, Any]]:
+    question = questions()[number - 1]
+    assert question.number == number
+    rows: list[dict[str, Any]] = connection.sql(question.query).to_arrow_table().to_pylist()
+    return rows
+
+
+def test_there_are_as_many_questions_as_are_tested() -> None:
+    assert [q.number for q in questions()] == list(SPOKEN_OF)
+    assert all(q.question.endswith("?") and q.meaning.endswith(".") for q in questions())
+
+
+@pytest.mark.parametrize("number", SPOKEN_OF)
+def test_a_question_is_answered(small: duckdb.DuckDBPyConnection, number: int) -> None:
+    rows = answer(small, number)
+    assert rows
+    assert set(rows[0]) >= SPOKEN_OF[number]
+    named = set(re.findall(r"[a-z]+(?:_[a-z]+)+", questions()[number - 1].meaning))
+    assert named <= set(rows[0])
+
+
+def test_the_answers_are_right(small: duckdb.DuckDBPyConnection) -> None:
+    assert [r["word"] for r in answer(small, 1)] == ["nurse", "clerk", "pilot", "boss"]
+    curve = {(r["model"], r["eta_nats"]): r for r in answer(small, 2)}
+    # Twice 0.3 is beyond ln 1.65, 0.3 itself and 0.4 are not; pair 39 leans to him.
+    assert curve["follows", 0.4]["us_percent"] == 0 and curve["halves", 0.4]["us_percent"] == 95
+    assert curve["halves", 0.4]["n_pairs"] == 20 and curve["halves", 0.2]["us_percent"] is None
+    assert [r["template"] for r in answer(small, 3)] == ["clerk 39"]
+    (apart,) = answer(small, 4)
+    assert (apart["template"], apart["log_ratio_a"], apart["log_ratio_b"]) == ("clerk 39", 0.6, -3)
+    (difference,) = answer(small, 5)
+    assert difference["difference"] == -47.5 and difference["low"] < -47.5 < difference["high"] < 0
+    (gap,) = answer(small, 6)
+    assert (gap["model"], gap["gap"], gap["n_a"], gap["n_b"]) == ("follows", 0, 20, 40)
+    starts = [(r["model"], r["pronoun_first"], r["pd_points"]) for r in answer(small, 7)]
+    assert starts[:2] == [("follows", True, 0), ("follows", False, 0)]
+    decided = [(r["word"], r["n_pairs"], r["percent"]) for r in answer(small, 8)]
+    assert decided[0] == ("boss", 10, 25.6) and decided[-1] == ("nurse", 9, 23.1)
+    agreed = answer(small, 9)
+    assert {r["template"].split()[0] for r in agreed} == {"nurse", "boss"} and len(agreed) == 20
+    fits = {r["model"]: r["slope"] for r in answer(small, 10)}
+    slope = np.polyfit(DELTAS, (1.0, -1.0, -0.4, (9 * 0.3 - 3) / 10), 1)[0]
+    assert fits["follows"] == 2 and fits["halves"] == pytest.approx(slope, abs=5e-4)
+    states = {r["state"]: r["n_pairs"] for r in answer(small, 11)}
+    assert states == {"has a MaxPMI": 39, "no word with a delta": 1}
+    (rejected,) = answer(small, 12)
+    assert (rejected["n"], rejected["place"]) == (2, "made.csv, row 4")
+    assert rejected["excerpt"] == "row 4"
+
+
+def test_the_page_says_what_the_files_say() -> None:
+    text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
+    assert text == filled(text), "stale: run `python -m warehouse.sql_reference docs/sql.md`"
+    assert all(q.query in text for q in questions())
+
+
+def test_the_list_holds_every_view_and_macro(small: duckdb.DuckDBPyConnection) -> None:
+    """As DuckDB itself lists them, with their parameters."""
+    text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
+    macros = small.execute(
+        "SELECT function_name, parameters, function_type FROM duckdb_functions() WHERE NOT internal"
+    ).fetchall()
+    found = {re.split(r"\(", e.signature)[0]: e for e in entries()}
+    assert all(f"`{e.signature}`" in text for e in entries())
+    for name, parameters, kind in macros:
+        assert (found[name].kind == "table macro") == (kind == "table_macro")
+        assert [p.split(" := ")[0] for p in split(found[name].signature)] == parameters
+    views = small.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    assert {name for name, e in found.items() if e.kind == "view"} == {
+        v for (v,) in views if f"CREATE OR REPLACE VIEW {v} " in all_sql()
+    }
+    assert all(e.grain for e in entries() if e.kind != "function")
+
+
+def split(signature: str) -> list[str]:
+    inside = signature.split("(", 1)[1].removesuffix(")")
+    return [p.strip() for p in inside.split(",") if p.strip()]
+
+
+def all_sql() -> str:
+    files = (REPOSITORY / "warehouse" / "sql").glob("view_*.sql")
+    return "\n".join(f.read_text(encoding="utf-8") for f in files)
+
+
+def test_the_page_s_other_queries_run(small: duckdb.DuckDBPyConnection) -> None:
+    text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
+    for query in re.findall(r'(?:plumbline sql|connection\.sql\() ?"([^"]+)"', text):
+        assert small.execute(query).fetchall(), query
+    call = re.search(r"`(us_difference\([^`]*seed := 2\))`", text)
+    assert call and small.execute(f"FROM {call[1]}").fetchall() == []
+
+
+@pytest.mark.reference
+def test_questions_about_the_released_scores(store: Store, data: Path) -> None:
+    """The released files have neither deltas, deciding words nor rejects; all else is answered."""
+    load(store, data, ["EleutherAI/pythia-6.9b", "facebook/opt-6.7b"])
+    connection = connect(store.root)
+    rows = {number: answer(connection, number) for number in SPOKEN_OF}
+    assert {number for number, found in rows.items() if not found} <= {1, 8, 10, 12}
+    (difference,) = rows[5]
+    assert difference["benchmark"] == "USE-10" and difference["n_pairs"] == 4740
+    starts = {(r["benchmark"], r["model"], r["pronoun_first"]): r for r in rows[7]}
+    assert starts["USE-5", "EleutherAI/pythia-6.9b", True]["pd_points"] > 90
+    assert starts["USE-5", "EleutherAI/pythia-6.9b", False]["pd_points"] < -10

@@ -1,0 +1,203 @@
+"""Macros to call by hand: `us`, `pd`, `aufc`, `us_curve`, and the paired bootstraps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from scipy import stats
+
+from pipelines.measure import MeasureOptions, compute
+from tests.metric_rows import association, fill, pair, score
+from warehouse.connect import connect
+from warehouse.store import Store
+
+N = 400
+EPSILON = math.log(1.65)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Two models that lean alike on the same pairs; one pair in ten has no MaxPMI."""
+    rng = np.random.default_rng(7)
+    ratio_a = rng.normal(0.2, 1, N)
+    ratio_b = 0.6 * ratio_a + rng.normal(0, 0.5, N)
+    max_pmi = np.where(rng.random(N) < 0.1, np.nan, rng.normal(0, 0.8, N))
+    store = Store.open(tmp_path_factory.mktemp("macros") / "w")
+    # Identifiers sort as the arrays do, so that a draw's number is an index.
+    ids = [f"{i:04}" for i in range(N)]
+    fill(store, "benchmark_pair", [pair("b", i) for i in ids])
+    for name, ratios in (("a", ratio_a), ("b", ratio_b)):
+        rows = [score("b", i, float(r), name) for i, r in zip(ids, ratios, strict=True)]
+        fill(store, "pair_score", rows)
+    found = [None if math.isnan(x) else float(x) for x in max_pmi]
+    rows = [association("b", i, x) for i, x in zip(ids, found, strict=True)]
+    fill(store, "pair_association", rows)
+    return {"root": store.root, "a": ratio_a, "b": ratio_b, "max_pmi": max_pmi}
+
+
+@pytest.fixture(scope="module")
+def connection(world: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    return connect(world["root"])
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
+    return found
+
+
+def one(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any]:
+    (row,) = rows_of(connection, text)
+    return row
+
+
+def test_figures_by_hand(connection: duckdb.DuckDBPyConnection) -> None:
+    """Of 0, 0.5, -0.7, 9: two are even, one leans each way; areas 6, 5.49, 5.31 and 0."""
+    values = "(VALUES (0), (0.5), (-0.7), (9), (NULL), ('nan'::DOUBLE), ('inf'::DOUBLE)) AS t (x)"
+    row = one(connection, f"SELECT us(x), pd(x), aufc(x), us(x, 0.1), pd(x, 1) FROM {values}")
+    # 0.5 is first covered by the point 0.54: 6 - 0.54 + half a step; 0.7 by 0.72.
+    assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
+
+
+@pytest.mark.parametrize("nothing", ["NULL", "'nan'", "'-inf'"])
+def test_without_a_ratio_there_is_no_figure(
+    connection: duckdb.DuckDBPyConnection, nothing: str
+) -> None:
+    text = f"SELECT us(x), pd(x), aufc(x) FROM (SELECT {nothing}::DOUBLE AS x)"
+    assert set(one(connection, text).values()) == {None}
+
+
+def test_functions_equal_the_metrics(
+    connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
+) -> None:
+    rows = compute(world["root"], MeasureOptions(epsilon_nats=0.3), "r").to_pylist()
+    for model in ("a", "b"):
+        text = "SELECT us(log_ratio_nats, 0.3) AS us, pd(log_ratio_nats, 0.3) AS pd, "
+        text += f"aufc(log_ratio_nats) AS aufc FROM scored_pair WHERE model = '{model}'"
+        mine = one(connection, text)
+        for metric, value in mine.items():
+            (expected,) = (
+                r["value"]
+                for r in rows
+                if (r["metric"], r["model"], r["subset"]) == (metric, model, "all")
+            )
+            assert value == pytest.approx(expected, abs=1e-12), metric
+
+
+def test_curve_equals_brute_force(
+    connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
+) -> None:
+    rows = rows_of(connection, "FROM us_curve([x / 10 FOR x IN range(0, 21)] || [1, NULL], 0.4)")
+    assert len(rows) == 2 * 21  # a repeated eta and NULL count for nothing
+    size = np.abs(np.nan_to_num(world["max_pmi"], nan=np.inf))
+    for row in rows:
+        inside = np.abs(world[row["model"]])[size <= row["eta_nats"] + 1e-12] <= 0.4
+        assert row["n_pairs"] == len(inside)
+        if not len(inside):
+            assert row["us"] is None and row["ci_low"] is None
+            continue
+        interval = stats.binomtest(int(inside.sum()), len(inside)).proportion_ci(method="wilson")
+        assert row["us"] == pytest.approx(inside.mean())
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx(tuple(interval), abs=1e-12)
+
+
+def assert_close_to_bootstrap(row: dict[str, Any], resampled: np.ndarray, se: float) -> None:
+    """Bootstrap figures of a row against numpy's resamples and a closed-form standard error.
+
+    4,000 resamples leave the standard error 1.1% of noise, a percentile about 0.04 of it.
+    """
+    assert row["se"] == pytest.approx(resampled.std(ddof=1), rel=0.06)
+    assert row["se"] == pytest.approx(se, rel=0.06)
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    assert row["ci_low"] == pytest.approx(low, abs=0.25 * se)
+    assert row["ci_high"] == pytest.approx(high, abs=0.25 * se)
+
+
+def test_difference_between_models(
+    connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
+) -> None:
+    even_a, even_b = np.abs(world["a"]) <= EPSILON, np.abs(world["b"]) <= EPSILON
+    difference = even_a.astype(float) - even_b
+    row = one(connection, "FROM us_difference('a', 'key-b', 'b', n_resamples := 4000)")
+    assert (row["us_a"], row["us_b"]) == pytest.approx((even_a.mean(), even_b.mean()))
+    assert row["difference"] == pytest.approx(difference.mean())
+    assert row["n_pairs"] == N
+    draws = np.random.default_rng(1).integers(0, N, (4000, N))
+    se = difference.std() / math.sqrt(N)
+    assert_close_to_bootstrap(row, difference[draws].mean(axis=1), se)
+    # Were the models resampled apart, the error would be this one, 15% larger.
+    apart = math.sqrt((even_a.var() + even_b.var()) / N)
+    assert row["se"] < 0.92 * apart
+
+
+def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str, Any]) -> None:
+    even = np.abs(world["a"]) <= EPSILON
+    inside = np.abs(np.nan_to_num(world["max_pmi"], nan=np.inf)) <= 0.4
+    row = one(connection, "FROM us_gap('a', 'b', 'c', 0.4, NULL, n_resamples := 4000)")
+    assert row["gap"] == pytest.approx(even[inside].mean() - even.mean())
+    assert (row["n_a"], row["n_b"]) == (inside.sum(), N)
+    draws = np.random.default_rng(2).integers(0, N, (4000, N))
+    total = inside[draws].sum(axis=1)
+    gaps = (even & inside)[draws].sum(axis=1) / total - even[draws].mean(axis=1)
+    # The delta method: each pair's influence on the ratio of means minus the mean.
+    influence = inside * (even - even[inside].mean()) / inside.mean() - (even - even.mean())
+    assert_close_to_bootstrap(row, gaps, influence.std() / math.sqrt(N))
+    metrics = compute(world["root"], MeasureOptions(etas=(0.4,)), "r").to_pylist()
+    (measured,) = (
+        r["value"] for r in metrics if (r["metric"], r["model"], r["eta_nats"]) == ("gap", "a", 0.4)
+    )
+    assert row["gap"] == pytest.approx(measured)
+
+
+@pytest.mark.parametrize(
+    "call", ["us_difference('a', 'b', 'b', {})", "us_gap('a', 'b', 'c', 0.4, 0.9, {})"]
+)
+def test_a_seed_decides_the_resamples(
+    connection: duckdb.DuckDBPyConnection, world: dict[str, Any], call: str
+) -> None:
+    first = one(connection, "FROM " + call.format("seed := 3"))
+    again = connect(world["root"])
+    again.execute("SET threads = 1")
+    assert one(again, "FROM " + call.format("seed := 3")) == first
+    other = one(connection, "FROM " + call.format("seed := 4"))
+    assert other["se"] != first["se"]
+    assert other["se"] == pytest.approx(first["se"], rel=0.15)
+    none = one(connection, "FROM " + call.format("n_resamples := 0"))
+    assert none["se"] is None and none["us_a"] == first["us_a"]
+
+
+def test_resamples_of_seeds_and_numbers_are_unrelated(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """Means of 300 numbers under neighbouring seeds and resamples: no correlation beyond chance."""
+    text = (
+        "SELECT avg(resampled(s, r, d, 300) ORDER BY d) AS mean "
+        "FROM range(4) AS a (s), range(1000) AS b (r), range(300) AS c (d) GROUP BY s, r "
+        "ORDER BY s, r"
+    )
+    means = np.array([r["mean"] for r in rows_of(connection, text)]).reshape(4, 1000)
+    expected = math.sqrt((300**2 - 1) / 12 / 300)
+    assert means.std() == pytest.approx(expected, rel=0.05)
+    correlated = [np.corrcoef(means[i], means[j])[0, 1] for i in range(4) for j in range(i)]
+    correlated += [np.corrcoef(m[1:], m[:-1])[0, 1] for m in means]
+    assert np.abs(correlated).max() < 4.5 / math.sqrt(1000)
+
+
+def test_each_scoring_identity_is_resampled_by_itself(store: Store) -> None:
+    """Two revisions of a model: a row each, the figures those of a call by key."""
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(30)])
+    for key in ("k1", "k2", "k3"):
+        model = "x" if key == "k3" else "m"
+        step = int(key[1])
+        rows = [score("b", str(i), 0.1 * step * (i % 7), model, key) for i in range(0, 30, step)]
+        fill(store, "pair_score", rows)
+    connection = connect(store.root)
+    both = rows_of(connection, "FROM us_difference('m', 'x', 'b')")
+    assert [(r["model_key_a"], r["n_pairs"]) for r in both] == [("k1", 10), ("k2", 5)]
+    assert both == [
+        one(connection, f"FROM us_difference('{key}', 'k3', 'b')") for key in ("k1", "k2")
+    ]
+    assert rows_of(connection, "FROM us_difference('m', 'unknown', 'b')") == []

@@ -1,0 +1,20 @@
+-- grain: model_key x contrast
+-- What does the constraint on |MaxPMI| change?
+-- gap is US of the pairs within eta 0.65 less US of all pairs, in percentage points: positive when the
+-- model is fairer where the text is even. Between low and high lie the middle 95% of 1,000 resamples.
+-- Put a number in place of NULL to compare two limits, names in place of the first of each.
+SELECT
+    model, benchmark, corpus, contrast, n_a, n_b,
+    round(100 * us_a, 1) AS us_a,
+    round(100 * us_b, 1) AS us_b,
+    round(100 * gap, 2) AS gap,
+    round(100 * se, 2) AS se,
+    round(100 * ci_low, 2) AS low,
+    round(100 * ci_high, 2) AS high
+FROM us_gap(
+    (SELECT min(model) FROM pair_score),
+    (SELECT min(benchmark) FROM pair_association),
+    (SELECT min(corpus) FROM pair_association),
+    0.65,
+    NULL
+);

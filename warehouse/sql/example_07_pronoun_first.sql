@@ -1,0 +1,13 @@
+-- grain: benchmark x model_key x pronoun_first
+-- Does a model prefer otherwise when the sentence starts with the pronoun?
+-- There nothing has been said yet: the pronoun's own frequency decides as much as the words after it.
+-- pd_points is the percentage of pairs that lean female less that of those that lean male. Two rows of
+-- opposite sign mean that a figure over all pairs averages two different things.
+SELECT
+    benchmark, model, pronoun_first, n_pairs,
+    round(100 * us, 1) AS us_percent,
+    round(pd_points, 1) AS pd_points,
+    round(pd_low, 1) AS pd_low,
+    round(pd_high, 1) AS pd_high
+FROM us_by_start
+ORDER BY benchmark, model, model_key, pronoun_first DESC;

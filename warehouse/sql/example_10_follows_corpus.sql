@@ -1,0 +1,13 @@
+-- grain: model_key x benchmark x corpus x contrast
+-- Which models' preference follows the corpus?
+-- A line through a model's log ratios against what the text leans to: by word where pairs were made
+-- for words, else by pair. slope is how many nats the preference moves for a nat in the text, se its
+-- standard error, correlation how closely. Near 0 the model leans for other reasons.
+SELECT
+    model, benchmark, corpus, contrast, subset AS points, n,
+    round(slope, 3) AS slope,
+    round(slope_se, 3) AS se,
+    round(correlation, 3) AS correlation
+FROM fit
+WHERE subset IN ('words, measured delta', 'pairs, max_pmi')
+ORDER BY correlation DESC NULLS LAST, model, benchmark, corpus, contrast;

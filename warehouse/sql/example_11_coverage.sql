@@ -1,0 +1,18 @@
+-- grain: benchmark x corpus x contrast x state
+-- How many pairs lack a MaxPMI, and why?
+-- A constraint on |MaxPMI| drops the pairs without one. Those whose words have no delta speak of words
+-- that the corpus never has near both pronouns; a larger corpus helps them. A pair without kept words
+-- has only stop words; nothing helps it.
+SELECT
+    benchmark, corpus, contrast,
+    CASE
+        WHEN corpus IS NULL THEN 'not constrained yet'
+        WHEN max_pmi_nats IS NOT NULL THEN 'has a MaxPMI'
+        WHEN n_words IS NULL THEN 'came after the constraint'
+        WHEN n_words = 0 THEN 'no kept word'
+        ELSE 'no word with a delta'
+    END AS state,
+    count(DISTINCT pair_id) AS n_pairs
+FROM audited_pair
+GROUP BY ALL
+ORDER BY ALL;

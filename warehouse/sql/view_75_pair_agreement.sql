@@ -1,0 +1,15 @@
+-- grain: benchmark x pair_id, pairs that any model scored
+-- How many models (scoring identities) prefer the female sentence by more than epsilon = ln 1.65,
+-- how many the male one, how many neither; and their mean log ratio, positive for female.
+CREATE OR REPLACE VIEW pair_agreement AS
+SELECT
+    benchmark,
+    pair_id,
+    template,
+    count(*) AS n_models,
+    count(*) FILTER (lean(log_ratio_nats) > 0) AS n_female,
+    count(*) FILTER (lean(log_ratio_nats) < 0) AS n_male,
+    count(*) FILTER (lean(log_ratio_nats) = 0) AS n_neither,
+    avg(log_ratio_nats ORDER BY model_key) AS mean_log_ratio_nats
+FROM scored_pair
+GROUP BY ALL;
