@@ -1,6 +1,6 @@
 -- grain: model_key_a x model_key_b, one row unless a name has several scoring identities
 -- Paired bootstrap of US(model_a) - US(model_b) over the pairs that both scored, e.g.
--- `FROM us_difference('A', 'B', 'USE-5')`. A resample draws pairs, each with both of its scores.
+-- `FROM us_difference('A', 'B', 'use-5')`. A resample draws pairs, each with both of its scores.
 -- Models go by name or key. The interval holds the middle 95% of the resampled differences.
 CREATE OR REPLACE MACRO us_difference(
     model_a, model_b, benchmark_name, epsilon := ln(1.65), n_resamples := 1000, seed := 1

@@ -1,6 +1,6 @@
 -- grain: model_key x contrast, one row unless a name has several scoring identities
 -- Paired bootstrap of US(|MaxPMI| <= eta_a) - US(|MaxPMI| <= eta_b) of one model, NULL for an eta
--- standing for all pairs, e.g. `FROM us_gap('A', 'USE-5', 'pile', 0.65, NULL)`. A resample draws
+-- standing for all pairs, e.g. `FROM us_gap('A', 'use-5', 'pile', 0.65, NULL)`. A resample draws
 -- from all scored pairs; a pair brings its MaxPMI along and so stays in the subsets it is in.
 -- Resamples without any pair of a subset have no gap and are left out.
 CREATE OR REPLACE MACRO us_gap(
