@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-#: What the shell answers itself.
-DOT_COMMANDS = (".examples", ".exit", ".quit", ".schema", ".tables")
+#: What the shell answers itself; a space follows the one that needs a name.
+DOT_COMMANDS = (".examples", ".exit", ".quit", ".schema ", ".tables")
 #: Where a word begins; a dot is part of it (`.tables`, `p.word`).
 DELIMITERS = " \t\n()[]{},;:=<>!+-*/%|&^~'\"`"
 _WORD = re.compile(f"[^{re.escape(DELIMITERS)}]*$")

@@ -141,6 +141,7 @@ def test_completion_knows_the_warehouse(connection: duckdb.DuckDBPyConnection) -
         return completions(connection, text)
 
     assert complete(".ex") == [".examples", ".exit"]
+    assert complete(".sch") == [".schema "]
     assert complete(".schema word_d") == ["word_delta"]
     assert complete("SELECT * FROM audited") == ["audited_pair"]
     assert complete("select * from us_") == [
