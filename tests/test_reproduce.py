@@ -205,6 +205,18 @@ def test_a_damaged_release_is_one_line(tmp_path: Path, capsys: Any) -> None:
     assert "no word statistics" in capsys.readouterr().err
 
 
+def test_earlier_scores_are_not_taken_for_the_releases(tmp_path: Path, capsys: Any) -> None:
+    where = released(tmp_path, score_rows())
+    asked = printed(where, *RIGHT)
+    other = write_scores(where / "results", score_rows("org__n"), "org__n.csv")
+    assert run(where, "--published", asked) == 0
+    assert "2 models: org/m, org/n" in capsys.readouterr().out
+    other.unlink()
+    assert run(where, "--published", asked) == 0
+    shown = capsys.readouterr().out
+    assert "1 models: org/m" in shown and "org/n" not in shown
+
+
 @pytest.mark.reference
 def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
     store = Store.open(tmp_path / "w")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +14,12 @@ import pyarrow.compute as pc
 from pipelines.measure import MeasureOptions, measure
 from pipelines.reproduce.compare import Compared, Start, compare, starts
 from pipelines.reproduce.figures import SD_N_PAIRS, Figure, unprinted
-from warehouse.errors import BadInput, UsageProblem
+from warehouse.errors import BadInput
 from warehouse.runs import recorded
 from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from eval_workers.release.scores import ImportedScores
 
 #: Benchmarks of the release and their tables under `data/datasets/raw`.
 _TABLES = {
@@ -100,12 +104,15 @@ def reproduce(
     Raises:
         BadInput: a part of the release is missing, damaged or not what it should be.
     """
+    from eval_workers.release.scores import import_scores
+
     release = Release.at(data)
     config = {"data": str(data), "corpus": corpus}
     with recorded(store, "reproduce unstereoeval", config) as run_id:
         _import_benchmarks(store, release, run_id, announce)
         max_pmi = _import_leans(store, release, corpus, run_id, announce)
-        incomplete = _import_scores(store, release, run_id, announce)
+        announce("importing the scores")
+        imported = import_scores(store, release.results, run_id)
         announce("measuring")
         etas = sorted({f.eta_nats for f in figures if f.eta_nats is not None})
         options = MeasureOptions(
@@ -114,12 +121,12 @@ def reproduce(
             sd_n_pairs=SD_N_PAIRS,
         )
         table = measure(store, run_id, options)
-    rows = table.filter(pc.is_in(table["corpus"], pa.array(["", corpus]))).to_pylist()
-    models = tuple(sorted({row["model"] for row in rows if row["model"]}))
+    rows = _of_release(store, table, corpus, imported)
+    models = tuple(sorted({x.model for x in imported}))
     printed = {replace(figure, value=None) for figure in figures}
     others = [f for f in unprinted(models, release.benchmarks, etas) if f not in printed]
     asked = sorted([*figures, *others], key=lambda figure: figure.table)
-    return Outcome(compare(asked, rows), starts(rows), models, incomplete, max_pmi)
+    return Outcome(compare(asked, rows), starts(rows), models, _incomplete(imported), max_pmi)
 
 
 def _import_benchmarks(store: Store, release: Release, run_id: str, announce: Announce) -> None:
@@ -175,13 +182,23 @@ def _same(a: float | None, b: float | None) -> bool:
     return a is b if a is None or b is None else abs(a - b) <= 1e-9
 
 
-def _import_scores(store: Store, release: Release, run_id: str, announce: Announce) -> list[str]:
-    from eval_workers.release.scores import import_scores
+def _of_release(
+    store: Store, table: pa.Table, corpus: str, imported: Sequence[ImportedScores]
+) -> list[dict[str, Any]]:
+    """Metrics of what was imported now; the warehouse may hold earlier scores, or a user's own."""
+    released = store.read("model", pc.field("backend") == "released")
+    keys = set(released["model_key"].to_pylist())
+    sets = {(x.model, x.benchmark) for x in imported}
+    return [
+        row
+        for row in table.to_pylist()
+        if row["corpus"] in ("", corpus)
+        and row["model_key"] in keys
+        and (row["model"], row["benchmark"]) in sets
+    ]
 
-    announce("importing the scores")
-    imported = import_scores(store, release.results, run_id)
-    if not imported:
-        raise UsageProblem(f"{release.results}", "holds no score files")
+
+def _incomplete(imported: Sequence[ImportedScores]) -> list[str]:
     return [
         f"{x.model} on {x.benchmark}: {x.n_scored:,} of {x.n_pairs:,} pairs scored, "
         f"{x.n_rejected:,} rows rejected"
