@@ -2,7 +2,8 @@
 
 A benchmark's missing texts are cut into chunks by their content alone. Each chunk's scores are kept
 under ``_work`` as soon as they are there, and the rows are published together when all are: the
-same command goes on where it was stopped, and ends with the rows of an undisturbed run.
+same command goes on where it was stopped, and ends with the rows of an undisturbed run. Any number
+of workers may run that command on one warehouse at the same time: each chunk is claimed by one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eval_workers.claims import claimed, claimed_in_turn
 from eval_workers.rejects import reject_row
 from warehouse.errors import UsageProblem
 from warehouse.store import Store, write_file
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from eval_workers.backends.base import Backend, ModelOptions, TextScore
 
 _CHUNK_TEXTS = 512
+_WAIT_S = 0.2
 
 Row = dict[str, Any]
 #: Called with the benchmark, its texts done, and its texts to do.
@@ -36,7 +40,8 @@ Progress = Callable[[str, int, int], None]
 class Scored:
     """Outcome for one benchmark: ``n_pairs = n_scored + n_rejected``.
 
-    ``n_new`` of the scored pairs were scored by this run.
+    ``n_new`` of the scored pairs were published by this run: of several workers, the last one has
+    them all.
     """
 
     benchmark: str
@@ -81,29 +86,62 @@ def score_benchmark(
     can't be scored has no row in ``pair_score`` but one in ``reject``; it is tried again next time.
     """
     key = backend.identity.key
+    while True:
+        work = store.work_directory("score", key, benchmark)
+        texts = _texts(_state(store, key, benchmark).missing)
+        _score_texts(backend, texts, work, benchmark, progress)
+        # Beside the chunks, which go once they are published.
+        with claimed_in_turn(work.with_name(f"{work.name}.claim")):
+            state = _state(store, key, benchmark)
+            chunks = _chunk_files(work, _texts(state.missing))
+            if all(path.exists() for path in chunks):
+                return _publish(store, backend, state, chunks, run_id)
+        # Another worker has published meanwhile: on with what it left.
+
+
+@dataclass(frozen=True)
+class _State:
+    """Pairs of a benchmark, the rows of ``pair_score`` that still hold, and the pairs without."""
+
+    benchmark: str
+    pairs: list[Row]
+    found: list[Row]
+    kept: list[Row]
+    missing: list[Row]
+
+
+def _state(store: Store, key: str, benchmark: str) -> _State:
     pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     wanted = {pair["pair_id"]: text_id(pair) for pair in pairs}
     found = store.read("pair_score", benchmark=benchmark, model_key=key).to_pylist()
     kept = [row for row in found if wanted.get(row["pair_id"]) == row["text_id"]]
     done = {row["pair_id"] for row in kept}
     missing = [pair for pair in pairs if pair["pair_id"] not in done]
-    work = store.work_directory("score", key, benchmark)
-    scores = _score_texts(backend, _texts(missing), work, benchmark, progress)
+    return _State(benchmark, pairs, found, kept, missing)
+
+
+def _publish(
+    store: Store, backend: Backend, state: _State, chunks: dict[Path, list[str]], run_id: str
+) -> Scored:
+    """Publish the rows of all chunks, and forget these."""
+    key, benchmark = backend.identity.key, state.benchmark
+    scores: dict[str, TextScore] = {}
+    for path, chunk in chunks.items():
+        scores.update(zip(chunk, _read_chunk(path), strict=True))
     identity = {"model_key": key, "model": backend.identity.model, "run_id": run_id}
-    new, rejects = _rows(missing, scores, identity)
-    if missing:
+    new, rejects = _rows(state.missing, scores, identity)
+    if state.missing:
         _publish_model(store, backend, run_id)
-    if new or len(kept) < len(found):
-        rows = sorted([*kept, *new], key=lambda row: str(row["pair_id"]))
+    if new or len(state.kept) < len(state.found):
+        rows = sorted([*state.kept, *new], key=lambda row: str(row["pair_id"]))
         partition = {"benchmark": benchmark, "model_key": key}
         store.replace("pair_score", rows, partition, run_id)
     subject = f"{key}/{benchmark}"
     store.replace("reject", rejects, {"stage": "score", "subject": subject}, run_id)
-    shutil.rmtree(work)
-    n_scored = len(kept) + len(new)
-    return Scored(
-        benchmark, backend.identity.model, key, len(pairs), n_scored, len(new), len(rejects)
-    )
+    shutil.rmtree(store.work_directory("score", key, benchmark))
+    n_scored = len(state.kept) + len(new)
+    model = backend.identity.model
+    return Scored(benchmark, model, key, len(state.pairs), n_scored, len(new), len(rejects))
 
 
 def text_id(pair: Row) -> str:
@@ -128,18 +166,30 @@ def _texts(pairs: list[Row]) -> list[str]:
 
 def _score_texts(
     backend: Backend, texts: list[str], work: Path, benchmark: str, progress: Progress | None
-) -> dict[str, TextScore]:
-    """Scores of all texts, chunk by chunk; chunks that are in ``work`` are not scored again."""
-    scores: dict[str, TextScore] = {}
-    for chunk in _chunks(texts):
-        path = work / f"{_hash(chunk)}.parquet"
-        if not path.exists():
-            rows = [asdict(score) for score in backend.score(chunk)]
-            write_file(path, pa.Table.from_pylist(rows, _CHUNK_SCHEMA))
-        scores.update(zip(chunk, _read_chunk(path), strict=True))
-        if progress is not None:
-            progress(benchmark, len(scores), len(texts))
-    return scores
+) -> None:
+    """Score chunk by chunk until all are in ``work`` or it is gone.
+
+    Chunks that are there, or that another worker holds, are left to it.
+    """
+    chunks = _chunk_files(work, texts)
+    while (todo := [path for path in chunks if not path.exists()]) and work.is_dir():
+        n_scored = 0
+        for path in todo:
+            with claimed(path.with_suffix(".claim")) as mine:
+                if mine and not path.exists():
+                    rows = [asdict(score) for score in backend.score(chunks[path])]
+                    write_file(path, pa.Table.from_pylist(rows, _CHUNK_SCHEMA))
+                    n_scored += 1
+            if progress is not None:
+                n_done = sum(len(chunk) for path, chunk in chunks.items() if path.exists())
+                progress(benchmark, n_done, len(texts))
+        if not n_scored:
+            time.sleep(_WAIT_S)
+
+
+def _chunk_files(work: Path, texts: list[str]) -> dict[Path, list[str]]:
+    """Chunks of the texts by the file that is to hold their scores."""
+    return {work / f"{_hash(chunk)}.parquet": chunk for chunk in _chunks(texts)}
 
 
 _CHUNK_SCHEMA = pa.schema(

@@ -156,6 +156,56 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
     assert not list((store.root / "_work").rglob("*.parquet"))
 
 
+_WORKER = """
+import os, pathlib, signal, sys, time
+from eval_workers import score
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from warehouse.store import Store
+
+score._CHUNK_TEXTS = 4
+root, model, name, n_lives = sys.argv[1:]
+log, here, compute = pathlib.Path(root).parent / f"{name}.log", [], TransformersBackend.score
+
+def watched(self, texts):
+    here.append(texts)
+    if len(here) > int(n_lives):
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.1)  # so that all workers get some
+    scores = compute(self, texts)
+    with log.open("a") as file:
+        file.writelines(f"{text}\\n" for text in texts)
+    return scores
+
+TransformersBackend.score = watched
+log.with_suffix(".ready").touch()
+while len(list(log.parent.glob("*.ready"))) < 3:
+    time.sleep(0.05)
+score.score_benchmarks(Store.open(root), model, ["demo"], ModelOptions(), name)
+"""
+
+
+def test_workers_share_the_chunks_and_a_dead_ones_are_taken_over(
+    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pairs(store, TEMPLATES)
+    workers = [
+        subprocess.Popen([sys.executable, "-c", _WORKER, str(store.root), str(model), name, lives])
+        for name, lives in [("one", "99"), ("two", "99"), ("killed", "2")]
+    ]
+    assert [worker.wait() for worker in workers] == [0, 0, -signal.SIGKILL]
+    logs = {path.stem: path.read_text().splitlines() for path in store.root.parent.glob("*.log")}
+    scored = [text for texts in logs.values() for text in texts]
+    assert len(scored) == len(set(scored)) == 82
+    assert set(logs) == {"one", "two", "killed"}
+    monkeypatch.setattr(score_module, "_CHUNK_TEXTS", 4)
+    undisturbed = Store.open(tmp_path / "undisturbed")
+    _pairs(undisturbed, TEMPLATES)
+    _score(undisturbed, model)
+    assert _rows(store) == _rows(undisturbed)
+    assert not list((store.root / "_work").rglob("*.*"))
+
+
 def test_chunks_of_another_size_give_the_same_scores(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
