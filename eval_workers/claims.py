@@ -111,7 +111,11 @@ def _is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    try:  # a dead child that its parent has not asked after yet still has its number (Linux)
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return True
+    return state != "Z"
 
 
 def _retire(path: Path, text: str) -> None:

@@ -24,7 +24,7 @@ def reference_directory() -> Path | None:
     """Where the reference data lies: ``PLUMBLINE_DATA``, or ``shared/data`` beside the checkout."""
     given = os.environ.get("PLUMBLINE_DATA")
     path = Path(given) if given else REPOSITORY.parent / "shared" / "data"
-    return path if path.is_dir() else None
+    return path.resolve() if path.is_dir() else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

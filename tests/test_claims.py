@@ -59,19 +59,18 @@ def test_each_gets_its_turn(tmp_path: Path) -> None:
     assert order[::2] == order[1::2] and sorted(order[::2]) == [0, 1, 2, 3]
 
 
-def dead_process() -> int:
-    done = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    return int(done.stdout)
-
-
 def test_a_dead_process_loses_its_claim_at_once(tmp_path: Path) -> None:
     path = tmp_path / "a.claim"
-    path.write_text(f"{socket.gethostname()} {dead_process()} 0")
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    path.write_text(f"{socket.gethostname()} {child.pid} 0")
+    with claimed(path) as mine:
+        assert not mine
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but not asked after
+    with claimed(path) as mine:
+        assert mine
+    child.wait()
+    path.write_text(f"{socket.gethostname()} {child.pid} 0")
     with claimed(path) as mine:
         assert mine
     assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -190,7 +191,10 @@ def test_workers_share_the_chunks_and_a_dead_ones_are_taken_over(
 ) -> None:
     _pairs(store, TEMPLATES)
     workers = [
-        subprocess.Popen([sys.executable, "-c", _WORKER, str(store.root), str(model), name, lives])
+        subprocess.Popen(
+            [sys.executable, "-c", _WORKER, str(store.root), str(model), name, lives],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},  # three share the machine's cores
+        )
         for name, lives in [("one", "99"), ("two", "99"), ("killed", "2")]
     ]
     assert [worker.wait() for worker in workers] == [0, 0, -signal.SIGKILL]
