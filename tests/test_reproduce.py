@@ -205,6 +205,12 @@ def test_a_damaged_release_is_one_line(tmp_path: Path, capsys: Any) -> None:
     assert "no word statistics" in capsys.readouterr().err
 
 
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: Any) -> None:
+    where = released(tmp_path, score_rows())
+    assert run(where, "--published", printed(where, *RIGHT), "--out", tmp_path) == 2
+    assert "can't be written: Is a directory" in capsys.readouterr().err
+
+
 def test_earlier_scores_are_not_taken_for_the_releases(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
     asked = printed(where, *RIGHT)

@@ -39,6 +39,7 @@ from pipelines.reproduce.run import (
     reproduce,
     summary,
 )
+from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
 reproduce_app = typer.Typer(
@@ -186,8 +187,11 @@ def _print_summary(console: Console, outcome: Outcome) -> None:
 
 def _write(path: Path, outcome: Outcome) -> None:
     rows = as_rows(outcome)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as e:
+        raise UsageProblem(f"--out {path}", f"can't be written: {e.strerror}") from e
