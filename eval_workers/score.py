@@ -71,9 +71,9 @@ def score_benchmarks(
         if not store.units("benchmark_pair", benchmark=name):
             fix = f"run `plumbline benchmark import {name}` first"
             raise UsageProblem(f"benchmark {name!r}", "is not in the warehouse", fix)
-    from eval_workers.backends.transformers_backend import TransformersBackend
+    from eval_workers.backends import open_backend
 
-    backend = TransformersBackend(model, options)
+    backend = open_backend(model, options)
     return [score_benchmark(store, backend, name, run_id, progress) for name in names]
 
 
@@ -193,7 +193,12 @@ def _chunk_files(work: Path, texts: list[str]) -> dict[Path, list[str]]:
 
 
 _CHUNK_SCHEMA = pa.schema(
-    [("logprob_nats", pa.float64()), ("n_tokens", pa.int64()), ("problem", pa.string())]
+    [
+        ("logprob_nats", pa.float64()),
+        ("token_ids", pa.list_(pa.int64())),
+        ("token_logprobs_nats", pa.list_(pa.float32())),
+        ("problem", pa.string()),
+    ]
 )
 
 

@@ -18,6 +18,9 @@ from typing import Protocol
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
 
+#: A text as the model sees it: token ids, without BOS.
+Tokens = tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class ModelOptions:
@@ -33,6 +36,7 @@ class ModelOptions:
     device: str = "auto"
     batch_tokens: int = 2048
     bos: str | None = None
+    backend: str = "transformers"
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,21 @@ class Identity:
 
 @dataclass(frozen=True)
 class TextScore:
-    """One text's score: ``logprob_nats`` over ``n_tokens`` scored tokens, or a ``problem``.
+    """One text's score: the sum of its tokens' log-probabilities (nats), or a ``problem``.
 
+    ``token_ids`` are the scored tokens, without BOS, ``token_logprobs_nats`` theirs in order.
     Without a problem ``logprob_nats`` is finite; with one it is NaN and not to be used.
     """
 
     logprob_nats: float
-    n_tokens: int
+    token_ids: Tokens = ()
+    token_logprobs_nats: tuple[float, ...] = ()
     problem: str | None = None
+
+    @property
+    def n_tokens(self) -> int:
+        """Scored tokens; 0 for a text that was not encoded."""
+        return len(self.token_ids)
 
 
 class Backend(Protocol):
