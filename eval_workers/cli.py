@@ -151,7 +151,9 @@ def score(
     revision: Annotated[str | None, typer.Option(help="Hub revision: branch, tag, commit.")] = None,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    batch_tokens: Annotated[int, typer.Option(help="Tokens of one forward pass.")] = 2048,
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
+    ] = None,
     bos: Annotated[
         str | None, typer.Option(help="Context token, for a model that names none.")
     ] = None,

@@ -196,7 +196,7 @@ def one_by_one(directory: Path, bos: str, texts: list[str]) -> list[tuple[float,
     """
     tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        directory, dtype=torch.float32, attn_implementation="eager"
+        directory, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
     )
     model = model.double().eval()
     found = []

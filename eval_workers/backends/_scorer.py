@@ -128,5 +128,5 @@ def _check(options: ModelOptions) -> None:
     ):
         if value not in known:
             raise UsageProblem(f"{what} {value}", f"is not one of {', '.join(known)}")
-    if options.batch_tokens < 1:
+    if options.batch_tokens is not None and options.batch_tokens < 1:
         raise UsageProblem(f"--batch-tokens {options.batch_tokens}", "has to be 1 or more")

@@ -27,14 +27,14 @@ class ModelOptions:
     """How a model is loaded and run.
 
     ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
-    where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass; it
-    and ``device`` do not define a score, the rest do.
+    where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass
+    (``None``: what suits the device); it and ``device`` do not define a score, the rest do.
     """
 
     revision: str | None = None
     dtype: str = "float32"
     device: str = "auto"
-    batch_tokens: int = 2048
+    batch_tokens: int | None = None
     bos: str | None = None
     backend: str = "transformers"
 

@@ -1,15 +1,22 @@
 """Scores with Hugging Face transformers, on CPU or GPU.
 
-Texts of equal token length share a forward pass, so that no pass holds padding: nothing can leak
-from it, whatever the architecture does about positions. The input is BOS and all tokens but the
-last; its logits predict all tokens.
+A forward pass holds a tree of texts (see ``_tree``) where the architecture takes a mask and
+positions of its own, else texts of equal token length. Neither holds padding, so nothing can leak
+from it. The output layer, most of a small model's work, sees each node once, and its logits are
+kept no longer than their softmax takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
+
+# Before MKL starts: the same bits whatever the number of threads, at no cost in speed.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 import tokenizers
 import torch
@@ -18,11 +25,22 @@ from transformers import AutoModelForCausalLM
 
 from eval_workers.backends import _loading as loading
 from eval_workers.backends._scorer import Scorer
+from eval_workers.backends._tree import end_of_tree, tree
 from eval_workers.backends.base import ModelOptions, Tokens
 from warehouse.errors import BadInput, MissingComponent
 
-#: Rows of logits whose float32 log-softmax is computed at once.
-_SOFTMAX_ROWS = 256
+#: Architectures that take any mask and any positions, and whose logits are the output layer's on
+#: the last hidden state. Tests hold each of them to a float64 computation of one text at a time.
+TREE_TYPES = (
+    *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
+    *("phi", "phi3", "qwen2", "qwen3"),
+)
+#: Tokens of a forward pass: more gain nothing on a CPU, and attention is quadratic in them.
+_BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
+#: Logits (rows times vocabulary) at once: 64 MiB of float32 on a CPU, 1 GiB on a GPU.
+_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
+
+_LogProbs = list[list[float]]
 
 
 class TransformersBackend(Scorer):
@@ -60,46 +78,143 @@ class TransformersBackend(Scorer):
         output = self._model.get_output_embeddings()
         return int(min(rows, output.weight.shape[0]) if output is not None else rows)
 
-    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        found: dict[Tokens, list[float]] = {}
-        for batch in _batches(sequences, self.options.batch_tokens):
-            found.update(zip(batch, self._forward(batch), strict=True))
+    @cached_property
+    def _longest_in_tree(self) -> int:
+        """Longest text in tokens that may be part of a tree, 0 if the model takes none."""
+        known = type(self._model).__module__.startswith("transformers.models.")
+        if not known or self.config.model_type not in TREE_TYPES:
+            return 0
+        # A mask of our own takes the place of the model's sliding window.
+        return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
+
+    @cached_property
+    def _batch_tokens(self) -> int:
+        """Tokens of a forward pass; fewer from when memory has run out."""
+        return self.options.batch_tokens or _BATCH_TOKENS[self._model.device.type]
+
+    def _token_logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
+        in_trees = [s for s in sequences if len(s) <= self._longest_in_tree]
+        others = [s for s in sequences if len(s) > self._longest_in_tree]
+        found = self._in_passes(sorted(in_trees), end_of_tree, self._tree_pass)
+        found |= self._in_passes(sorted(others, key=len), _end_of_length, self._equal_pass)
         return [found[sequence] for sequence in sequences]
 
+    def _in_passes(
+        self,
+        sequences: list[Tokens],
+        end_of: Callable[[list[Tokens], int, int], int],
+        run: Callable[[list[Tokens]], _LogProbs],
+    ) -> dict[Tokens, list[float]]:
+        """Run each pass on consecutive sequences, as many as fit; fewer when memory runs out."""
+        found: dict[Tokens, list[float]] = {}
+        start = 0
+        while start < len(sequences):
+            batch = sequences[start : end_of(sequences, start, self._batch_tokens)]
+            values = _unless_out_of_memory(run, batch)
+            if values is None:
+                self._shrink(batch)
+                continue
+            found.update(zip(batch, values, strict=True))
+            start += len(batch)
+        return found
+
+    def _shrink(self, batch: list[Tokens]) -> None:
+        if len(batch) == 1:
+            problem = f"memory runs out on a single text of {len(batch[0])} tokens"
+            fix = "use --dtype bfloat16, or a device with more memory"
+            raise BadInput(f"model {self.source.name}", problem, fix)
+        self._batch_tokens = max(1, min(self._batch_tokens, sum(map(len, batch))) // 2)
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        problem = f"out of memory: going on with {self._batch_tokens} tokens a forward pass"
+        warnings.warn(problem, stacklevel=2)
+
     @torch.inference_mode()
-    def _forward(self, sequences: list[Tokens]) -> list[list[float]]:
-        """Log-probabilities in nats of the tokens of sequences of one length."""
-        device = self._model.device
-        targets = torch.tensor(sequences, device=device)
+    def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
+        """Log-probabilities (nats) of the tokens of sorted sequences."""
+        model, made = self._model, tree(sequences, self.identity.bos_token_id)
+
+        def tensor(values: list[int]) -> torch.Tensor:
+            return torch.tensor(values, device=model.device)
+
+        hidden = model.base_model(
+            input_ids=tensor(made.tokens)[None],
+            position_ids=tensor(made.depths)[None],
+            attention_mask=_tree_mask(tensor(made.ends), model.dtype)[None, None],
+            use_cache=False,
+        ).last_hidden_state[0]
+        nodes = tensor([node for path in made.paths for node in path])
+        targets = tensor([token for sequence in sequences for token in sequence])
+        values = torch.empty(len(nodes), dtype=torch.float32, device=model.device)
+        output, n_rows = model.get_output_embeddings(), self._rows_at_once
+        for start in range(0, len(hidden), n_rows):
+            logits = output(hidden[start : start + n_rows])
+            here = (nodes >= start) & (nodes < start + n_rows)
+            values[here] = _logprobs(logits, nodes[here] - start, targets[here])
+        return [part.tolist() for part in values.split([len(s) for s in sequences])]
+
+    @torch.inference_mode()
+    def _equal_pass(self, sequences: list[Tokens]) -> _LogProbs:
+        """Log-probabilities (nats) of the tokens of sequences of one length."""
+        targets = torch.tensor(sequences, device=self._model.device)
         bos = torch.full_like(targets[:, :1], self.identity.bos_token_id)
         inputs = torch.cat([bos, targets[:, :-1]], dim=1)
         mask = torch.ones_like(inputs)
         output = self._model(input_ids=inputs, attention_mask=mask, use_cache=False)
-        logits = output.logits.flatten(0, 1)
-        wanted = targets.flatten()
-        logprobs = torch.empty(wanted.shape, dtype=torch.float32, device=device)
-        for start in range(0, len(wanted), _SOFTMAX_ROWS):
-            rows = slice(start, start + _SOFTMAX_ROWS)
-            part = logits[rows].float()
-            chosen = part.gather(1, wanted[rows, None])[:, 0]
-            logprobs[rows] = chosen - torch.logsumexp(part, dim=1)
-        values: list[list[float]] = logprobs.view_as(targets).tolist()
-        return values
+        logits, wanted = output.logits.flatten(0, 1), targets.flatten()
+        parts = [
+            _logprobs(part, torch.arange(len(part), device=part.device), chosen)
+            for part, chosen in zip(
+                logits.split(self._rows_at_once), wanted.split(self._rows_at_once), strict=True
+            )
+        ]
+        found: _LogProbs = torch.cat(parts).view_as(targets).tolist()
+        return found
+
+    @cached_property
+    def _rows_at_once(self) -> int:
+        return max(1, _LOGITS[self._model.device.type] // self._n_embedded)
 
 
 open_model = TransformersBackend
 
 
-def _batches(sequences: Sequence[Tokens], budget: int) -> Iterator[list[Tokens]]:
-    """Sequences of equal length, at most ``budget`` tokens together (or a single sequence)."""
-    by_length: dict[int, list[Tokens]] = {}
-    for sequence in sequences:
-        by_length.setdefault(len(sequence), []).append(sequence)
-    for length in sorted(by_length, reverse=True):  # the largest first: memory runs out at once
-        alike = by_length[length]
-        size = max(1, budget // length)
-        for start in range(0, len(alike), size):
-            yield alike[start : start + size]
+def _tree_mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What is added to attention scores: 0 at a node's ancestors and itself, else the lowest."""
+    nodes = torch.arange(len(ends), device=ends.device)
+    attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends)
+    mask = torch.zeros(attends.shape, dtype=dtype, device=ends.device)
+    return mask.masked_fill_(~attends, torch.finfo(dtype).min)
+
+
+def _logprobs(logits: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """log p of ``tokens`` by the softmax, in float32, of their ``rows`` of logits."""
+    logits = logits.float()
+    return logits[rows, tokens] - torch.logsumexp(logits, dim=1)[rows]
+
+
+def _end_of_length(sequences: list[Tokens], start: int, n_tokens: int) -> int:
+    """Where the pass that starts at ``start`` ends: equal lengths, a limit on the tokens."""
+    length = len(sequences[start])
+    end = start + 1
+    while end < len(sequences) and len(sequences[end]) == length:
+        if (end + 1 - start) * length > n_tokens:
+            break
+        end += 1
+    return end
+
+
+def _unless_out_of_memory(
+    run: Callable[[list[Tokens]], _LogProbs], batch: list[Tokens]
+) -> _LogProbs | None:
+    try:
+        return run(batch)
+    except torch.OutOfMemoryError:
+        return None
+    except RuntimeError as e:  # on a CPU torch has no error of its own for it
+        if "can't allocate memory" not in str(e):
+            raise
+        return None
 
 
 def _device(wanted: str) -> str:

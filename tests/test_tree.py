@@ -1,0 +1,166 @@
+"""Trees of texts: their layout by brute force, their scores one text at a time in float64."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
+
+from eval_workers.backends._tree import end_of_tree, tree
+from eval_workers.backends.base import ModelOptions, Tokens
+from eval_workers.backends.transformers_backend import TREE_TYPES, TransformersBackend
+from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
+from warehouse.errors import BadInput
+
+_BOS = "<|endoftext|>"
+_SEQUENCES = st.sets(
+    st.lists(st.integers(1, 3), min_size=1, max_size=6).map(tuple), min_size=1, max_size=12
+).map(sorted)
+
+
+@given(_SEQUENCES, st.integers(1, 30))
+def test_trees_hold_every_beginning_once(sequences: list[Tokens], limit: int) -> None:
+    start = 0
+    while start < len(sequences):
+        end = end_of_tree(sequences, start, limit)
+        assert end > start
+        _check_tree(sequences[start:end], limit)
+        if end < len(sequences):  # one more would not have fitted
+            assert len(_beginnings(sequences[start : end + 1])) > limit
+        start = end
+
+
+def _beginnings(sequences: list[Tokens]) -> set[Tokens]:
+    return {s[:n] for s in sequences for n in range(len(s))}
+
+
+def _check_tree(sequences: list[Tokens], limit: int) -> None:
+    made = tree(sequences, bos=0)
+    n = len(made.tokens)
+    assert n == len(_beginnings(sequences))
+    assert n <= limit or len(sequences) == 1
+    attended = [[k for k in range(j + 1) if j < made.ends[k]] for j in range(n)]
+    for sequence, path in zip(sequences, made.paths, strict=True):
+        assert len(path) == len(sequence)
+        for depth, node in enumerate(path):
+            assert made.depths[node] == depth
+            assert attended[node] == path[: depth + 1]
+            assert [made.tokens[k] for k in attended[node]] == [0, *sequence[:depth]]
+
+
+_SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.4,
+    "init_std": 0.4,  # OPT
+    "ffn_dim": 64,  # OPT
+    "word_embed_proj_dim": 24,  # OPT: narrower than the layers, as in opt-350m
+    "n_inner": 64,  # GPT-2, GPT-J
+    "rotary_dim": 8,  # GPT-J
+    "head_dim": 8,
+    "num_local_experts": 4,  # Mixtral
+    "pad_token_id": 0,
+    "sliding_window": None,
+}
+
+
+def _made(model_type: str, directory: Path, **changes: Any) -> Path:
+    """A small model of a type, with random weights, norms and biases too."""
+    tokenizer = KINDS["neox"].tokenizer()
+    bos = tokenizer.token_to_id(_BOS)
+    known = AutoConfig.for_model(model_type)
+    settings = {*known.to_dict(), *known.attribute_map}
+    sizes = {k: v for k, v in {**_SIZES, **changes}.items() if k in settings}
+    config = AutoConfig.for_model(
+        model_type,
+        **sizes,
+        vocab_size=tokenizer.get_vocab_size(),
+        bos_token_id=bos,
+        eos_token_id=bos,
+    )
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.ndim == 1:
+                weights += 0.2 * torch.randn_like(weights)
+    model.save_pretrained(directory)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=_BOS).save_pretrained(directory)
+    return directory
+
+
+def _far_off(backend: TransformersBackend, path: Path) -> float:
+    """Largest difference to one text at a time in float64, in nats."""
+    scores = backend.score(SENTENCES)
+    assert not [s.problem for s in scores if s.problem]
+    expected = one_by_one(path, _BOS, SENTENCES)
+    pairs = zip(scores, expected, strict=True)
+    return max(abs(score.logprob_nats - total) for score, (total, _) in pairs)
+
+
+@pytest.mark.parametrize("model_type", TREE_TYPES)
+def test_each_architecture_scores_trees_as_single_texts(model_type: str, tmp_path: Path) -> None:
+    path = _made(model_type, tmp_path / model_type)
+    for batch_tokens in (20, 1000):
+        backend = TransformersBackend(str(path), ModelOptions(batch_tokens=batch_tokens))
+        assert backend._longest_in_tree > 1000
+        assert _far_off(backend, path) < 1e-4
+
+
+@pytest.mark.parametrize("model_type", ["mpt", "bloom", "falcon"])  # two with ALiBi
+def test_other_architectures_score_equal_lengths(model_type: str, tmp_path: Path) -> None:
+    path = _made(model_type, tmp_path / model_type)
+    backend = TransformersBackend(str(path), ModelOptions(batch_tokens=60))
+    assert backend._longest_in_tree == 0
+    assert _far_off(backend, path) < 1e-4
+
+
+def test_texts_longer_than_a_sliding_window_are_not_put_in_trees(tmp_path: Path) -> None:
+    path = _made("mistral", tmp_path / "mistral", sliding_window=9)
+    backend = TransformersBackend(str(path), ModelOptions())
+    lengths = {score.n_tokens for score in backend.score(SENTENCES)}
+    assert min(lengths) < 9 < max(lengths) and backend._longest_in_tree == 9
+    assert _far_off(backend, path) < 1e-4
+    plain = _made("mistral", tmp_path / "plain")
+    assert _far_off(TransformersBackend(str(plain), ModelOptions()), path) > 0.1  # the window shows
+
+
+def test_out_of_memory_halves_the_pass_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save("neox", tmp_path / "neox")
+    expected = TransformersBackend(str(path), ModelOptions()).score(SENTENCES)
+    forward, limit, sizes = transformers.GPTNeoXModel.forward, 70, []
+
+    def limited(self: Any, input_ids: torch.Tensor, **options: Any) -> Any:
+        sizes.append(input_ids.numel())
+        if input_ids.numel() > limit:
+            raise torch.OutOfMemoryError("made up")
+        return forward(self, input_ids=input_ids, **options)
+
+    monkeypatch.setattr(transformers.GPTNeoXModel, "forward", limited)
+    backend = TransformersBackend(str(path), ModelOptions())
+    with pytest.warns(UserWarning, match="out of memory: going on with"):
+        scores = backend.score(SENTENCES)
+    assert max(sizes) > limit
+    for score, wanted in zip(scores, expected, strict=True):
+        assert score.logprob_nats == pytest.approx(wanted.logprob_nats, abs=1e-4)
+    sizes.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        backend.score(SENTENCES)  # it remembers
+    assert max(sizes) <= limit
+    limit = 3
+    with pytest.raises(BadInput, match=r"memory runs out on a single text of \d+ tokens"):
+        backend.score(SENTENCES)
