@@ -22,11 +22,12 @@ import pyarrow.parquet as pq
 
 from eval_workers.claims import claimed, claimed_in_turn
 from eval_workers.rejects import reject_row
+from eval_workers.text_form import pair_in_form
 from warehouse.errors import UsageProblem
 from warehouse.store import Store, write_file
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Backend, ModelOptions, TextScore
+    from eval_workers.backends.base import Backend, Identity, ModelOptions, TextScore
 
 _CHUNK_TEXTS = 512
 _WAIT_S = 0.2
@@ -88,11 +89,11 @@ def score_benchmark(
     key = backend.identity.key
     while True:
         work = store.work_directory("score", key, benchmark)
-        texts = _texts(_state(store, key, benchmark).missing)
+        texts = _texts(_state(store, backend.identity, benchmark).missing)
         _score_texts(backend, texts, work, benchmark, progress)
         # Beside the chunks, which go once they are published.
         with claimed_in_turn(work.with_name(f"{work.name}.claim")):
-            state = _state(store, key, benchmark)
+            state = _state(store, backend.identity, benchmark)
             chunks = _chunk_files(work, _texts(state.missing))
             if all(path.exists() for path in chunks):
                 return _publish(store, backend, state, chunks, run_id)
@@ -101,7 +102,7 @@ def score_benchmark(
 
 @dataclass(frozen=True)
 class _State:
-    """Pairs of a benchmark, the rows of ``pair_score`` that still hold, and the pairs without."""
+    """Pairs of a benchmark as scored, the rows of ``pair_score`` that hold, the pairs without."""
 
     benchmark: str
     pairs: list[Row]
@@ -110,8 +111,10 @@ class _State:
     missing: list[Row]
 
 
-def _state(store: Store, key: str, benchmark: str) -> _State:
-    pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+def _state(store: Store, identity: Identity, benchmark: str) -> _State:
+    key, form = identity.key, identity.text_form
+    written = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+    pairs = [pair_in_form(pair, form) for pair in written]
     wanted = {pair["pair_id"]: text_id(pair) for pair in pairs}
     found = store.read("pair_score", benchmark=benchmark, model_key=key).to_pylist()
     kept = [row for row in found if wanted.get(row["pair_id"]) == row["text_id"]]

@@ -324,8 +324,9 @@ _ALL = (
         dtype: text? -- dtype of the weights
         bos_policy: text? -- how the context token was chosen
         bos_token_id: int? -- token given as context and never scored
-        quantisation: text? -- quantisation method
-        adapter: text? -- adapter applied
+        quantisation: text? -- quantisation method, and the version of what quantised it here
+        adapter: text? -- adapter applied, with its hub commit or the hash of its content
+        text_form: text? -- sentences `written` as they are, or as the `released` scores had them
         n_parameters: int? -- parameters
         run_id: text -- run that first used it
         """,

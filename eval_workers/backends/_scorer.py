@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoTokenizer
 from eval_workers.backends import _loading as loading
 from eval_workers.backends._source import find_source
 from eval_workers.backends.base import DEVICES, DTYPES, Identity, ModelOptions, TextScore, Tokens
+from eval_workers.text_form import TEXT_FORMS
 from warehouse.errors import BadInput, UsageProblem
 
 
@@ -51,6 +52,7 @@ class Scorer(ABC):
             bos_policy=policy,
             bos_token_id=bos_token_id,
             quantisation=loading.quantisation(self.config),
+            text_form=options.text_form,
         )
 
     @property
@@ -125,6 +127,7 @@ def _check(options: ModelOptions) -> None:
     for what, value, known in (
         ("--dtype", options.dtype, DTYPES),
         ("--device", options.device, DEVICES),
+        ("--text-form", options.text_form, TEXT_FORMS),
     ):
         if value not in known:
             raise UsageProblem(f"{what} {value}", f"is not one of {', '.join(known)}")

@@ -29,6 +29,10 @@ class ModelOptions:
     ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
     where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass; it
     and ``device`` do not define a score, the rest do.
+
+    ``adapter`` is a PEFT adapter (hub id or directory) put on the model. ``quantisation`` is done
+    while loading: `int8`, `nf4` or none. ``trust_remote_code`` names the model once more to let
+    its own code run. ``text_form``: see ``eval_workers.text_form``.
     """
 
     revision: str | None = None
@@ -37,6 +41,10 @@ class ModelOptions:
     batch_tokens: int = 2048
     bos: str | None = None
     backend: str = "transformers"
+    adapter: str | None = None
+    quantisation: str | None = None
+    trust_remote_code: str | None = None
+    text_form: str = "written"
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,7 @@ class Identity:
     bos_token_id: int
     quantisation: str | None = None
     adapter: str | None = None
+    text_form: str = "written"
 
     @property
     def key(self) -> str:
