@@ -114,10 +114,10 @@ def preference_table(
             key = (row["benchmark"], row["model"], row["model_key"])
             found.setdefault(key, {})[row["metric"]] = row
     lines = []
-    for (benchmark, model, key), of in sorted(found.items()):
-        model = (labels or {}).get(key, model)
+    for (benchmark, model, model_key), of in sorted(found.items()):
         figures = [_cell(of["us"], 100, 1), _cell(of["pd"], 1, 1), _cell(of["aufc"], 1, 2)]
-        lines.append([benchmark, model, f"{of['n']['n']:,}", *figures])
+        label = (labels or {}).get(model_key, model)
+        lines.append([benchmark, label, f"{of['n']['n']:,}", *figures])
     return ["benchmark", "model", "pairs", "US %", "PD points", "AuFC"], lines
 
 

@@ -82,7 +82,7 @@ def read_facts(root: Path) -> Facts:
 
 def _labelled(row: Row, labels: Mapping[str, str]) -> Row:
     label = labels.get(row.get("model_key", ""))
-    return row | {"model": label} if label else row
+    return {**row, "model": label} if label else row
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, name: str, params: dict[str, object]) -> list[Row]:

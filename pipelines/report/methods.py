@@ -29,8 +29,10 @@ _DEFINITIONS = (
 )
 
 
-_IDENTITY = ("model", "model_key", "revision", "backend", "dtype", "quantisation", "adapter")
-_IDENTITY += ("text_form", "bos_policy")
+_IDENTITY = (
+    *("model", "model_key", "revision", "backend", "dtype", "quantisation", "adapter"),
+    *("text_form", "bos_policy"),
+)
 
 
 def methods(facts: Facts) -> Section:
