@@ -17,6 +17,7 @@ from typing import Protocol
 
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
+QUANTISATIONS = ("int8", "nf4")
 
 #: A text as the model sees it: token ids, without BOS.
 Tokens = tuple[int, ...]

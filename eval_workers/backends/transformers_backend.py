@@ -8,18 +8,17 @@ last; its logits predict all tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import tokenizers
 import torch
 import transformers
-from transformers import AutoModelForCausalLM
 
-from eval_workers.backends import _loading as loading
 from eval_workers.backends._scorer import Scorer
+from eval_workers.backends._weights import load_model
 from eval_workers.backends.base import ModelOptions, Tokens
-from warehouse.errors import BadInput, MissingComponent
 
 #: Rows of logits whose float32 log-softmax is computed at once.
 _SOFTMAX_ROWS = 256
@@ -28,31 +27,28 @@ _SOFTMAX_ROWS = 256
 class TransformersBackend(Scorer):
     """A causal language model loaded with transformers; see ``Scorer`` for what it raises."""
 
+    supports = frozenset({"adapter", "quantisation", "trust_remote_code"})
+
     def __init__(self, model: str, options: ModelOptions) -> None:
         versions = {
             "transformers": transformers.__version__,
             "torch": torch.__version__,
             "tokenizers": tokenizers.__version__,
         }
+        # int8 keeps the columns with outliers exact, and looks for them in all of a forward pass:
+        # a text alone in its pass has a score of its own.
+        if options.quantisation == "int8":
+            options = replace(options, batch_tokens=1)
         super().__init__(model, options, versions)
 
     @cached_property
     def _model(self) -> Any:
-        model, info = loading.load(
-            self.source,
-            AutoModelForCausalLM.from_pretrained,
-            dtype=getattr(torch, self.options.dtype),
-            output_loading_info=True,
-        )
-        if missing := sorted(info["missing_keys"]):
-            problem = f"{len(missing)} weights are missing, {missing[0]} among them"
-            raise BadInput(f"model {self.source.name}", problem, "download or save it again")
-        return model.eval().to(_device(self.options.device))
+        return load_model(self.source, self.options, self.adapter)
 
     @property
     def n_parameters(self) -> int:
-        """Parameters, tied weights counted once."""
-        return sum(p.numel() for p in self._model.parameters())
+        """Parameters, tied ones counted once, an adapter's too; packed ones as what they hold."""
+        return int(self._model.num_parameters())
 
     @cached_property
     def _n_embedded(self) -> int:
@@ -100,9 +96,3 @@ def _batches(sequences: Sequence[Tokens], budget: int) -> Iterator[list[Tokens]]
         size = max(1, budget // length)
         for start in range(0, len(alike), size):
             yield alike[start : start + size]
-
-
-def _device(wanted: str) -> str:
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
-    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
