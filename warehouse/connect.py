@@ -17,7 +17,9 @@ _SQL_TYPES = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",
     pa.int64(): "BIGINT",
+    pa.int32(): "INTEGER",
     pa.float64(): "DOUBLE",
+    pa.float32(): "FLOAT",
     pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
 }
 

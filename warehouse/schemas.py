@@ -20,7 +20,9 @@ _TYPES = {
     "text": pa.string(),
     "bool": pa.bool_(),
     "int": pa.int64(),
+    "int32": pa.int32(),
     "float": pa.float64(),
+    "float32": pa.float32(),
     "time": pa.timestamp("us", tz="UTC"),
 }
 
@@ -366,6 +368,24 @@ _ALL = (
         logprob_m_nats: float [nats] -- log p(male sentence | BOS)
         n_tokens_f: int [tokens] -- scored tokens: no BOS, no EOS
         n_tokens_m: int [tokens] -- scored tokens
+        run_id: text -- run that scored it
+        """,
+    ),
+    _table(
+        "token_logprob",
+        "Log-probability of every token of a pair's sentences, for scores with `--per-token`.",
+        "model_key benchmark pair_id side position",
+        "benchmark model_key",
+        """
+        model_key: text -- scoring identity, see `model`
+        benchmark: text -- benchmark name
+        pair_id: text -- pair
+        text_id: text -- hash of both sentences as scored, as in `pair_score`
+        side: text -- `f`, the female sentence, or `m`, the male one
+        position: int32 -- place in the sentence, from 0; BOS has none
+        token_id: int32 -- the token's number in the model's vocabulary
+        token: text -- its text; parts of a character that tokens share are shown as U+FFFD
+        logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
         run_id: text -- run that scored it
         """,
     ),

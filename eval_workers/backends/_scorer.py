@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from transformers import AutoConfig, AutoTokenizer
@@ -122,6 +122,20 @@ class Scorer(ABC):
             for text, e in encoded.items()
         }
         return [scores[text] for text in texts]
+
+    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
+        """The text each token stands for, with the space that it starts with.
+
+        Parts of a character that tokens share are U+FFFD. Decoders drop the space before a first
+        word, so a token is decoded behind itself.
+        """
+        found = {}
+        for i in token_ids:
+            once, twice = (
+                self.tokenizer.decode([i] * n, clean_up_tokenization_spaces=False) for n in (1, 2)
+            )
+            found[i] = twice[len(once) :]
+        return found
 
     def _encode(self, text: str) -> Tokens | str:
         """Token ids without BOS or EOS, or why the text can't be scored."""

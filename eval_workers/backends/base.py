@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -106,6 +106,10 @@ class Backend(Protocol):
     @property
     def n_parameters(self) -> int:
         """Parameters of the model (loads the weights)."""
+        ...
+
+    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
+        """The text each token stands for, with the space that it starts with."""
         ...
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:

@@ -35,8 +35,8 @@ class TransformersBackend(Scorer):
             "torch": torch.__version__,
             "tokenizers": tokenizers.__version__,
         }
-        # int8 keeps the columns with outliers exact, and looks for them in all of a forward pass:
-        # a text alone in its pass has a score of its own.
+        # int8 may keep columns with outliers exact, and looks for these in all of a forward pass: a
+        # text that is alone in its pass has a score of its own.
         if options.quantisation == "int8":
             options = replace(options, batch_tokens=1)
         super().__init__(model, options, versions)
