@@ -62,12 +62,11 @@ def score_benchmarks(
     options: ModelOptions,
     run_id: str,
     progress: Progress | None = None,
-    per_token: bool = False,
 ) -> list[Scored]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`); ``per_token`` also
-    ``token_logprob``, for which pairs that have a score but no tokens are scored again.
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`), with ``options.per_token``
+    also ``token_logprob``, for which pairs that have a score but no tokens are scored again.
 
     Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and what loading the
     model raises.
@@ -80,7 +79,8 @@ def score_benchmarks(
     from eval_workers.backends import open_backend
 
     backend = open_backend(model, options)
-    return [score_benchmark(store, backend, name, run_id, progress, per_token) for name in names]
+    rest = (run_id, progress, options.per_token)
+    return [score_benchmark(store, backend, name, *rest) for name in names]
 
 
 def score_benchmark(

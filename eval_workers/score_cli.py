@@ -26,6 +26,22 @@ def score(
     bos: Annotated[
         str | None, typer.Option(help="Context token, for a model that names none.")
     ] = None,
+    adapter: Annotated[
+        str | None, typer.Option(help="PEFT adapter for the model: hub id or directory.")
+    ] = None,
+    quantisation: Annotated[
+        str | None, typer.Option(help="int8 or nf4, done while loading (bitsandbytes).")
+    ] = None,
+    trust_remote_code: Annotated[
+        str | None,
+        typer.Option(help="The model's name once more: run the Python code that comes with it."),
+    ] = None,
+    text_form: Annotated[
+        str, typer.Option(help="written, or released: as the released scores had the sentences.")
+    ] = "written",
+    per_token: Annotated[
+        bool, typer.Option("--per-token", help="Keep every token's log-probability.")
+    ] = False,
 ) -> None:
     """Log-probability of both sentences of every pair; only pairs without a score are computed.
 
@@ -40,7 +56,14 @@ def score(
     from warehouse.store import Store
 
     store = Store.open(warehouse, create=False)
-    options = ModelOptions(revision, dtype, device, batch_tokens, bos)
+    options = ModelOptions(
+        *(revision, dtype, device, batch_tokens, bos),
+        adapter=adapter,
+        quantisation=quantisation,
+        trust_remote_code=trust_remote_code,
+        text_form=text_form,
+        per_token=per_token,
+    )
     config = {"model": model, "benchmarks": benchmark, **asdict(options)}
     with recorded(store, "score", config) as run_id, scoring_bar() as progress:
         done = score_benchmarks(store, model, benchmark, options, run_id, progress)
@@ -48,7 +71,8 @@ def score(
         rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
         counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
         typer.echo(f"{one.benchmark}: {counts}{rejected}")
-    typer.echo(f"Model {done[0].model}, key {done[0].model_key}")
+    form = ", released text form" if text_form == "released" else ""
+    typer.echo(f"Model {done[0].model}, key {done[0].model_key}{form}")
     typer.echo("Next: plumbline measure")
 
 

@@ -36,8 +36,8 @@ def _pairs(store: Store, templates: Sequence[str]) -> None:
 
 
 def _score(store: Store, model: Path, *, per_token: bool = True) -> Scored:
-    options = ModelOptions()
-    (done,) = score_benchmarks(store, str(model), ["demo"], options, "run", per_token=per_token)
+    options = ModelOptions(per_token=per_token)
+    (done,) = score_benchmarks(store, str(model), ["demo"], options, "run")
     return done
 
 

@@ -29,11 +29,12 @@ class ModelOptions:
 
     ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
     where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass; it
-    and ``device`` do not define a score, the rest do.
+    and ``device`` do not define a score, nor does ``per_token``; the rest do.
 
     ``adapter`` is a PEFT adapter (hub id or directory) put on the model. ``quantisation`` is done
     while loading: `int8`, `nf4` or none. ``trust_remote_code`` names the model once more to let
-    its own code run. ``text_form``: see ``eval_workers.text_form``.
+    its own code run. ``text_form``: see ``eval_workers.text_form``. ``per_token`` keeps the
+    log-probability of every token.
     """
 
     revision: str | None = None
@@ -46,6 +47,7 @@ class ModelOptions:
     quantisation: str | None = None
     trust_remote_code: str | None = None
     text_form: str = "written"
+    per_token: bool = False
 
 
 @dataclass(frozen=True)
