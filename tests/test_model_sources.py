@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 import shutil
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -160,6 +162,42 @@ def test_adapters_that_do_not_fit(
     assert "pip install bitsandbytes" in refused(base, MissingComponent, quantisation="nf4")
 
 
+_HUB = """
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from warehouse.errors import BadInput
+backend = TransformersBackend("somebody/base", ModelOptions(adapter="somebody/tuned"))
+print(backend.identity.adapter, backend.score(["She ran."])[0].logprob_nats)
+try:
+    TransformersBackend("somebody/tuned", ModelOptions())
+except BadInput as e:
+    print(e)
+"""
+
+
+def test_adapters_of_the_hub_are_held_to_a_commit(saved: dict[str, Path], tmp_path: Path) -> None:
+    """A cache laid out as the hub library does, with no network."""
+    commits = {"base": "a" * 40, "tuned": "b" * 40}
+    for name, commit in commits.items():
+        repository = tmp_path / f"models--somebody--{name}"
+        (repository / "refs").mkdir(parents=True)
+        (repository / "refs" / "main").write_text(commit)
+        (repository / "snapshots").mkdir()
+    base, adapter = (tmp_path / f"models--somebody--{n}/snapshots/{c}" for n, c in commits.items())
+    shutil.copytree(saved["neox"], base)
+    lora(base, adapter, TARGETS["neox"])
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", _HUB]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    scored_as, told = done.stdout.splitlines()
+    name, value = scored_as.split()
+    assert name == f"somebody/tuned@{commits['tuned']}"
+    whole = merged_by_hand(saved["neox"], adapter, tmp_path / "merged")
+    assert abs(float(value) - one_by_one(whole, BOS, ["She ran."])[0][0]) < 1e-4
+    assert "is an adapter" in told and "--model BASE --adapter somebody/tuned" in told
+
+
 needs_bitsandbytes = pytest.mark.skipif(
     importlib.util.find_spec("bitsandbytes") is None,
     reason="bitsandbytes is not installed: pip install bitsandbytes",
@@ -253,7 +291,9 @@ def test_a_models_own_code_runs_only_when_named(
     expected = [total for total, _ in one_by_one(saved["gpt2"], BOS, SENTENCES)]
     assert found == pytest.approx(expected, abs=1e-4)
     other = with_code(saved["gpt2"], tmp_path / "other" / "coded", mark, factor=2.0)
-    keys = {key(m, trust_remote_code=str(m)) for m in (model, other)}
+    own = TransformersBackend(str(model), ModelOptions(trust_remote_code=str(model))).identity
+    assert "own code" in own.backend_version
+    keys = {own.key, key(other, trust_remote_code=str(other))}
     assert len(keys) == 2
     config = json.loads((model / "config.json").read_text())
     config["auto_map"]["AutoModelForCausalLM"] = "somebody/code--modeling_marked.MarkedLMHeadModel"
