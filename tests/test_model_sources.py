@@ -234,6 +234,13 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     assert backend.n_parameters == TransformersBackend(str(wide), ModelOptions()).n_parameters
     adapter = lora(wide, tmp_path / "tuned", "q_proj")
     assert scored(wide, quantisation=method, adapter=str(adapter)) != together
+    kept = shutil.copytree(wide, tmp_path / "kept")
+    # Saved unused: on CPU a first pass packs nf4 in another way.
+    TransformersBackend(str(wide), options)._model.save_pretrained(kept)
+    own = TransformersBackend(str(kept), ModelOptions())
+    assert own.identity.quantisation == "bitsandbytes"
+    found = [score.logprob_nats for score in own.score(SENTENCES)]
+    assert found == pytest.approx(together, abs=1e-3)
 
 
 def test_quantising_what_is_quantised(saved: dict[str, Path], tmp_path: Path) -> None:

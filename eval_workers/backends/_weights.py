@@ -16,7 +16,7 @@ from eval_workers.backends.base import ModelOptions
 from warehouse.errors import BadInput, MissingComponent, UsageProblem
 
 
-def load_model(source: Source, options: ModelOptions, adapter: Adapter | None) -> Any:
+def load_model(source: Source, config: Any, options: ModelOptions, adapter: Adapter | None) -> Any:
     """The causal language model on its device, ready to score.
 
     Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
@@ -28,16 +28,25 @@ def load_model(source: Source, options: ModelOptions, adapter: Adapter | None) -
     if options.quantisation is not None:
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line a layer and pass
         how["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)
-        how["device_map"] = {"": device}
+    is_quantised = options.quantisation or loading.saved_quantisation(config)
+    if is_quantised:
+        how["device_map"] = {"": device}  # such weights can't be moved afterwards
     model, info = loading.load(source, AutoModelForCausalLM.from_pretrained, **how)
     if missing := sorted(info["missing_keys"]):
         problem = f"{len(missing)} weights are missing, {missing[0]} among them"
         raise BadInput(f"model {source.name}", problem, "download or save it again")
-    if options.quantisation is None:
-        model = model.to(device)  # quantised weights are there already and can't be moved
+    if not is_quantised:
+        model = model.to(device)
     if adapter is not None:
         model = put_on(model, adapter)
     return model.eval()
+
+
+def is_int8(config: Any, options: ModelOptions) -> bool:
+    """Whether the weights are bitsandbytes' int8, by the checkpoint or by the options."""
+    saved = getattr(config, "quantization_config", None)
+    by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
+    return by_file or options.quantisation == "int8"
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:

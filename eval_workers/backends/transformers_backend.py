@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from eval_workers.backends._scorer import Scorer
-from eval_workers.backends._weights import load_model
+from eval_workers.backends._weights import is_int8, load_model
 from eval_workers.backends.base import ModelOptions, Tokens
 
 #: Rows of logits whose float32 log-softmax is computed at once.
@@ -35,15 +35,15 @@ class TransformersBackend(Scorer):
             "torch": torch.__version__,
             "tokenizers": tokenizers.__version__,
         }
+        super().__init__(model, options, versions)
         # int8 may keep columns with outliers exact, and looks for these in all of a forward pass: a
         # text that is alone in its pass has a score of its own.
-        if options.quantisation == "int8":
-            options = replace(options, batch_tokens=1)
-        super().__init__(model, options, versions)
+        if is_int8(self.config, options):
+            self.options = replace(options, batch_tokens=1)
 
     @cached_property
     def _model(self) -> Any:
-        return load_model(self.source, self.options, self.adapter)
+        return load_model(self.source, self.config, self.options, self.adapter)
 
     @property
     def n_parameters(self) -> int:
