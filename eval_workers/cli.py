@@ -1,10 +1,7 @@
-"""Commands of this room: ``plumbline benchmark ...`` and ``plumbline score``."""
+"""Commands on benchmarks: ``plumbline benchmark ...``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +11,6 @@ from warehouse.errors import PlumblineError
 
 if TYPE_CHECKING:
     from eval_workers.benchmarks import Imported
-    from eval_workers.score import Progress
     from warehouse.store import Store
 
 benchmark_app = typer.Typer(
@@ -142,66 +138,3 @@ def show(
         verdict = ", judged unnatural" if is_natural is False else ""
         typer.echo(f"{pair_id}{about}{verdict}\n  {template}\n  F {sentence_f}\n  M {sentence_m}")
     typer.echo(f"Next: plumbline score --model ID_OR_PATH --benchmark {name}")
-
-
-def score(
-    model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
-    benchmark: Annotated[list[str], typer.Option(help="Benchmark; give it once for each.")],
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-    revision: Annotated[str | None, typer.Option(help="Hub revision: branch, tag, commit.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
-    ] = None,
-    bos: Annotated[
-        str | None, typer.Option(help="Context token, for a model that names none.")
-    ] = None,
-) -> None:
-    """Log-probability of both sentences of every pair; only pairs without a score are computed.
-
-    Stopped at any point, the same command goes on from there. Started several times on one
-    warehouse, also on several machines, each process takes a part of the work.
-
-    Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
-    """
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.score import score_benchmarks
-    from warehouse.runs import recorded
-    from warehouse.store import Store
-
-    store = Store.open(warehouse, create=False)
-    options = ModelOptions(revision, dtype, device, batch_tokens, bos)
-    config = {"model": model, "benchmarks": benchmark, **asdict(options)}
-    with recorded(store, "score", config) as run_id, scoring_bar() as progress:
-        done = score_benchmarks(store, model, benchmark, options, run_id, progress)
-    for one in done:
-        rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
-        counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
-        typer.echo(f"{one.benchmark}: {counts}{rejected}")
-    typer.echo(f"Model {done[0].model}, key {done[0].model_key}")
-    typer.echo("Next: plumbline measure")
-
-
-@contextmanager
-def scoring_bar() -> Iterator[Progress]:
-    """A progress bar a benchmark, from the first sentence scored to the end of the block."""
-    from rich import progress as rich
-    from rich.console import Console
-
-    text = rich.TextColumn("{task.description} sentences", markup=False)
-    columns = (text, rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn())
-    bars = rich.Progress(*columns, console=Console(stderr=True))
-    tasks: dict[str, rich.TaskID] = {}
-
-    def advance(name: str, n_done: int, n_texts: int) -> None:
-        bars.start()
-        if name not in tasks:
-            tasks[name] = bars.add_task(name)
-        bars.update(tasks[name], completed=n_done, total=n_texts)
-
-    try:
-        yield advance
-    finally:
-        if tasks:
-            bars.stop()

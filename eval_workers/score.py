@@ -22,11 +22,13 @@ import pyarrow.parquet as pq
 
 from eval_workers.claims import claimed, claimed_in_turn
 from eval_workers.rejects import reject_row
+from eval_workers.text_form import pair_in_form
+from eval_workers.token_rows import Sentences, pairs_with_tokens, publish_tokens
 from warehouse.errors import UsageProblem
 from warehouse.store import Store, write_file
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Backend, ModelOptions, TextScore
+    from eval_workers.backends.base import Backend, Identity, ModelOptions, TextScore
 
 _CHUNK_TEXTS = 512
 _WAIT_S = 0.2
@@ -63,8 +65,11 @@ def score_benchmarks(
 ) -> list[Scored]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). Raises ``UsageProblem`` for a
-    benchmark that is not in the warehouse, and what loading the model raises.
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`), with ``options.per_token``
+    also ``token_logprob``, for which pairs that have a score but no tokens are scored again.
+
+    Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and what loading the
+    model raises.
     """
     names = list(dict.fromkeys(benchmarks))
     for name in names:
@@ -74,11 +79,17 @@ def score_benchmarks(
     from eval_workers.backends import open_backend
 
     backend = open_backend(model, options)
-    return [score_benchmark(store, backend, name, run_id, progress) for name in names]
+    rest = (run_id, progress, options.per_token)
+    return [score_benchmark(store, backend, name, *rest) for name in names]
 
 
 def score_benchmark(
-    store: Store, backend: Backend, benchmark: str, run_id: str, progress: Progress | None = None
+    store: Store,
+    backend: Backend,
+    benchmark: str,
+    run_id: str,
+    progress: Progress | None = None,
+    per_token: bool = False,
 ) -> Scored:
     """Score one benchmark that is in the warehouse; see ``score_benchmarks``.
 
@@ -88,20 +99,20 @@ def score_benchmark(
     key = backend.identity.key
     while True:
         work = store.work_directory("score", key, benchmark)
-        texts = _texts(_state(store, key, benchmark).missing)
+        texts = _texts(_state(store, backend.identity, benchmark, per_token).missing)
         _score_texts(backend, texts, work, benchmark, progress)
         # Beside the chunks, which go once they are published.
         with claimed_in_turn(work.with_name(f"{work.name}.claim")):
-            state = _state(store, key, benchmark)
+            state = _state(store, backend.identity, benchmark, per_token)
             chunks = _chunk_files(work, _texts(state.missing))
             if all(path.exists() for path in chunks):
-                return _publish(store, backend, state, chunks, run_id)
+                return _publish(store, backend, state, chunks, run_id, per_token)
         # Another worker has published meanwhile: on with what it left.
 
 
 @dataclass(frozen=True)
 class _State:
-    """Pairs of a benchmark, the rows of ``pair_score`` that still hold, and the pairs without."""
+    """Pairs of a benchmark as scored, the rows of ``pair_score`` that hold, the pairs without."""
 
     benchmark: str
     pairs: list[Row]
@@ -110,18 +121,28 @@ class _State:
     missing: list[Row]
 
 
-def _state(store: Store, key: str, benchmark: str) -> _State:
-    pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+def _state(store: Store, identity: Identity, benchmark: str, per_token: bool) -> _State:
+    key, form = identity.key, identity.text_form
+    written = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+    pairs = [pair_in_form(pair, form) for pair in written]
     wanted = {pair["pair_id"]: text_id(pair) for pair in pairs}
     found = store.read("pair_score", benchmark=benchmark, model_key=key).to_pylist()
     kept = [row for row in found if wanted.get(row["pair_id"]) == row["text_id"]]
+    if per_token:
+        have = pairs_with_tokens(store, key, benchmark)
+        kept = [row for row in kept if (row["pair_id"], row["text_id"]) in have]
     done = {row["pair_id"] for row in kept}
     missing = [pair for pair in pairs if pair["pair_id"] not in done]
     return _State(benchmark, pairs, found, kept, missing)
 
 
 def _publish(
-    store: Store, backend: Backend, state: _State, chunks: dict[Path, list[str]], run_id: str
+    store: Store,
+    backend: Backend,
+    state: _State,
+    chunks: dict[Path, list[str]],
+    run_id: str,
+    per_token: bool,
 ) -> Scored:
     """Publish the rows of all chunks, and forget these."""
     key, benchmark = backend.identity.key, state.benchmark
@@ -133,6 +154,9 @@ def _publish(
     if state.missing:
         _publish_model(store, backend, run_id)
     if new or len(state.kept) < len(state.found):
+        # Tokens first: without its row of `pair_score` a pair is scored again.
+        tokens = _sentences(state.missing, new, scores) if per_token else {}
+        publish_tokens(store, backend, benchmark, state.kept, tokens, run_id)
         rows = sorted([*state.kept, *new], key=lambda row: str(row["pair_id"]))
         partition = {"benchmark": benchmark, "model_key": key}
         store.replace("pair_score", rows, partition, run_id)
@@ -236,6 +260,19 @@ def _rows(
             }
         )
     return scored, rejects
+
+
+def _sentences(
+    pairs: list[Row], new: list[Row], scores: dict[str, TextScore]
+) -> dict[str, Sentences]:
+    """Both scores of the pairs that have new rows."""
+    by_id = {pair["pair_id"]: pair for pair in pairs}
+    return {
+        row["pair_id"]: Sentences(
+            row["text_id"], *(scores[by_id[row["pair_id"]][f"sentence_{side}"]] for side in "fm")
+        )
+        for row in new
+    }
 
 
 def _reject(pair: Row, f: TextScore, m: TextScore, identity: Row) -> dict[str, object]:

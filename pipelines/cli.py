@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from eval_workers import cli as eval_cli
-from eval_workers import model_cli
+from eval_workers import model_cli, score_cli
 from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
 from jobs import statistics_cli
@@ -37,7 +37,7 @@ app.add_typer(jobs_cli.corpus_app, name="corpus")
 app.command("word")(jobs_cli.word)
 app.add_typer(eval_cli.benchmark_app, name="benchmark")
 app.command("constrain")(jobs_cli.constrain)
-app.command("score")(eval_cli.score)
+app.command("score")(score_cli.score)
 app.command("import-scores")(release_cli.import_scores)
 app.command("train")(model_cli.train)
 app.add_typer(model_cli.demo_app, name="demo")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from warehouse.connect import connect, query, sql_names
+from warehouse.connect import connect, model_labels, query, sql_names
 from warehouse.errors import UsageProblem
 from warehouse.runs import recorded
 from warehouse.schemas import TABLES
@@ -100,9 +100,12 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     return rows
 
 
-def preference_table(rows: pa.Table) -> tuple[list[str], list[list[str]]]:
+def preference_table(
+    rows: pa.Table, labels: Mapping[str, str] | None = None
+) -> tuple[list[str], list[list[str]]]:
     """Headings and lines of ``metric_value`` rows: a line a model and benchmark, all pairs.
 
+    ``labels`` are names to show by model key (``warehouse.connect.model_labels``).
     A dash stands where a metric has no value (no pairs).
     """
     found: dict[tuple[str, str, str], dict[str, dict[str, float | None]]] = {}
@@ -111,13 +114,16 @@ def preference_table(rows: pa.Table) -> tuple[list[str], list[list[str]]]:
             key = (row["benchmark"], row["model"], row["model_key"])
             found.setdefault(key, {})[row["metric"]] = row
     lines = []
-    for (benchmark, model, _), of in sorted(found.items()):
+    for (benchmark, model, model_key), of in sorted(found.items()):
         figures = [_cell(of["us"], 100, 1), _cell(of["pd"], 1, 1), _cell(of["aufc"], 1, 2)]
-        lines.append([benchmark, model, f"{of['n']['n']:,}", *figures])
+        label = (labels or {}).get(model_key, model)
+        lines.append([benchmark, label, f"{of['n']['n']:,}", *figures])
     return ["benchmark", "model", "pairs", "US %", "PD points", "AuFC"], lines
 
 
-def fit_table(rows: pa.Table) -> tuple[list[str], list[list[str]]]:
+def fit_table(
+    rows: pa.Table, labels: Mapping[str, str] | None = None
+) -> tuple[list[str], list[list[str]]]:
     """Headings and lines of the fits among ``metric_value`` rows: slope and correlation of each."""
     key = ("subset", "model", "benchmark", "corpus", "contrast", "model_key", "options")
     found: dict[tuple[str, ...], dict[str, dict[str, float | None]]] = {}
@@ -127,7 +133,8 @@ def fit_table(rows: pa.Table) -> tuple[list[str], list[list[str]]]:
     lines = []
     for names, of in sorted(found.items()):
         figures = [_cell(of["slope"], 1, 2), _cell(of["correlation"], 1, 3)]
-        lines.append([*names[:4], *figures, f"{of['slope']['n']:,}"])
+        label = (labels or {}).get(names[5], names[1])
+        lines.append([names[0], label, *names[2:4], *figures, f"{of['slope']['n']:,}"])
     return ["points", "model", "benchmark", "corpus", "slope", "correlation", "n"], lines
 
 
@@ -180,7 +187,8 @@ def command(
     if rows.num_rows == 0:
         console.print("nothing to measure yet: run `plumbline score` first")
         return
-    for names, lines in (preference_table(rows), fit_table(rows)):
+    labels = model_labels(connect(warehouse))
+    for names, lines in (preference_table(rows, labels), fit_table(rows, labels)):
         if lines:
             show(console, names, lines)
     console.print("in brackets: 95% intervals")

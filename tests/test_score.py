@@ -260,7 +260,7 @@ def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> 
 def test_command(store: Store, model: Path) -> None:
     import typer
 
-    from eval_workers.cli import score
+    from eval_workers.score_cli import score
 
     app = typer.Typer()
     app.command()(score)

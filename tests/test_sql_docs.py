@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.metric_rows import association, delta, fill, pair, score
+from tests.metric_rows import association, delta, fill, pair, score, scored_by
 from tests.published import load, results_of
 from warehouse.connect import connect
 from warehouse.sql_reference import entries, filled, questions
@@ -32,6 +32,7 @@ SPOKEN_OF = {
     10: {"slope", "se", "correlation"},
     11: {"state", "n_pairs"},
     12: {"reason", "n", "place", "excerpt"},
+    13: {"token_f", "token_m", "mean_difference"},
 }
 WORDS = ("nurse", "boss", "pilot", "clerk")
 DELTAS = (1.0, -1.0, -0.4, 0.3)
@@ -70,7 +71,21 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection
     }
     lines = [reject | {"source_row": n, "excerpt": f"row {n}"} for n in (9, 4)]
     fill(store, "reject", lines)
+    fill(store, "model", [scored_by("follows")])
+    fill(store, "token_logprob", [token for i in ("00", "01") for token in _tokens(i)])
     return connect(store.root)
+
+
+def _tokens(pair_id: str) -> list[dict[str, object]]:
+    """`she ran` and `he ran`: the pronoun makes 0.5, the verb -0.25."""
+    key = {"model_key": "key-follows", "benchmark": "b", "pair_id": pair_id}
+    said = {"f": ((" she", -1.0), (" ran", -2.5)), "m": ((" he", -1.5), (" ran", -2.25))}
+    rest = {"text_id": "t", "token_id": 1, "run_id": "r"}
+    return [
+        {**key, **rest, "side": side, "position": i, "token": token, "logprob_nats": logprob}
+        for side, tokens in said.items()
+        for i, (token, logprob) in enumerate(tokens)
+    ]
 
 
 def answer(connection: duckdb.DuckDBPyConnection, number: int) -> list[dict[str, Any]]:
@@ -121,6 +136,8 @@ def test_the_answers_are_right(small: duckdb.DuckDBPyConnection) -> None:
     (rejected,) = answer(small, 12)
     assert (rejected["n"], rejected["place"]) == (2, "made.csv, row 4")
     assert rejected["excerpt"] == "row 4"
+    tokens = [tuple(row.values())[2:] for row in answer(small, 13)]
+    assert tokens == [(" she", " he", 2, 0.5, 0.5), (" ran", " ran", 2, -0.25, 0.25)]
 
 
 def test_the_page_says_what_the_files_say() -> None:
@@ -167,14 +184,14 @@ def test_the_page_s_other_queries_run(small: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.reference
 def test_questions_about_the_released_scores(store: Store, data: Path, tmp_path: Path) -> None:
-    """The released files have neither deltas, deciding words nor rejects; all else is answered."""
+    """They have neither deltas, deciding words, rejects nor tokens; all else is answered."""
     results = tmp_path / "results"
     for model in ("EleutherAI__pythia-6.9b", "facebook__opt-6.7b"):
         results_of(data, model, results)
     load(store, data, results)
     connection = connect(store.root)
     rows = {number: answer(connection, number) for number in SPOKEN_OF}
-    assert {number for number, found in rows.items() if not found} == {1, 8, 10, 12}
+    assert {number for number, found in rows.items() if not found} == {1, 8, 10, 12, 13}
     (difference,) = rows[5]
     assert difference["benchmark"] == "use-10" and difference["n_pairs"] == 4740
     starts = {(r["benchmark"], r["model"], r["pronoun_first"]): r for r in rows[7]}

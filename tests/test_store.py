@@ -20,6 +20,8 @@ from warehouse.store import Store, cast
 
 _SAMPLE = {
     pa.string(): "x",
+    pa.int32(): 4,
+    pa.float32(): 0.25,
     pa.int64(): 3,
     pa.float64(): 0.5,
     pa.bool_(): True,

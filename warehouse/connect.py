@@ -17,7 +17,9 @@ _SQL_TYPES = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",
     pa.int64(): "BIGINT",
+    pa.int32(): "INTEGER",
     pa.float64(): "DOUBLE",
+    pa.float32(): "FLOAT",
     pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
 }
 
@@ -59,7 +61,22 @@ def _view(store: Store, table: Table) -> str:
         return f'CREATE VIEW "{table.name}" AS SELECT {nulls} WHERE false'
     pattern = str(directory / "**" / "*.parquet").replace("'", "''")
     source = f"read_parquet('{pattern}', hive_partitioning = false)"
+    if not table.partitions:
+        source = _with_new_columns(table, pattern)
     return f'CREATE VIEW "{table.name}" AS SELECT {columns} FROM {source}'
+
+
+def _with_new_columns(table: Table, pattern: str) -> str:
+    """Files of a table that holds one a row, some from before it gained a column: NULL there."""
+    nulls = [f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns if c.nullable]
+    files = f"read_parquet('{pattern}', hive_partitioning = false, union_by_name = true)"
+    return f"(SELECT {', '.join(nulls)} WHERE false UNION ALL BY NAME FROM {files})"
+
+
+def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """What to call each scoring identity where names are shown, by model key (`model_label`)."""
+    rows = connection.execute("SELECT model_key, label FROM model_label").fetchall()
+    return {str(key): str(label) for key, label in rows}
 
 
 def sql_names(prefix: str) -> list[str]:

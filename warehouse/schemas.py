@@ -20,7 +20,9 @@ _TYPES = {
     "text": pa.string(),
     "bool": pa.bool_(),
     "int": pa.int64(),
+    "int32": pa.int32(),
     "float": pa.float64(),
+    "float32": pa.float32(),
     "time": pa.timestamp("us", tz="UTC"),
 }
 
@@ -324,8 +326,9 @@ _ALL = (
         dtype: text? -- dtype of the weights
         bos_policy: text? -- how the context token was chosen
         bos_token_id: int? -- token given as context and never scored
-        quantisation: text? -- quantisation method
-        adapter: text? -- adapter applied
+        quantisation: text? -- quantisation method, and the version of what quantised it here
+        adapter: text? -- adapter applied, with its hub commit or the hash of its content
+        text_form: text? -- sentences `written` as they are, or as the `released` scores had them
         n_parameters: int? -- parameters
         run_id: text -- run that first used it
         """,
@@ -365,6 +368,24 @@ _ALL = (
         logprob_m_nats: float [nats] -- log p(male sentence | BOS)
         n_tokens_f: int [tokens] -- scored tokens: no BOS, no EOS
         n_tokens_m: int [tokens] -- scored tokens
+        run_id: text -- run that scored it
+        """,
+    ),
+    _table(
+        "token_logprob",
+        "Log-probability of every token of a pair's sentences, for scores with `--per-token`.",
+        "model_key benchmark pair_id side position",
+        "benchmark model_key",
+        """
+        model_key: text -- scoring identity, see `model`
+        benchmark: text -- benchmark name
+        pair_id: text -- pair
+        text_id: text -- hash of both sentences as scored, as in `pair_score`
+        side: text -- `f`, the female sentence, or `m`, the male one
+        position: int32 -- place in the sentence, from 0; BOS has none
+        token_id: int32 -- the token's number in the model's vocabulary
+        token: text -- its text; parts of a character that tokens share are shown as U+FFFD
+        logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
         run_id: text -- run that scored it
         """,
     ),

@@ -11,9 +11,13 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import huggingface_hub
 import transformers
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+)
 from transformers.utils.hub import cached_file, extract_commit_hash
 
-from eval_workers.backends._source import Source
+from eval_workers.backends._source import ADAPTER_CONFIG, Source
 from eval_workers.backends.base import ModelOptions
 from warehouse.errors import BadInput, UsageProblem
 
@@ -29,14 +33,34 @@ def silence() -> None:
 
 
 def at_commit(source: Source) -> Source:
-    """The source with a hub revision made a commit: a branch can move, also during a run."""
+    """The source with a hub revision made a commit: a branch can move, also during a run.
+
+    Raises ``BadInput`` for an adapter: the library would load the base that it names instead.
+    """
     if source.is_local:
         return source
+    if _on_hub_if_any(source, ADAPTER_CONFIG):
+        fix = f"give --model BASE --adapter {source.name}"
+        raise BadInput(f"model {source.name}", "is an adapter", fix)
     path = load(source, cached_file, filename="config.json")
     commit = extract_commit_hash(str(path), None)
     if commit is None:
         raise BadInput(f"model {source.name}", f"no commit is known of {path}")
     return replace(source, revision=commit)
+
+
+def _on_hub_if_any(source: Source, filename: str) -> bool:
+    """Whether a file is in a hub repository; of one that can't be had, no file is known."""
+    maybe = {
+        "_raise_exceptions_for_missing_entries": False,
+        "_raise_exceptions_for_connection_errors": False,
+        "_raise_exceptions_for_gated_repo": False,
+    }
+    try:
+        found = load(source, cached_file, filename=filename, **maybe)
+    except BadInput:
+        return False  # the configuration is asked for next, and what is wrong told then
+    return found is not None
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
@@ -45,12 +69,17 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
     if loader is not cached_file:
-        options["trust_remote_code"] = False  # code that comes with a model is never run
+        # Code that comes with a model runs only when it was asked for by name.
+        options["trust_remote_code"] = source.trusts_code
     try:
         return loader(source.location, **options)
     except (KeyboardInterrupt, MemoryError):
         raise
     except Exception as e:  # the libraries raise many kinds
+        if "trust_remote_code" in str(e) and not source.trusts_code:
+            problem = "needs code of its own, which is not run unless asked for"
+            fix = f"to run the code in its repository, give --trust-remote-code {source.location}"
+            raise UsageProblem(f"model {source.location}", problem, fix) from e
         if source.is_local:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"
@@ -62,7 +91,7 @@ def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def quantisation(config: Any) -> str | None:
+def saved_quantisation(config: Any) -> str | None:
     """Method of the quantisation a checkpoint was saved with."""
     saved = getattr(config, "quantization_config", None)
     if saved is None:
@@ -70,13 +99,36 @@ def quantisation(config: Any) -> str | None:
     return str(saved.get("quant_method") if isinstance(saved, dict) else saved.quant_method)
 
 
-def check_causal(name: str, config: Any) -> None:
-    architectures = getattr(config, "architectures", None) or []
+def check_causal(source: Source, config: Any) -> None:
+    """Raise ``BadInput`` for what does not predict each token from those before it alone."""
+    name, architectures = source.name, getattr(config, "architectures", None) or []
+    own = getattr(config, "auto_map", None) or {}
+    if source.trusts_code:
+        _refuse_foreign_code(name, own)
+    known = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in own
     causal = [a for a in architectures if a.endswith(("ForCausalLM", "LMHeadModel"))]
-    if getattr(config, "is_encoder_decoder", False) or (architectures and not causal):
-        kind = ", ".join(architectures) or config.model_type
+    kind = ", ".join(architectures) or f"model type {config.model_type}"
+    fix = "give a left-to-right language model"
+    if getattr(config, "is_encoder_decoder", False) or not known or _sees_both_ways(config):
         problem = f"{kind} is not a causal language model, it has no log p(sentence)"
-        raise BadInput(f"model {name}", problem, "give a left-to-right language model")
+        raise BadInput(f"model {name}", problem, fix)
+    if architectures and not causal:
+        problem = f"{kind} is not a causal language model: it was saved without the head for one"
+        raise BadInput(f"model {name}", problem, fix)
+
+
+def _sees_both_ways(config: Any) -> bool:
+    """BERT and its kin have a head for next tokens, but see later ones unless told otherwise."""
+    is_masked = type(config) in MODEL_FOR_MASKED_LM_MAPPING
+    return is_masked and not any(getattr(config, a, False) for a in ("is_decoder", "causal"))
+
+
+def _refuse_foreign_code(name: str, own: dict[str, Any]) -> None:
+    """A reference OTHER/REPOSITORY--module.Class has no revision: a score could not be repeated."""
+    for reference in own.values():
+        if "--" in str(reference):
+            problem = f"its code is in another repository ({reference}), of no certain version"
+            raise BadInput(f"model {name}", problem, "download model and code to one directory")
 
 
 def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -> tuple[str, int]:

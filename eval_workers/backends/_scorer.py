@@ -9,13 +9,25 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
 
 from transformers import AutoConfig, AutoTokenizer
 
 from eval_workers.backends import _loading as loading
+from eval_workers.backends._adapter import find_adapter
 from eval_workers.backends._source import find_source
-from eval_workers.backends.base import DEVICES, DTYPES, Identity, ModelOptions, TextScore, Tokens
+from eval_workers.backends._weights import quantisation
+from eval_workers.backends.base import (
+    DEVICES,
+    DTYPES,
+    QUANTISATIONS,
+    Identity,
+    ModelOptions,
+    TextScore,
+    Tokens,
+)
+from eval_workers.text_form import TEXT_FORMS
 from warehouse.errors import BadInput, UsageProblem
 
 
@@ -28,14 +40,20 @@ class Scorer(ABC):
     for a GPU that is not there.
     """
 
+    #: Those of the options `adapter`, `quantisation`, `trust_remote_code` that the backend takes.
+    supports: ClassVar[frozenset[str]] = frozenset()
+
     def __init__(self, model: str, options: ModelOptions, versions: Mapping[str, str]) -> None:
         """``versions`` of the packages that compute: they define a score too."""
-        _check(options)
+        _check(model, options)
         loading.silence()
         self.options = options
-        self.source = loading.at_commit(find_source(model, options.revision))
+        self._refuse_unsupported()
+        trusts_code = options.trust_remote_code is not None
+        self.source = loading.at_commit(find_source(model, options.revision, trusts_code))
         self.config = loading.load(self.source, AutoConfig.from_pretrained)
-        loading.check_causal(self.source.name, self.config)
+        loading.check_causal(self.source, self.config)
+        self.adapter = find_adapter(options.adapter) if options.adapter is not None else None
         self.tokenizer = loading.load(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))
@@ -46,12 +64,30 @@ class Scorer(ABC):
             model=self.source.name,
             revision=str(self.source.revision),
             backend=options.backend,
-            backend_version=", ".join(f"{name} {version}" for name, version in versions.items()),
+            backend_version=self._versions(versions),
             dtype=options.dtype,
             bos_policy=policy,
             bos_token_id=bos_token_id,
-            quantisation=loading.quantisation(self.config),
+            quantisation=quantisation(self.source.name, self.config, options),
+            adapter=self.adapter.name if self.adapter else None,
+            text_form=options.text_form,
         )
+
+    def _refuse_unsupported(self) -> None:
+        for option in ("adapter", "quantisation", "trust_remote_code"):
+            if getattr(self.options, option) is not None and option not in self.supports:
+                what = f"--{option.replace('_', '-')}"
+                problem = f"the backend {self.options.backend} has no such option"
+                raise UsageProblem(what, problem, "use --backend transformers")
+
+    def _versions(self, versions: Mapping[str, str]) -> str:
+        """All that computes: a model's own code may differ from the library's of the same name."""
+        parts = [f"{name} {version}" for name, version in versions.items()]
+        if self.adapter is not None:
+            parts.append(f"peft {self.adapter.peft_version}")
+        if self.options.trust_remote_code is not None:
+            parts.append("the model's own code")
+        return ", ".join(parts)
 
     @property
     @abstractmethod
@@ -87,6 +123,20 @@ class Scorer(ABC):
         }
         return [scores[text] for text in texts]
 
+    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
+        """The text each token stands for, with the space that it starts with.
+
+        Parts of a character that tokens share are U+FFFD. Decoders drop the space before a first
+        word, so a token is decoded behind itself.
+        """
+        found = {}
+        for i in token_ids:
+            once, twice = (
+                self.tokenizer.decode([i] * n, clean_up_tokenization_spaces=False) for n in (1, 2)
+            )
+            found[i] = twice[len(once) :]
+        return found
+
     def _encode(self, text: str) -> Tokens | str:
         """Token ids without BOS or EOS, or why the text can't be scored."""
         if not text:
@@ -121,12 +171,18 @@ def _sum(ids: Tokens, logprobs: list[float]) -> TextScore:
     return TextScore(total, ids, tuple(logprobs))
 
 
-def _check(options: ModelOptions) -> None:
+def _check(model: str, options: ModelOptions) -> None:
     for what, value, known in (
         ("--dtype", options.dtype, DTYPES),
         ("--device", options.device, DEVICES),
+        ("--text-form", options.text_form, TEXT_FORMS),
+        ("--quantisation", options.quantisation, (None, *QUANTISATIONS)),
     ):
         if value not in known:
-            raise UsageProblem(f"{what} {value}", f"is not one of {', '.join(known)}")
+            raise UsageProblem(f"{what} {value}", f"is not one of {', '.join(filter(None, known))}")
+    if options.trust_remote_code not in (None, model):
+        problem = f"the code to be trusted is that of model {model}"
+        fix = "give the option the same name as --model"
+        raise UsageProblem(f"--trust-remote-code {options.trust_remote_code}", problem, fix)
     if options.batch_tokens is not None and options.batch_tokens < 1:
         raise UsageProblem(f"--batch-tokens {options.batch_tokens}", "has to be 1 or more")

@@ -10,6 +10,8 @@ from pathlib import Path
 from warehouse.errors import BadInput, UsageProblem
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+#: What tells an adapter from a model.
+ADAPTER_CONFIG = "adapter_config.json"
 _DEFINING = (
     *_WEIGHTS,
     "config.json",
@@ -22,7 +24,8 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+#: A hub id: NAME or OWNER/NAME.
+HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,26 @@ class Source:
     """A model's place: ``location`` is what the library loads, ``name`` what tables call it.
 
     ``revision`` is the content hash of a local model, or the revision asked of the hub.
+    ``trusts_code``: code that comes with the model may run.
     """
 
     name: str
     location: str
     revision: str | None
     is_local: bool
+    trusts_code: bool = False
 
 
-def find_source(model: str, revision: str | None) -> Source:
+def looks_like_path(name: str) -> bool:
+    """Whether a name can only be meant as a path.
+
+    >>> looks_like_path("./tiny"), looks_like_path("a/b/c"), looks_like_path("gpt2")
+    (True, True, False)
+    """
+    return name.startswith(("/", "./", "../", "~")) or name.count("/") > 1
+
+
+def find_source(model: str, revision: str | None, trusts_code: bool = False) -> Source:
     """Decide whether ``model`` is a directory or a hub id; the hub is not asked.
 
     Raises ``BadInput`` for a path that is missing or holds no saved model, and for a name that
@@ -48,16 +62,17 @@ def find_source(model: str, revision: str | None) -> Source:
     False
     """
     path = Path(model).expanduser()
-    looks_like_path = model.startswith(("/", "./", "../", "~")) or model.count("/") > 1
-    if not path.exists() and not looks_like_path:
-        if not _HUB_ID.fullmatch(model):
+    if not path.exists() and not looks_like_path(model):
+        if not HUB_ID.fullmatch(model):
             raise BadInput(f"model {model!r}", "is neither a directory nor a hub id")
-        return Source(model, model, revision, is_local=False)
+        return Source(model, model, revision, is_local=False, trusts_code=trusts_code)
     _check_saved_model(path)
     if revision is not None:
         problem = "a local directory has no revisions, its content is its revision"
         raise UsageProblem(f"model {model}", problem, "leave out --revision")
-    return Source(path.resolve().name, str(path), content_hash(path), is_local=True)
+    content = content_hash(path, with_code=trusts_code)
+    name = path.resolve().name
+    return Source(name, str(path), content, is_local=True, trusts_code=trusts_code)
 
 
 def _check_saved_model(path: Path) -> None:
@@ -65,6 +80,8 @@ def _check_saved_model(path: Path) -> None:
     if not path.is_dir():
         problem = "is a file, not a directory" if path.exists() else "does not exist"
         raise BadInput(f"model {path}", problem, fix)
+    if (path / ADAPTER_CONFIG).is_file():
+        raise BadInput(f"model {path}", "is an adapter", f"give --model BASE --adapter {path}")
     if not (path / "config.json").is_file():
         raise BadInput(f"model {path}", "is not a saved model: it holds no config.json", fix)
     if not any(f for pattern in _WEIGHTS for f in path.glob(pattern)):
@@ -72,18 +89,21 @@ def _check_saved_model(path: Path) -> None:
         raise BadInput(f"model {path}", f"is not a whole model: it holds no {wanted}", fix)
 
 
-def content_hash(directory: Path) -> str:
+def content_hash(directory: Path, *, with_code: bool = False) -> str:
     """Hash of the weights, configuration and tokenizer files of a saved model (16 hex digits).
 
-    Other files, such as a README or a training log, do not count.
+    Other files, such as a README or a training log, do not count; Python files do ``with_code``.
     """
     digest = hashlib.sha256()
-    for path in sorted({f for pattern in _DEFINING for f in directory.glob(pattern)}):
-        digest.update(f"{path.name}\0{_file_hash(path)}\n".encode())
+    patterns = (*_DEFINING, "**/*.py") if with_code else _DEFINING
+    for path in sorted({f for pattern in patterns for f in directory.glob(pattern)}):
+        name = path.relative_to(directory).as_posix()
+        digest.update(f"{name}\0{file_hash(path)}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def _file_hash(path: Path) -> str:
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, as hex digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
+QUANTISATIONS = ("int8", "nf4")
 
 #: A text as the model sees it: token ids, without BOS.
 Tokens = tuple[int, ...]
@@ -28,7 +29,13 @@ class ModelOptions:
 
     ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
     where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass
-    (``None``: what suits the device); it and ``device`` do not define a score, the rest do.
+    (``None``: what suits the device); it, ``device`` and ``per_token`` do not define a score, the
+    rest do.
+
+    ``adapter`` is a PEFT adapter (hub id or directory) put on the model. ``quantisation`` is done
+    while loading: `int8`, `nf4` or none. ``trust_remote_code`` names the model once more to let
+    its own code run. ``text_form``: see ``eval_workers.text_form``. ``per_token`` keeps the
+    log-probability of every token.
     """
 
     revision: str | None = None
@@ -37,6 +44,11 @@ class ModelOptions:
     batch_tokens: int | None = None
     bos: str | None = None
     backend: str = "transformers"
+    adapter: str | None = None
+    quantisation: str | None = None
+    trust_remote_code: str | None = None
+    text_form: str = "written"
+    per_token: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,7 @@ class Identity:
     bos_token_id: int
     quantisation: str | None = None
     adapter: str | None = None
+    text_form: str = "written"
 
     @property
     def key(self) -> str:
@@ -96,6 +109,10 @@ class Backend(Protocol):
     @property
     def n_parameters(self) -> int:
         """Parameters of the model (loads the weights)."""
+        ...
+
+    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
+        """The text each token stands for, with the space that it starts with."""
         ...
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:

@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,13 +22,12 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 import tokenizers
 import torch
 import transformers
-from transformers import AutoModelForCausalLM
 
-from eval_workers.backends import _loading as loading
 from eval_workers.backends._scorer import Scorer
 from eval_workers.backends._tree import end_of_tree, tree
+from eval_workers.backends._weights import is_int8, load_model
 from eval_workers.backends.base import ModelOptions, Tokens
-from warehouse.errors import BadInput, MissingComponent
+from warehouse.errors import BadInput
 
 #: Architectures that take any mask and any positions, and whose logits are the output layer's on
 #: the last hidden state. Tests hold each of them to a float64 computation of one text at a time.
@@ -46,6 +46,8 @@ _LogProbs = list[list[float]]
 class TransformersBackend(Scorer):
     """A causal language model loaded with transformers; see ``Scorer`` for what it raises."""
 
+    supports = frozenset({"adapter", "quantisation", "trust_remote_code"})
+
     def __init__(self, model: str, options: ModelOptions) -> None:
         versions = {
             "transformers": transformers.__version__,
@@ -53,24 +55,19 @@ class TransformersBackend(Scorer):
             "tokenizers": tokenizers.__version__,
         }
         super().__init__(model, options, versions)
+        # int8 may keep columns with outliers exact, and looks for these in all of a forward pass: a
+        # text that is alone in its pass has a score of its own.
+        if is_int8(self.config, options):
+            self.options = replace(options, batch_tokens=1)
 
     @cached_property
     def _model(self) -> Any:
-        model, info = loading.load(
-            self.source,
-            AutoModelForCausalLM.from_pretrained,
-            dtype=getattr(torch, self.options.dtype),
-            output_loading_info=True,
-        )
-        if missing := sorted(info["missing_keys"]):
-            problem = f"{len(missing)} weights are missing, {missing[0]} among them"
-            raise BadInput(f"model {self.source.name}", problem, "download or save it again")
-        return model.eval().to(_device(self.options.device))
+        return load_model(self.source, self.config, self.options, self.adapter)
 
     @property
     def n_parameters(self) -> int:
-        """Parameters, tied weights counted once."""
-        return sum(p.numel() for p in self._model.parameters())
+        """Parameters, tied ones counted once, an adapter's too; packed ones as what they hold."""
+        return int(self._model.num_parameters())
 
     @cached_property
     def _n_embedded(self) -> int:
@@ -215,9 +212,3 @@ def _unless_out_of_memory(
         if "can't allocate memory" not in str(e):
             raise
         return None
-
-
-def _device(wanted: str) -> str:
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
-    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"

@@ -162,4 +162,5 @@ def _identity(model: str, run_id: str) -> Row:
     """The ``model`` row of released scores: how they were computed is not known, so NULL."""
     text = json.dumps({"backend": _BACKEND, "model": model}, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return {"model_key": key, "model": model, "backend": _BACKEND, "run_id": run_id}
+    known = {"backend": _BACKEND, "text_form": "released"}
+    return {"model_key": key, "model": model, **known, "run_id": run_id}

@@ -63,6 +63,18 @@ def _short(name: str, length: int = 34) -> str:
     return name if len(name) <= length else f"{name[:half]}…{name[-half:]}"
 
 
+def _label(name: str) -> str:
+    """A model's name for a plot; what sets it apart goes to a second line where one is too long.
+
+    >>> _label("pythia-70m (nf4)"), _label("EleutherAI/pythia-70m (released text form)")
+    ('pythia-70m (nf4)', 'EleutherAI/pythia-70m\\n(released text form)')
+    """
+    if len(name) <= 34 or " (" not in name:
+        return _short(name)
+    head, note = name.split(" (", 1)
+    return f"{_short(head)}\n{_short(f'({note}')}"
+
+
 def _looks(n: int) -> list[dict[str, Any]]:
     """Colour and dash of ``n`` lines, all different up to 28."""
     return [
@@ -133,7 +145,7 @@ def us_against_epsilon(rows: Sequence[Row], benchmark: str, epsilon: float) -> b
     x = "epsilon: largest |log ratio| that is no preference, in nats"
     with _axes(title, x, "US: % of pairs", height) as (ax, png):
         for (key, of), look in zip(groups, _looks(len(groups)), strict=True):
-            label = _short(names[key]) + ("" if same_n else f" (n = {of[0]['n']:,})")
+            label = _label(names[key]) + ("" if same_n else f" (n = {of[0]['n']:,})")
             y = [100 * r["us"] for r in of]
             ax.plot([r["epsilon_nats"] for r in of], y, label=label, linewidth=1.6, **look)
         ax.axvline(epsilon, color=LINE, linestyle=":", linewidth=1.2)
@@ -166,7 +178,7 @@ def pd_bars(rows: Sequence[Row], benchmark: str) -> bytes:
     names = _names([((r["model"], r["model_key"]), [r]) for r in rows])
     same_n = _same_n(rows)
     labels = [
-        _short(names[r["model"], r["model_key"]]) + ("" if same_n else f" (n = {r['n']:,})")
+        _label(names[r["model"], r["model_key"]]) + ("" if same_n else f" (n = {r['n']:,})")
         for r in rows
     ]
     title = f"{_short(benchmark, 28)}: which sentence is preferred{same_n}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.report.model import Row
-from warehouse.connect import connect, query
+from warehouse.connect import connect, model_labels, query
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,11 +54,13 @@ class Facts:
 
 
 def read_facts(root: Path) -> Facts:
-    """Run every query of the report on a warehouse."""
+    """Run every query of the report on a warehouse; models go by their labels."""
     connection = connect(root)
+    labels = model_labels(connection)
 
     def rows(name: str, **params: object) -> list[Row]:
-        return _rows(connection, name, {**_PARAMS, **params})
+        found = _rows(connection, name, {**_PARAMS, **params})
+        return [_labelled(row, labels) for row in found]
 
     return Facts(
         ledger=rows("ledger"),
@@ -75,6 +78,11 @@ def read_facts(root: Path) -> Facts:
         run=rows("run"),
         connection=connection,
     )
+
+
+def _labelled(row: Row, labels: Mapping[str, str]) -> Row:
+    label = labels.get(row.get("model_key", ""))
+    return {**row, "model": label} if label else row
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, name: str, params: dict[str, object]) -> list[Row]:

@@ -29,6 +29,12 @@ _DEFINITIONS = (
 )
 
 
+_IDENTITY = (
+    *("model", "model_key", "revision", "backend", "dtype", "quantisation", "adapter"),
+    *("text_form", "bos_policy"),
+)
+
+
 def methods(facts: Facts) -> Section:
     """Definitions, and the options that these figures were made with."""
     epsilons = sorted({r["epsilon_nats"] for r in facts.metric if r["epsilon_nats"] is not None})
@@ -47,13 +53,14 @@ def models(facts: Facts) -> Section | Missing:
     if not facts.model:
         return Missing("Models", "plumbline score --model ID_OR_PATH --benchmark NAME")
     rows = [
-        [text(r[c]) for c in ("model", "model_key", "revision", "backend", "dtype", "bos_policy")]
+        [text(r[c]) for c in _IDENTITY]
         + [count(r["n_parameters"]), text(r["trained_on"]), text(r["seed"]), count(r["n_tokens"])]
         + [number(r["loss_start_nats"]), number(r["loss_end_nats"])]
         for r in facts.model
     ]
-    headings = ["model", "key", "revision", "backend", "dtype", "BOS", "parameters", "trained on"]
-    headings += ["seed", "tokens seen", "loss at start", "loss at end"]
+    headings = ["model", "key", "revision", "backend", "dtype", "quantisation", "adapter"]
+    headings += ["text form", "BOS", "parameters", "trained on", "seed"]
+    headings += ["tokens seen", "loss at start", "loss at end"]
     return Section("models", "Models", tables=[Table("Models scored", headings, rows)])
 
 

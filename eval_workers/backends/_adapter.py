@@ -1,0 +1,126 @@
+"""PEFT adapters: found and named before any weights are loaded, then put on a base model.
+
+An adapter stays unmerged: merging rounds it to the base's dtype, and a quantised base can't hold
+it. Its weights are read from safetensors only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from transformers.utils.hub import cached_file, extract_commit_hash
+
+from eval_workers.backends import _loading as loading
+from eval_workers.backends._source import (
+    ADAPTER_CONFIG,
+    HUB_ID,
+    Source,
+    file_hash,
+    looks_like_path,
+)
+from warehouse.errors import BadInput, MissingComponent
+
+_WEIGHTS = "adapter_model.safetensors"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """``name`` is `NAME@HASH of the content` or `ID@COMMIT`; the files lie in ``directory``."""
+
+    name: str
+    directory: Path
+    peft_version: str
+
+
+def find_adapter(adapter: str) -> Adapter:
+    """Find an adapter by directory or hub id and check that it fits a left-to-right model.
+
+    Raises ``BadInput`` for what is no such adapter, ``MissingComponent`` without PEFT.
+    """
+    version = _peft_version()
+    path = Path(adapter).expanduser()
+    if path.exists() or looks_like_path(adapter):
+        found = _local(path, version)
+    else:
+        found = _on_hub(adapter, version)
+    _check(adapter, found.directory / ADAPTER_CONFIG)
+    return found
+
+
+def put_on(model: Any, adapter: Adapter) -> Any:
+    """The base model with the adapter's layers in it, not merged.
+
+    Raises ``BadInput`` when the adapter was not made for a model of this shape.
+    """
+    import peft
+
+    what, fix = f"adapter {adapter.name}", "give the base it was trained on as --model"
+    config = peft.PeftConfig.from_pretrained(str(adapter.directory))
+    config.inference_mode = True
+    try:
+        held = peft.PeftModelForCausalLM(model, config)
+        loaded = held.load_adapter(str(adapter.directory), "default")
+    except (RuntimeError, ValueError, KeyError) as e:
+        problem = f"does not fit the model: {loading.first_line(e)}"
+        raise BadInput(what, problem, fix) from e
+    for keys, how in ((loaded.missing_keys, "lacks"), (loaded.unexpected_keys, "also has")):
+        if keys:
+            problem = f"does not fit the model: it {how} {len(keys)} weights, {min(keys)} first"
+            raise BadInput(what, problem, fix)
+    return held.get_base_model()
+
+
+def _peft_version() -> str:
+    try:
+        return metadata.version("peft")
+    except metadata.PackageNotFoundError as e:
+        raise MissingComponent("--adapter", "needs PEFT", "pip install peft") from e
+
+
+def _local(path: Path, version: str) -> Adapter:
+    fix = "give a directory that PEFT's save_pretrained wrote"
+    for name in (ADAPTER_CONFIG, _WEIGHTS):
+        if not (path / name).is_file():
+            raise BadInput(f"adapter {path}", f"holds no {name}", fix)
+    digest = hashlib.sha256()
+    for name in (ADAPTER_CONFIG, _WEIGHTS):
+        digest.update(f"{name}\0{file_hash(path / name)}\n".encode())
+    return Adapter(f"{path.resolve().name}@{digest.hexdigest()[:16]}", path, version)
+
+
+def _on_hub(adapter: str, version: str) -> Adapter:
+    if not HUB_ID.fullmatch(adapter):
+        raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
+    source = Source(adapter, adapter, None, is_local=False)
+    config = Path(loading.load(source, cached_file, filename=ADAPTER_CONFIG))
+    commit = extract_commit_hash(str(config), None)
+    if commit is None:
+        raise BadInput(f"adapter {adapter}", f"no commit is known of {config}")
+    pinned = Source(adapter, adapter, commit, is_local=False)
+    weights = Path(loading.load(pinned, cached_file, filename=_WEIGHTS))
+    return Adapter(f"{adapter}@{commit}", weights.parent, version)
+
+
+def _check(adapter: str, path: Path) -> None:
+    """Refuse what would change the input, or was made for something else than next tokens."""
+    what = f"adapter {adapter}"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        kind, task = str(config["peft_type"]), config.get("task_type")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise BadInput(what, f"its {ADAPTER_CONFIG} can't be read: {loading.first_line(e)}") from e
+    from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
+
+    tuners = {kind.value: tuner for kind, tuner in PEFT_TYPE_TO_TUNER_MAPPING.items()}
+    tuner = tuners.get(kind)
+    if tuner is None or not hasattr(tuner, "merge_and_unload"):
+        problem = f"is of type {kind}, which is no change of the model's weights as LoRA is"
+        raise BadInput(what, problem, "give a LoRA adapter")
+    if task not in (None, "CAUSAL_LM"):
+        problem = f"was made for the task {task}, it has no log p(sentence)"
+        raise BadInput(what, problem, "give an adapter for CAUSAL_LM")

@@ -1,0 +1,82 @@
+"""A model's weights: loaded, quantised on the way in, with an adapter on them."""
+
+from __future__ import annotations
+
+import logging
+from importlib import metadata
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+from eval_workers.backends import _loading as loading
+from eval_workers.backends._adapter import Adapter, put_on
+from eval_workers.backends._source import Source
+from eval_workers.backends.base import ModelOptions
+from warehouse.errors import BadInput, MissingComponent, UsageProblem
+
+
+def load_model(source: Source, config: Any, options: ModelOptions, adapter: Adapter | None) -> Any:
+    """The causal language model on its device, ready to score.
+
+    Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
+    not fit, ``MissingComponent`` for a GPU that is not there.
+    """
+    device = _device(options.device)
+    dtype = getattr(torch, options.dtype)
+    how: dict[str, Any] = {"dtype": dtype, "output_loading_info": True}
+    if options.quantisation is not None:
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line a layer and pass
+        how["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)
+    is_quantised = options.quantisation or loading.saved_quantisation(config)
+    if is_quantised:
+        how["device_map"] = {"": device}  # such weights can't be moved afterwards
+    model, info = loading.load(source, AutoModelForCausalLM.from_pretrained, **how)
+    if missing := sorted(info["missing_keys"]):
+        problem = f"{len(missing)} weights are missing, {missing[0]} among them"
+        raise BadInput(f"model {source.name}", problem, "download or save it again")
+    if not is_quantised:
+        model = model.to(device)
+    if adapter is not None:
+        model = put_on(model, adapter)
+    return model.eval()
+
+
+def is_int8(config: Any, options: ModelOptions) -> bool:
+    """Whether the weights are bitsandbytes' int8, by the checkpoint or by the options."""
+    saved = getattr(config, "quantization_config", None)
+    by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
+    return by_file or options.quantisation == "int8"
+
+
+def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
+    """The quantisation that defines a score: the checkpoint's own, or ours with its version.
+
+    Raises ``UsageProblem`` for a checkpoint that is quantised already, ``MissingComponent``
+    without bitsandbytes.
+    """
+    saved, wanted = loading.saved_quantisation(config), options.quantisation
+    if wanted is None:
+        return saved
+    if saved is not None:
+        problem = f"model {name} was saved quantised ({saved})"
+        raise UsageProblem(f"--quantisation {wanted}", problem, "leave the option out")
+    try:
+        return f"bitsandbytes {wanted} {metadata.version('bitsandbytes')}"
+    except metadata.PackageNotFoundError as e:
+        fix = "pip install bitsandbytes"
+        raise MissingComponent(f"--quantisation {wanted}", "needs bitsandbytes", fix) from e
+
+
+def _bits_and_bytes(quantisation: str, dtype: torch.dtype) -> BitsAndBytesConfig:
+    if quantisation == "int8":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+    )
+
+
+def _device(wanted: str) -> str:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
+    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"

@@ -1,0 +1,395 @@
+"""What can be loaded and scored: adapters, quantised weights, models with code; what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from peft import LoraConfig, PromptTuningConfig, get_peft_model
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from tests.tiny_models import SENTENCES, one_by_one, save
+from warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
+
+BOS = "<|endoftext|>"
+TARGETS = {"gpt2": "c_attn", "neox": "query_key_value"}
+RANK, ALPHA = 4, 12
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    return {kind: save(kind, root / kind) for kind in TARGETS}
+
+
+def scored(model: Path | str, **options: str) -> list[float]:
+    backend = TransformersBackend(str(model), ModelOptions(**options))  # type: ignore[arg-type]
+    scores = backend.score(SENTENCES)
+    assert all(score.problem is None for score in scores)
+    return [score.logprob_nats for score in scores]
+
+
+def key(model: Path | str, **options: str) -> str:
+    return TransformersBackend(str(model), ModelOptions(**options)).identity.key  # type: ignore[arg-type]
+
+
+def refused(model: Path | str, kind: type[PlumblineError] = BadInput, **options: str) -> str:
+    with pytest.raises(kind) as caught:
+        TransformersBackend(str(model), ModelOptions(**options)).score(["a"])  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def lora(base: Path, out: Path, target: str, seed: int = 0) -> Path:
+    """Save a LoRA adapter for ``base`` whose B is not zero."""
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    options = LoraConfig(
+        r=RANK, lora_alpha=ALPHA, target_modules=[target], task_type="CAUSAL_LM", lora_dropout=0.5
+    )
+    adapted = get_peft_model(model, options)
+    torch.manual_seed(seed)
+    for name, weight in adapted.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.normal_(weight, std=0.2)
+    adapted.save_pretrained(out)
+    return out
+
+
+def merged_by_hand(base: Path, adapter: Path, out: Path) -> Path:
+    """W + alpha / r B A on the saved tensors, in float64; GPT-2 keeps W transposed."""
+    shutil.copytree(base, out)
+    weights = load_file(out / "model.safetensors")
+    for name, a in load_file(adapter / "adapter_model.safetensors").items():
+        if not name.endswith("lora_A.weight"):
+            continue
+        b = load_file(adapter / "adapter_model.safetensors")[name.replace("lora_A", "lora_B")]
+        module = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+        change = ALPHA / RANK * (b.double() @ a.double())
+        weight = weights[f"{module}.weight"]
+        change = change.T if "c_attn" in name else change
+        weights[f"{module}.weight"] = weight.double() + change
+    save_file(weights, out / "model.safetensors", {"format": "pt"})
+    return out
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_an_adapter_scores_as_the_merged_weights(
+    saved: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    adapter = lora(saved[kind], tmp_path / "tuned", TARGETS[kind])
+    whole = merged_by_hand(saved[kind], adapter, tmp_path / "merged")
+    expected = [total for total, _ in one_by_one(whole, BOS, SENTENCES)]
+    plain = [total for total, _ in one_by_one(saved[kind], BOS, SENTENCES)]
+    assert min(abs(a - b) for a, b in zip(expected, plain, strict=True)) > 0.01
+    found = scored(saved[kind], adapter=str(adapter))
+    worst = max(abs(a - b) for a, b in zip(found, expected, strict=True))
+    print(f"{kind}: largest difference {worst:.2e} nats")
+    assert worst < 1e-4
+
+
+def test_adapters_of_one_name_never_share_a_key(saved: dict[str, Path], tmp_path: Path) -> None:
+    base = saved["neox"]
+    one, two = (lora(base, tmp_path / d / "tuned", TARGETS["neox"], s) for s, d in enumerate("ab"))
+    copied = shutil.copytree(one, tmp_path / "c" / "tuned")
+    (copied / "README.md").write_text("other words")
+    rescaled = shutil.copytree(one, tmp_path / "d" / "tuned")
+    config = json.loads((rescaled / "adapter_config.json").read_text())
+    (rescaled / "adapter_config.json").write_text(json.dumps(config | {"lora_alpha": 1}))
+    keys = [key(base), *(key(base, adapter=str(a)) for a in (one, two, rescaled))]
+    assert len(set(keys)) == 4
+    assert key(base, adapter=str(copied)) == keys[1]
+    backend = TransformersBackend(str(base), ModelOptions(adapter=str(one)))
+    assert str(backend.identity.adapter).startswith("tuned@") and backend.identity.model == "neox"
+    assert f"peft {metadata.version('peft')}" in backend.identity.backend_version
+    n = sum(tensor.numel() for tensor in load_file(one / "adapter_model.safetensors").values())
+    bare = TransformersBackend(str(base), ModelOptions()).n_parameters
+    assert backend.n_parameters == bare + n
+
+
+def test_adapters_that_do_not_fit(
+    saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = saved["neox"]
+    adapter = lora(base, tmp_path / "tuned", TARGETS["neox"])
+    fix = f"--model BASE --adapter {adapter}"
+    assert "is an adapter" in refused(adapter) and fix in refused(adapter)
+    whole = shutil.copytree(base, tmp_path / "both")
+    shutil.copytree(adapter, whole, dirs_exist_ok=True)
+    assert "is an adapter" in refused(whole)
+    assert "does not fit" in refused(saved["gpt2"], adapter=str(adapter))
+    assert "holds no adapter_config.json" in refused(base, adapter=str(base))
+    assert "holds no adapter_config.json" in refused(base, adapter=str(tmp_path / "none"))
+    assert "neither a directory nor a hub id" in refused(base, adapter="two words")
+    assert "can't be had from the hub" in refused(base, adapter="nobody/plumbline-test-adapter")
+    # As wide, but with other layers: weights that are absent would be as good as none.
+    for n_layers, word in ((1, "also has 2 weights"), (3, "lacks 2 weights")):
+        config = transformers.AutoConfig.from_pretrained(base)
+        config.num_hidden_layers = n_layers
+        other = shutil.copytree(base, tmp_path / f"layers-{n_layers}")
+        (other / "model.safetensors").unlink()
+        transformers.GPTNeoXForCausalLM(config).save_pretrained(other)
+        assert word in refused(other, adapter=str(adapter))
+    model = AutoModelForCausalLM.from_pretrained(base)
+    prompts = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
+    get_peft_model(model, prompts).save_pretrained(tmp_path / "prompts")
+    assert "of type PROMPT_TUNING" in refused(base, adapter=str(tmp_path / "prompts"))
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(config | {"task_type": "SEQ_CLS"}))
+    assert "task SEQ_CLS" in refused(base, adapter=str(adapter))
+    (adapter / "adapter_config.json").write_text("[")
+    assert "can't be read" in refused(base, adapter=str(adapter))
+    (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
+    assert "holds no adapter_model.safetensors" in refused(base, adapter=str(adapter))
+
+    def absent(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", absent)
+    assert "pip install peft" in refused(base, MissingComponent, adapter=str(adapter))
+    assert "pip install bitsandbytes" in refused(base, MissingComponent, quantisation="nf4")
+
+
+_HUB = """
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from warehouse.errors import BadInput
+backend = TransformersBackend("somebody/base", ModelOptions(adapter="somebody/tuned"))
+print(backend.identity.adapter, backend.score(["She ran."])[0].logprob_nats)
+try:
+    TransformersBackend("somebody/tuned", ModelOptions())
+except BadInput as e:
+    print(e)
+"""
+
+
+def test_adapters_of_the_hub_are_held_to_a_commit(saved: dict[str, Path], tmp_path: Path) -> None:
+    """A cache laid out as the hub library does, with no network."""
+    commits = {"base": "a" * 40, "tuned": "b" * 40}
+    for name, commit in commits.items():
+        repository = tmp_path / f"models--somebody--{name}"
+        (repository / "refs").mkdir(parents=True)
+        (repository / "refs" / "main").write_text(commit)
+        (repository / "snapshots").mkdir()
+    base, adapter = (tmp_path / f"models--somebody--{n}/snapshots/{c}" for n, c in commits.items())
+    shutil.copytree(saved["neox"], base)
+    lora(base, adapter, TARGETS["neox"])
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", _HUB]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    scored_as, told = done.stdout.splitlines()
+    name, value = scored_as.split()
+    assert name == f"somebody/tuned@{commits['tuned']}"
+    whole = merged_by_hand(saved["neox"], adapter, tmp_path / "merged")
+    assert abs(float(value) - one_by_one(whole, BOS, ["She ran."])[0][0]) < 1e-4
+    assert "is an adapter" in told and "--model BASE --adapter somebody/tuned" in told
+
+
+needs_bitsandbytes = pytest.mark.skipif(
+    importlib.util.find_spec("bitsandbytes") is None,
+    reason="bitsandbytes is not installed: pip install bitsandbytes",
+)
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `llama-adds-bos`, with matrices of whole blocks of 64 weights, which nf4 asks for."""
+    path = save("llama-adds-bos", tmp_path_factory.mktemp("models") / "wide")
+    config = transformers.AutoConfig.from_pretrained(path)
+    config.hidden_size, config.intermediate_size, config.head_dim = 64, 128, 16
+    torch.manual_seed(0)
+    transformers.LlamaForCausalLM(config).save_pretrained(path)
+    return path
+
+
+@needs_bitsandbytes
+@pytest.mark.parametrize("method", ["int8", "nf4"])
+def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
+    exact = [total for total, _ in one_by_one(wide, "<s>", SENTENCES)]
+    options = ModelOptions(quantisation=method)
+    backend = TransformersBackend(str(wide), options)
+    version = metadata.version("bitsandbytes")
+    assert backend.identity.quantisation == f"bitsandbytes {method} {version}"
+    assert backend.identity.key != key(wide)
+    together = [score.logprob_nats for score in backend.score(SENTENCES)]
+    alone = [backend.score([text])[0].logprob_nats for text in SENTENCES]
+    differences = [abs(a - b) for a, b in zip(together, exact, strict=True)]
+    print(f"{method}: {max(differences):.3f} of {max(map(abs, exact)):.1f} nats")
+    assert max(differences) > 1e-3  # it is quantised
+    assert max(abs(a - b) / abs(b) for a, b in zip(together, exact, strict=True)) < 0.25
+    assert together == pytest.approx(alone, abs=1e-4)
+    assert backend.n_parameters == TransformersBackend(str(wide), ModelOptions()).n_parameters
+    adapter = lora(wide, tmp_path / "tuned", "q_proj")
+    assert scored(wide, quantisation=method, adapter=str(adapter)) != together
+    kept = shutil.copytree(wide, tmp_path / "kept")
+    # Saved unused: on CPU a first pass packs nf4 in another way.
+    TransformersBackend(str(wide), options)._model.save_pretrained(kept)
+    own = TransformersBackend(str(kept), ModelOptions())
+    assert own.identity.quantisation == "bitsandbytes"
+    found = [score.logprob_nats for score in own.score(SENTENCES)]
+    assert found == pytest.approx(together, abs=1e-3)
+
+
+def test_quantising_what_is_quantised(saved: dict[str, Path], tmp_path: Path) -> None:
+    path = shutil.copytree(saved["neox"], tmp_path / "gptq")
+    config = json.loads((path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
+    (path / "config.json").write_text(json.dumps(config))
+    assert "was saved quantised (gptq)" in refused(path, UsageProblem, quantisation="int8")
+    assert TransformersBackend(str(path), ModelOptions()).identity.quantisation == "gptq"
+    assert "not one of int8, nf4" in refused(saved["neox"], UsageProblem, quantisation="int3")
+
+
+_CODE = """
+from pathlib import Path
+Path({mark!r}).touch()
+from transformers import GPT2Config, GPT2LMHeadModel
+class MarkedConfig(GPT2Config):
+    model_type = "marked"
+class MarkedLMHeadModel(GPT2LMHeadModel):
+    config_class = MarkedConfig
+    def forward(self, *args, **kwargs):
+        out = super().forward(*args, **kwargs)
+        out.logits = out.logits * {factor}
+        return out
+"""
+
+
+def with_code(base: Path, out: Path, mark: Path, factor: float = 1.0) -> Path:
+    """A model that only its own code can load; running any of it leaves a mark."""
+    shutil.copytree(base, out)
+    config = json.loads((out / "config.json").read_text())
+    config |= {"model_type": "marked", "architectures": ["MarkedLMHeadModel"]}
+    names = {"AutoConfig": "MarkedConfig", "AutoModelForCausalLM": "MarkedLMHeadModel"}
+    config["auto_map"] = {auto: f"modeling_marked.{name}" for auto, name in names.items()}
+    (out / "config.json").write_text(json.dumps(config))
+    code = _CODE.format(mark=str(mark), factor=factor)
+    (out / "modeling_marked.py").write_text(code)
+    return out
+
+
+def test_a_models_own_code_runs_only_when_named(
+    saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "m"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    mark = tmp_path / "ran"
+    model = with_code(saved["gpt2"], tmp_path / "coded", mark)
+    told = refused(model, UsageProblem)
+    assert f"--trust-remote-code {model}" in told and "run the code in its repository" in told
+    assert "the same name as --model" in refused(model, UsageProblem, trust_remote_code="other")
+    assert "the same name as --model" in refused(model, UsageProblem, trust_remote_code="True")
+    assert not mark.exists()
+    found = scored(model, trust_remote_code=str(model))
+    assert mark.exists()
+    expected = [total for total, _ in one_by_one(saved["gpt2"], BOS, SENTENCES)]
+    assert found == pytest.approx(expected, abs=1e-4)
+    other = with_code(saved["gpt2"], tmp_path / "other" / "coded", mark, factor=2.0)
+    own = TransformersBackend(str(model), ModelOptions(trust_remote_code=str(model))).identity
+    assert "own code" in own.backend_version
+    keys = {own.key, key(other, trust_remote_code=str(other))}
+    assert len(keys) == 2
+    config = json.loads((model / "config.json").read_text())
+    config["auto_map"]["AutoModelForCausalLM"] = "somebody/code--modeling_marked.MarkedLMHeadModel"
+    (model / "config.json").write_text(json.dumps(config))
+    assert "another repository" in refused(model, trust_remote_code=str(model))
+
+
+def test_safetensors_come_before_pickles(saved: dict[str, Path], tmp_path: Path) -> None:
+    other = save("neox", tmp_path / "seed-1", seed=1)
+    both = shutil.copytree(saved["neox"], tmp_path / "both")
+    torch.save(load_file(other / "model.safetensors"), both / "pytorch_model.bin")
+    expected = [total for total, _ in one_by_one(saved["neox"], BOS, SENTENCES)]
+    assert scored(both) == pytest.approx(expected, abs=1e-4)
+    (both / "model.safetensors").unlink()
+    theirs = [total for total, _ in one_by_one(other, BOS, SENTENCES)]
+    assert scored(both) == pytest.approx(theirs, abs=1e-4)
+
+
+class _Touch:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> object:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_runs_no_code(saved: dict[str, Path], tmp_path: Path) -> None:
+    path = shutil.copytree(saved["neox"], tmp_path / "evil")
+    weights: dict[str, object] = dict(load_file(path / "model.safetensors"))
+    (path / "model.safetensors").unlink()
+    torch.save(weights | {"extra": _Touch(tmp_path / "ran")}, path / "pytorch_model.bin")
+    assert "can't be loaded" in refused(path)
+    assert not (tmp_path / "ran").exists()
+
+
+_SIZE = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 40}
+_BERT = transformers.BertConfig(**_SIZE, intermediate_size=8)
+_NEOX = transformers.GPTNeoXConfig(**_SIZE, intermediate_size=8, max_position_embeddings=8)
+_VIT = transformers.ViTConfig(
+    hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, image_size=32
+)
+_T5 = transformers.T5Config(vocab_size=40, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=1)
+_BART = transformers.BartConfig(
+    vocab_size=40,
+    d_model=8,
+    encoder_layers=1,
+    decoder_layers=1,
+    encoder_attention_heads=1,
+    decoder_attention_heads=1,
+    encoder_ffn_dim=8,
+    decoder_ffn_dim=8,
+    max_position_embeddings=8,
+)
+NOT_CAUSAL = {
+    "T5": (transformers.T5ForConditionalGeneration, _T5, "not a causal language model"),
+    "BART": (transformers.BartForConditionalGeneration, _BART, "not a causal language model"),
+    "BERT": (transformers.BertForMaskedLM, _BERT, "not a causal language model"),
+    "BERT both ways": (transformers.BertLMHeadModel, _BERT, "not a causal language model"),
+    "ViT": (transformers.ViTForImageClassification, _VIT, "not a causal language model"),
+    "no head": (transformers.GPTNeoXModel, _NEOX, "saved without the head"),
+}
+
+
+@pytest.mark.parametrize("architectures", [True, False], ids=["named", "unnamed"])
+@pytest.mark.parametrize("case", NOT_CAUSAL)
+def test_what_has_no_score_of_a_sentence(
+    saved: dict[str, Path], tmp_path: Path, case: str, architectures: bool
+) -> None:
+    """Also when the configuration does not say what was saved, as of sentence encoders."""
+    kind, config, word = NOT_CAUSAL[case]
+    path = shutil.copytree(saved["neox"], tmp_path / "model")
+    for name in ("model.safetensors", "config.json", "generation_config.json"):
+        (path / name).unlink()
+    kind(config).save_pretrained(path)
+    if not architectures:
+        written = json.loads((path / "config.json").read_text())
+        del written["architectures"]
+        (path / "config.json").write_text(json.dumps(written))
+        word = "weights are missing" if case == "no head" else word
+    assert word in refused(path)
+
+
+def test_more_embeddings_than_tokens_are_padding(saved: dict[str, Path], tmp_path: Path) -> None:
+    path = shutil.copytree(saved["neox"], tmp_path / "padded")
+    model = AutoModelForCausalLM.from_pretrained(path)
+    model.resize_token_embeddings(pad_to_multiple_of=512)
+    model.save_pretrained(path)
+    rows = load_file(path / "model.safetensors")["gpt_neox.embed_in.weight"].shape[0]
+    assert rows == 512 > len(transformers.AutoTokenizer.from_pretrained(path))
+    expected = [total for total, _ in one_by_one(path, BOS, SENTENCES)]
+    assert scored(path) == pytest.approx(expected, abs=1e-4)
+    assert all(math.isfinite(value) for value in expected)

@@ -1,0 +1,185 @@
+"""Sentences as the released scores had them: the exact form, its own keys, both side by side."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eval_workers.backends.base import ModelOptions
+from eval_workers.benchmarks import Parsed
+from eval_workers.pairs import fill
+from eval_workers.release.scores import import_scores
+from eval_workers.score import score_benchmarks
+from eval_workers.text_form import in_form
+from pipelines.measure import measure, preference_table
+from pipelines.report.write import write_report
+from tests.tiny_models import one_by_one, save
+from warehouse.connect import connect, model_labels
+from warehouse.errors import UsageProblem
+from warehouse.schemas import TABLES
+from warehouse.store import Store
+
+TEMPLATES = (
+    "{pronoun} met the CEO of BBC.",
+    '"{pronoun} ran," Ann said. "Why did {pronoun}?"',
+    "The boss said {pronoun} won.",
+)
+#: The same by hand.
+RELEASED = (
+    ("She met the ceo of bbc.", "He met the ceo of bbc."),
+    ("She ran, ann said. why did she?", "He ran, ann said. why did he?"),
+    ("The boss said she won.", "The boss said he won."),
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    parsed = Parsed("use-5")
+    for i, template in enumerate(TEMPLATES):
+        parsed.add(pair_id=str(i), template=template, source_file="USE-5.csv", source_row=i + 1)
+    rows = [{"benchmark": "use-5", **pair} for pair in parsed.pairs]
+    store.replace("benchmark_pair", rows, {"benchmark": "use-5"}, "run")
+    return store
+
+
+def _score(store: Store, model: Path, form: str) -> str:
+    options = ModelOptions(text_form=form)
+    (done,) = score_benchmarks(store, str(model), ["use-5"], options, "run")
+    assert done.n_scored == len(TEMPLATES)
+    return str(done.model_key)
+
+
+def _rows(store: Store, key: str) -> list[dict[str, Any]]:
+    rows = store.read("pair_score", benchmark="use-5", model_key=key).to_pylist()
+    return sorted(rows, key=lambda row: str(row["pair_id"]))
+
+
+def test_both_forms_are_scored_side_by_side(filled: Store, model: Path) -> None:
+    written, released = _score(filled, model, "written"), _score(filled, model, "released")
+    assert written != released
+    texts = [text for pair in RELEASED for text in pair]
+    expected = one_by_one(model, "<|endoftext|>", texts)
+    rows = _rows(filled, released)
+    for row, f, m in zip(rows, expected[::2], expected[1::2], strict=True):
+        assert abs(row["logprob_f_nats"] - f[0]) < 1e-4
+        assert abs(row["logprob_m_nats"] - m[0]) < 1e-4
+        assert (row["n_tokens_f"], row["n_tokens_m"]) == (f[1], m[1])
+    plain = _rows(filled, written)
+    same = [a["logprob_f_nats"] == b["logprob_f_nats"] for a, b in zip(rows, plain, strict=True)]
+    assert same == [False, False, True]
+    forms = {r["model_key"]: r["text_form"] for r in filled.read("model").to_pylist()}
+    assert forms == {written: "written", released: "released"}
+    assert _score(filled, model, "released") == released and _rows(filled, released) == rows
+
+
+def test_a_form_that_is_none(model: Path) -> None:
+    from eval_workers.backends.transformers_backend import TransformersBackend
+
+    with pytest.raises(UsageProblem, match="not one of written, released"):
+        TransformersBackend(str(model), ModelOptions(text_form="lower"))
+    with pytest.raises(UsageProblem, match="--text-form lower"):
+        in_form("She ran.", "lower")
+
+
+def _released_file(directory: Path, model: str) -> Path:
+    """Scores of the made-up release: -10 and -20 nats less the number of the row."""
+    path = directory / "5words" / f"revised_templates__scores__{model}.csv"
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        head = ["template", "model", "F_logprob", "M_logprob", "F_num_tokens", "M_num_tokens"]
+        writer.writerow([*head, "F_template", "M_template"])
+        for i, (template, texts) in enumerate(zip(TEMPLATES, RELEASED, strict=True)):
+            writer.writerow([template, model, -10 - i, -20 - i, 7, 8, *texts])
+    return directory
+
+
+def test_ours_minus_released_pair_by_pair(filled: Store, model: Path, tmp_path: Path) -> None:
+    import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
+    written, released = _score(filled, model, "written"), _score(filled, model, "released")
+    query = "FROM score_difference ORDER BY model_key, pair_id"
+    found = connect(filled.root).sql(query).to_arrow_table().to_pylist()
+    assert [(r["model_key"], r["pair_id"]) for r in found] == [
+        (key, str(i)) for key in sorted((written, released)) for i in range(3)
+    ]
+    for row in found:
+        own = _rows(filled, row["model_key"])[int(row["pair_id"])]
+        f = own["logprob_f_nats"] - (-10 - int(row["pair_id"]))
+        m = own["logprob_m_nats"] - (-20 - int(row["pair_id"]))
+        assert row["text_form"] == ("released" if row["model_key"] == released else "written")
+        assert row["difference_f_nats"] == pytest.approx(f, abs=1e-9)
+        assert row["difference_log_ratio_nats"] == pytest.approx(f - m, abs=1e-9)
+        assert row["difference_tokens_m"] == own["n_tokens_m"] - 8
+    # the same texts have the same hash, whoever scored them
+    imported = filled.read("model", pa.compute.field("backend") == "released").to_pylist()[0]
+    theirs = {r["pair_id"]: r["text_id"] for r in _rows(filled, imported["model_key"])}
+    assert {r["pair_id"]: r["text_id"] for r in _rows(filled, released)} == theirs
+    assert {r["pair_id"]: r["text_id"] for r in _rows(filled, written)} != theirs
+
+
+def test_names_say_the_form(filled: Store, model: Path, tmp_path: Path) -> None:
+    import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
+    assert set(model_labels(connect(filled.root)).values()) == {"tiny-neox"}
+    for form in ("written", "released"):
+        _score(filled, model, form)
+    labels = model_labels(connect(filled.root))
+    names = ["tiny-neox", "tiny-neox (released scores)", "tiny-neox (released text form)"]
+    assert sorted(labels.values()) == names
+    rows = measure(filled, "run")
+    assert sorted(line[1] for line in preference_table(rows, labels)[1]) == names
+    page = write_report(filled.root, tmp_path / "report").read_text(encoding="utf-8")
+    assert all(f">{name}<" in page for name in names)
+
+
+def test_other_settings_are_named_too(store: Store) -> None:
+    plain = {"model": "m", "backend": "transformers", "text_form": "written", "run_id": "r"}
+    given: dict[str, dict[str, str | None]] = {
+        "m": {"text_form": None},
+        "m (adapter tuned, nf4)": {"adapter": "tuned@1f", "quantisation": "bitsandbytes nf4 0.50"},
+        "m (gptq)": {"quantisation": "gptq"},
+        "m (released text form)": {"text_form": "released"},
+    }
+    for i, columns in enumerate(given.values()):
+        row = plain | {"model_key": str(i)} | columns
+        store.publish("model", [row], unit=str(i), run_id="r")
+    assert model_labels(connect(store.root)) == {str(i): name for i, name in enumerate(given)}
+
+
+def test_models_from_before_the_column_are_read(store: Store) -> None:
+    """Alone, and beside newer ones, whichever file comes first."""
+    row = {"model": "m", "backend": "transformers", "run_id": "r"}
+    for key in ("b", "a", "c"):
+        path = store.publish("model", [row | {"model_key": key}], unit=key, run_id="r")
+        if key != "a":
+            assert path is not None
+            pq.write_table(pq.read_table(path).drop_columns("text_form"), path)
+        query = "SELECT model_key, text_form FROM model ORDER BY model_key"
+        keys = [k for k, form in connect(store.root).execute(query).fetchall() if form is None]
+        assert key in keys
+    columns = connect(store.root).sql("FROM model").columns
+    assert columns == [c.name for c in TABLES["model"].columns]
+
+
+@pytest.mark.reference
+def test_the_form_is_that_of_every_released_sentence(data: Path) -> None:
+    """Models' files hold the same sentences: one model's are read."""
+    n = n_same = 0
+    for path in sorted((data / "unstereo-eval" / "results").glob("*/*opt-125m.csv.gz")):
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                written = fill(row["template"], "f"), fill(row["template"], "m")
+                theirs = row["F_template"], row["M_template"]
+                assert tuple(in_form(text, "released") for text in written) == theirs
+                n, n_same = n + 1, n_same + (written == theirs)
+    assert (n, n_same) == (16_668, 16_208)

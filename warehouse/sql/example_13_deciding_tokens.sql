@@ -1,0 +1,18 @@
+-- grain: model x benchmark x token of each sentence, the first twenty
+-- Which tokens make the difference between the two sentences?
+-- Tokens at the same place of the female and the male sentence, by how much they move log ratios in
+-- all: the pronouns themselves, and the words that a model finds likelier after one than after the
+-- other. Needs scores made with --per-token; mean_difference is in nats, above 0 towards female.
+SELECT
+    model,
+    benchmark,
+    token_f,
+    token_m,
+    count(*) AS n,
+    round(avg(difference_nats), 2) AS mean_difference,
+    round(avg(abs(difference_nats)), 2) AS mean_size
+FROM token_difference
+WHERE is_aligned
+GROUP BY ALL
+ORDER BY sum(abs(difference_nats)) DESC, model, benchmark, token_f, token_m
+LIMIT 20;
