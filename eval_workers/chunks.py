@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,8 @@ def texts_hash(texts: Sequence[str]) -> str:
 
 def write_scores(path: Path, scores: Sequence[TextScore]) -> None:
     """Write the scores of a chunk's texts; the file appears when it is whole."""
-    write_file(path, pa.Table.from_pylist([asdict(score) for score in scores], _SCHEMA))
+    columns = {name: [getattr(score, name) for score in scores] for name in _SCHEMA.names}
+    write_file(path, pa.table(columns, schema=_SCHEMA))
 
 
 def _read(path: Path, n_texts: int) -> list[TextScore] | None:

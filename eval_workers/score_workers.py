@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 #: command itself ends with an error, that is what there is to say.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
+_HELPER = (sys.executable, "-m", "eval_workers.score_workers")
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def n_cores() -> int:
 def _start(job: Job, environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "eval_workers.score_workers"],
+            _HELPER,
             stdin=subprocess.PIPE,
             stdout=file,
             stderr=file,

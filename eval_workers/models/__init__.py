@@ -99,7 +99,7 @@ def _entry(number: int, entry: Any) -> ListedModel:
     where = f"entry {number}" + (f" ({entry['id']})" if isinstance(entry.get("id"), str) else "")
     for key, value in entry.items():
         if key not in hints:
-            raise ValueError(f"{where} has the unknown key {key}; known are {', '.join(hints)}")
+            raise ValueError(f"{where} has the unknown key {key}; known: {', '.join(hints)}")
         kinds = [kind for kind in get_args(hints[key]) or (hints[key],) if kind is not type(None)]
         if type(value) not in kinds:  # a bool is no int here
             wanted = " or ".join(kind.__name__ for kind in kinds)
