@@ -139,7 +139,7 @@ def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
     from eval_workers.scoring_bar import scoring_bar
 
     store, options = Store.open(settings.warehouse_path()), ModelOptions()
-    config = {"model": location, "benchmarks": names, **asdict(options)}
+    config = {"model": location, "benchmarks": names, **asdict(options), "n_workers": 1}
     with recorded(store, "score", config) as run_id, scoring_bar() as progress:
         score_benchmarks(store, location, names, options, run_id, progress)
 
