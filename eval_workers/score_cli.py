@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eval_workers.cli import DEFAULT_WAREHOUSE, Warehouse
+from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 
 if TYPE_CHECKING:
-    from eval_workers.score import Progress
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.score import Scored
+    from warehouse.store import Store
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model with its options, and the benchmarks to score with it."""
+
+    model: str
+    options: ModelOptions
+    benchmarks: tuple[str, ...]
+    n_workers: int = 1
 
 
 def score(
-    model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
     benchmark: Annotated[list[str], typer.Option(help="Benchmark; give it once for each.")],
+    model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")] = "",
+    models: Annotated[
+        str, typer.Option(help="In place of --model a list: a TOML file, or unstereoeval.")
+    ] = "",
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
     revision: Annotated[str | None, typer.Option(help="Hub revision: branch, tag, commit.")] = None,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
@@ -44,6 +59,12 @@ def score(
     per_token: Annotated[
         bool, typer.Option("--per-token", help="Keep every token's log-probability.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes on this machine; each has its own GPUs or cores.")
+    ] = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take; write nothing.")
+    ] = False,
 ) -> None:
     """Log-probability of both sentences of every pair; only pairs without a score are computed.
 
@@ -53,11 +74,9 @@ def score(
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
     from eval_workers.backends.base import ModelOptions
-    from eval_workers.score import score_benchmarks
-    from warehouse.runs import recorded
+    from eval_workers.score import check_imported
     from warehouse.store import Store
 
-    store = Store.open(warehouse, create=False)
     options = ModelOptions(
         *(revision, dtype, device, batch_tokens, bos),
         adapter=adapter,
@@ -66,37 +85,86 @@ def score(
         text_form=text_form,
         per_token=per_token,
     )
-    config = {"model": model, "benchmarks": benchmark, **asdict(options)}
-    with recorded(store, "score", config) as run_id, scoring_bar() as progress:
-        done = score_benchmarks(store, model, benchmark, options, run_id, progress)
-    for one in done:
-        rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
-        counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
-        typer.echo(f"{one.benchmark}: {counts}{rejected}")
-    form = ", released text form" if text_form == "released" else ""
-    typer.echo(f"Model {done[0].model}, key {done[0].model_key}{form}")
+    store = Store.open(warehouse, create=False)
+    benchmarks = tuple(dict.fromkeys(benchmark))
+    check_imported(store, benchmarks)
+    tasks = [Task(name, o, benchmarks, workers) for name, o in _chosen(model, models, options)]
+    if dry_run:
+        from eval_workers.dry_run import command, print_estimate
+
+        _each(tasks, lambda task: print_estimate(store, task))
+        typer.echo(f"Run: {command(benchmarks, model, models, options, workers, warehouse)}")
+        return
+    _each(tasks, lambda task: _score(store, task))
     typer.echo("Next: plumbline measure")
 
 
-@contextmanager
-def scoring_bar() -> Iterator[Progress]:
-    """A progress bar a benchmark, from the first sentence scored to the end of the block."""
-    from rich import progress as rich
-    from rich.console import Console
+def _chosen(model: str, models: str, options: ModelOptions) -> list[tuple[str, ModelOptions]]:
+    from eval_workers.models import load
 
-    text = rich.TextColumn("{task.description} sentences", markup=False)
-    columns = (text, rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn())
-    bars = rich.Progress(*columns, console=Console(stderr=True))
-    tasks: dict[str, rich.TaskID] = {}
+    if bool(model) == bool(models):
+        problem = "exclude each other" if model else "are both missing"
+        raise UsageProblem("--model and --models", problem, "give one of them")
+    if model:
+        return [(model, options)]
+    return [(entry.id, entry.options(options)) for entry in load(models)]
 
-    def advance(name: str, n_done: int, n_texts: int) -> None:
-        bars.start()
-        if name not in tasks:
-            tasks[name] = bars.add_task(name)
-        bars.update(tasks[name], completed=n_done, total=n_texts)
 
+def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
+    """Work on every task; of several, one that fails is told in a line and the others go on.
+
+    A failure that is nobody's input is a defect: it is raised after the others are done.
+    """
+    if len(tasks) == 1:
+        work(tasks[0])
+        return
+    failed: list[str] = []
+    defect: Exception | None = None
+    for number, task in enumerate(tasks, 1):
+        typer.echo(f"Model {number} of {len(tasks)}: {task.model}")
+        try:
+            work(task)
+        except Interrupted:
+            raise
+        except Exception as e:
+            is_ours = isinstance(e, PlumblineError)
+            defect = defect if is_ours else e
+            line = str(e) if is_ours else f"{task.model}: {type(e).__name__}: {e}"
+            typer.echo(f"failed: {' '.join(line.split())}", err=True)
+            failed.append(task.model)
+    if defect is not None:
+        raise defect
+    if failed:
+        problem = f"{len(failed)} of {len(tasks)} failed: {', '.join(failed)}"
+        raise BadInput("models", problem, "the others are done; the same command tries these again")
+
+
+def _score(store: Store, task: Task) -> None:
+    """Score under a run of its own, and say what came of it."""
+    from eval_workers.backends.devices import release
+    from eval_workers.score import score_benchmarks
+    from eval_workers.scoring_bar import scoring_bar
+    from warehouse.runs import recorded
+
+    config = {"model": task.model, "benchmarks": task.benchmarks, **asdict(task.options)}
+    config["n_workers"] = task.n_workers
     try:
-        yield advance
+        with recorded(store, "score", config) as run_id, scoring_bar() as progress:
+            done = score_benchmarks(
+                *(store, task.model, task.benchmarks, task.options, run_id, progress),
+                n_workers=task.n_workers,
+                say=lambda line: typer.echo(line, err=True),
+            )
     finally:
-        if tasks:
-            bars.stop()
+        release()
+    for one in done:
+        typer.echo(_summary(one))
+    form = ", released text form" if task.options.text_form == "released" else ""
+    typer.echo(f"Model {done[0].model}, key {done[0].model_key}{form}")
+
+
+def _summary(one: Scored) -> str:
+    rejected = f", {one.n_rejected:,} rejected (table `reject`)" if one.n_rejected else ""
+    rate = f", {one.pairs_per_s:,.1f} pairs/s" if one.pairs_per_s else ""
+    counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
+    return f"{one.benchmark}: {counts}{rejected}{rate}"

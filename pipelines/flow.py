@@ -136,10 +136,10 @@ def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
     """Log-probability of both sentences of every pair under a model."""
     from eval_workers.backends.base import ModelOptions
     from eval_workers.score import score_benchmarks
-    from eval_workers.score_cli import scoring_bar
+    from eval_workers.scoring_bar import scoring_bar
 
     store, options = Store.open(settings.warehouse_path()), ModelOptions()
-    config = {"model": location, "benchmarks": names, **asdict(options)}
+    config = {"model": location, "benchmarks": names, **asdict(options), "n_workers": 1}
     with recorded(store, "score", config) as run_id, scoring_bar() as progress:
         score_benchmarks(store, location, names, options, run_id, progress)
 

@@ -12,7 +12,7 @@ import pytest
 from eval_workers.benchmarks import import_benchmark
 from eval_workers.release.models import HUB_IDS, model_id
 from eval_workers.release.scores import ImportedScores, import_scores
-from eval_workers.score import text_id
+from eval_workers.score_rows import text_id
 from pipelines.cli import main
 from tests.released_files import Fields, as_csv, import_pairs, score_rows, write_scores
 from warehouse.errors import BadInput, UsageProblem

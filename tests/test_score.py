@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from eval_workers import score as score_module
+from eval_workers import chunks
 from eval_workers.backends.base import ModelOptions, TextScore
 from eval_workers.backends.transformers_backend import TransformersBackend
 from eval_workers.benchmarks import Parsed
@@ -115,18 +115,18 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
 
 _KILLED = """
 import os, signal, sys
-from eval_workers import score
+from eval_workers import chunks, score
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
 from warehouse.store import Store
 
-score._CHUNK_TEXTS = 16
-chunks, compute = [], TransformersBackend.score
+chunks.CHUNK_TEXTS = 16
+calls, compute = [], TransformersBackend.score
 
 def killed(self, texts):
-    chunks.append(texts)
+    calls.append(texts)
     scores = compute(self, texts)
-    if len(chunks) == 4:
+    if len(calls) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
     return scores
 
@@ -147,7 +147,7 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
     killed = subprocess.run(command, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert _rows(store) == []
-    monkeypatch.setattr(score_module, "_CHUNK_TEXTS", 16)
+    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 16)
     assert _score(store, model).n_new == 42
     assert len(texts_scored) == 82 - 3 * 16  # the fourth of six chunks died unfinished
     undisturbed = Store.open(tmp_path / "undisturbed")
@@ -159,12 +159,12 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
 
 _WORKER = """
 import os, pathlib, signal, sys, time
-from eval_workers import score
+from eval_workers import chunks, score
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
 from warehouse.store import Store
 
-score._CHUNK_TEXTS = 4
+chunks.CHUNK_TEXTS = 4
 root, model, name, n_lives = sys.argv[1:]
 log, here, compute = pathlib.Path(root).parent / f"{name}.log", [], TransformersBackend.score
 
@@ -202,7 +202,7 @@ def test_workers_share_the_chunks_and_a_dead_ones_are_taken_over(
     scored = [text for texts in logs.values() for text in texts]
     assert len(scored) == len(set(scored)) == 82
     assert set(logs) == {"one", "two", "killed"}
-    monkeypatch.setattr(score_module, "_CHUNK_TEXTS", 4)
+    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 4)
     undisturbed = Store.open(tmp_path / "undisturbed")
     _pairs(undisturbed, TEMPLATES)
     _score(undisturbed, model)
@@ -215,7 +215,7 @@ def test_chunks_of_another_size_give_the_same_scores(
 ) -> None:
     _pairs(store, TEMPLATES)
     _score(store, model, batch_tokens=50)
-    monkeypatch.setattr(score_module, "_CHUNK_TEXTS", 7)
+    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 7)
     other = Store.open(tmp_path / "other")
     _pairs(other, list(TEMPLATES))
     _score(other, model)

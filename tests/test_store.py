@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
+import socket
+import subprocess
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -14,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warehouse import connect, runs
-from warehouse.errors import BadInput, UsageProblem
+from warehouse.errors import BadInput, Interrupted, UsageProblem
 from warehouse.schemas import TABLES
 from warehouse.store import Store, cast
 
@@ -161,6 +166,50 @@ def test_runs_are_recorded_also_when_they_fail(store: Store) -> None:
     assert (rows[second]["status"], rows[second]["error"]) == ("failed", "shard: truncated")
     assert json.loads(rows[first]["config"]) == {"seed": 1}
     assert rows[first]["seconds"] >= 0 and first < second
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [(KeyboardInterrupt(), "interrupted"), (Interrupted("stopped", "by you"), "stopped: by you")],
+)
+def test_an_interrupted_run_says_so(store: Store, error: BaseException, line: str) -> None:
+    with pytest.raises(type(error)), runs.recorded(store, "one", {}):
+        raise error
+    (row,) = store.read("run").to_pylist()
+    assert (row["status"], row["error"]) == ("interrupted", line)
+    assert row["ended_at"] >= row["started_at"]
+
+
+_KILLED = """
+import os, signal, sys
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+with recorded(Store.open(sys.argv[1]), "one", {"seed": 1}):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_leaves_its_row(store: Store) -> None:
+    killed = subprocess.Popen([sys.executable, "-c", _KILLED, str(store.root)])
+    assert killed.wait() == -signal.SIGKILL
+    with connect.connect(store.root) as connection:
+        found = connection.execute("SELECT status, ended_at, error, config FROM run").fetchall()
+    where = f"process {killed.pid} on {socket.gethostname()}"
+    assert found == [("running", None, f"no end yet: {where}", '{"seed": 1}')]
+
+
+def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(UsageProblem, match="first"), runs.recorded(store, "one", {}):
+        monkeypatch.setattr(os, "replace", full)
+        raise UsageProblem("first")  # not hidden by the second, that of its row
+    with pytest.raises(BadInput, match=r"No space left.*the same command goes on"):  # noqa: SIM117
+        with runs.recorded(store, "two", {}):
+            pytest.fail("starts nothing that can't be recorded")
+    assert [row["status"] for row in store.read("run").to_pylist()] == ["running"]
 
 
 def test_sql_by_name(store: Store) -> None:

@@ -6,6 +6,11 @@ Anything else that escapes is a defect and keeps its traceback.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class PlumblineError(Exception):
     """Base of all errors with a one-line message for the user.
@@ -53,3 +58,23 @@ class Interrupted(PlumblineError):
     """Stopped before the end; the same command goes on from there (status 5)."""
 
     exit_code = 5
+
+
+@contextmanager
+def disk_problems(place: Path) -> Iterator[None]:
+    """Turn what the disk under ``place`` refuses inside the block into one line of bad input.
+
+    >>> try:
+    ...     with disk_problems(Path("out")):
+    ...         raise OSError(28, "No space left on device")
+    ... except BadInput as e:
+    ...     e.args[:2]
+    ('out', 'No space left on device')
+    """
+    try:
+        yield
+    except OSError as e:
+        problem = os.strerror(e.errno) if e.errno else str(e)
+        where = f", {e.filename}" if e.filename and str(e.filename) != str(place) else ""
+        fix = "see to the disk; what is done is kept, the same command goes on"
+        raise BadInput(f"{place}{where}", problem, fix) from e

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import socket
 import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 
+from warehouse.errors import BadInput, Interrupted, disk_problems
 from warehouse.store import Store
 
 _PACKAGES = ("plumbline", "duckdb", "numba", "numpy", "pyarrow", "pyspark", "torch", "transformers")
@@ -38,33 +41,49 @@ def new_run_id() -> str:
 
 @contextmanager
 def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
-    """Run a step under a new run id and record it when it ends, also when it fails.
+    """Run a step under a new run id and record it: when it starts, and how it ended.
 
-    Yields the run id. Exceptions are recorded (status ``failed``, their first line) and raised on.
+    Yields the run id. Exceptions are recorded (status ``failed``, or ``interrupted`` for what the
+    same command goes on from; their first line) and raised on. Of a process that was killed the row
+    stays as it was at the start, ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     run_id, started = new_run_id(), datetime.now(timezone.utc)
-    error: str | None = "interrupted"
+    row = {
+        "run_id": run_id,
+        "command": command,
+        "status": "running",
+        "started_at": started,
+        "ended_at": None,
+        "seconds": None,
+        "git_commit": _git_commit(),
+        "config_hash": config_hash(config),
+        "config": json.dumps(config, sort_keys=True, default=str),
+        "packages": json.dumps(package_versions()),
+        "error": f"no end yet: process {os.getpid()} on {socket.gethostname()}",
+    }
+    _publish(store, row)
     try:
         yield run_id
-        error = None
-    except Exception as e:
-        error = (str(e) or type(e).__name__).splitlines()[0]
+    except BaseException as e:
+        stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
+        error = "interrupted" if stopped else type(e).__name__
+        ended = _ended(started, "interrupted" if stopped else "failed", str(e).strip() or error)
+        with suppress(BadInput):  # a full disk must not hide the error that filled it
+            _publish(store, row | ended)
         raise
-    finally:
-        ended = datetime.now(timezone.utc)
-        row = {
-            "run_id": run_id,
-            "command": command,
-            "status": "failed" if error else "finished",
-            "started_at": started,
-            "ended_at": ended,
-            "seconds": (ended - started).total_seconds(),
-            "git_commit": _git_commit(),
-            "config_hash": config_hash(config),
-            "config": json.dumps(config, sort_keys=True, default=str),
-            "packages": json.dumps(package_versions()),
-            "error": error,
-        }
+    _publish(store, row | _ended(started, "finished", None))
+
+
+def _ended(started: datetime, status: str, error: str | None) -> dict[str, object]:
+    now = datetime.now(timezone.utc)
+    seconds = (now - started).total_seconds()
+    line = error.splitlines()[0] if error else None
+    return {"status": status, "ended_at": now, "seconds": seconds, "error": line}
+
+
+def _publish(store: Store, row: Mapping[str, object]) -> None:
+    run_id = str(row["run_id"])
+    with disk_problems(store.root):
         store.publish("run", [row], unit=run_id, run_id=run_id)
 
 

@@ -89,21 +89,22 @@ def _table(name: str, description: str, key: str, partitions: str, spec: str) ->
 _ALL = (
     _table(
         "run",
-        "One row a command that wrote to the warehouse: what ran, with what, and how it ended.",
+        "One row an attempt to write to the warehouse: what ran, with what, and how it ended. "
+        "A row that says `running` although its process is gone is that of a killed command.",
         "run_id",
         "",
         """
         run_id: text -- time-ordered identifier; every file's metadata names its run
         command: text -- the step, such as `corpus count`
-        status: text -- `finished` or `failed`
+        status: text -- `running`, `finished`, `failed`, or `interrupted`: the same command goes on
         started_at: time [UTC] -- start
-        ended_at: time [UTC] -- end
-        seconds: float [s] -- wall time
+        ended_at: time? [UTC] -- end; NULL while it runs, or when it was killed
+        seconds: float? [s] -- wall time; NULL like `ended_at`
         git_commit: text? -- commit of the code, when it runs from a checkout
         config_hash: text -- hash of `config`
         config: text -- options as JSON, seeds among them
         packages: text -- versions of the packages that decide results, as JSON
-        error: text? -- the one-line error of a failed run
+        error: text? -- one line: what failed; while it runs, its process and host
         """,
     ),
     _table(

@@ -227,10 +227,11 @@ class Store:
         """Names of the files published in a partition, without the extension (as quoted)."""
         return {f.stem for f in self.directory(table, partition).glob("*.parquet")}
 
-    def work_directory(self, *parts: str) -> Path:
+    def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, out of every view's sight."""
         path = self.root.joinpath("_work", *(quote(p, safe="") for p in parts))
-        path.mkdir(parents=True, exist_ok=True)
+        if create:
+            path.mkdir(parents=True, exist_ok=True)
         return path
 
     def _partition(self, table: str, data: pa.Table) -> dict[str, str]:

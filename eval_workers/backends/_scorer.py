@@ -114,7 +114,8 @@ class Scorer(ABC):
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """A score for each text, in the order given; equal token sequences are computed once."""
-        encoded = {text: self._encode(text) for text in texts}
+        n_vocabulary = self._n_vocabulary
+        encoded = {text: self._encode(text, n_vocabulary) for text in texts}
         sequences = sorted({e for e in encoded.values() if not isinstance(e, str)})
         logprobs = dict(zip(sequences, self._token_logprobs(sequences), strict=True))
         scores = {
@@ -137,7 +138,19 @@ class Scorer(ABC):
             found[i] = twice[len(once) :]
         return found
 
-    def _encode(self, text: str) -> Tokens | str:
+    def n_computed(self, sequences: Collection[Tokens]) -> int:
+        """Tokens that go through the model for distinct sequences, each with a BOS before it."""
+        return sum(map(len, sequences))
+
+    def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
+        """What ``score`` would compute of each text, or why it can't: token ids, without weights.
+
+        Where the weights hold fewer tokens than the configuration says, ``score`` refuses more.
+        """
+        n_vocabulary = int(self.config.get_text_config().vocab_size)
+        return [self._encode(text, n_vocabulary) for text in texts]
+
+    def _encode(self, text: str, n_vocabulary: int) -> Tokens | str:
         """Token ids without BOS or EOS, or why the text can't be scored."""
         if not text:
             return "the text is empty"
@@ -149,8 +162,8 @@ class Scorer(ABC):
             return "the tokenizer gives no token for it"
         if special := [self._special[i] for i in ids if i in self._special]:
             return f"the tokenizer gives the special token {special[0]} for part of it"
-        if max(ids) >= self._n_vocabulary:
-            return f"token {max(ids)} is outside the model's {self._n_vocabulary} tokens"
+        if max(ids) >= n_vocabulary:
+            return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
         if self._n_context is not None and len(ids) > self._n_context:
             return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
         return tuple(ids)

@@ -42,6 +42,16 @@ def n_shared(one: Tokens, other: Tokens) -> int:
     return most
 
 
+def n_nodes(sequences: Sequence[Tokens]) -> int:
+    """Nodes of the one tree that holds all sorted sequences; 0 without any.
+
+    >>> n_nodes([(1, 2, 3), (1, 2, 4), (1, 5, 6)]), n_nodes([])
+    (4, 0)
+    """
+    shared = map(n_shared, sequences, sequences[1:])
+    return sum(len(s) - 1 for s in sequences) - sum(shared) + bool(sequences)
+
+
 def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
     """Where the tree that starts with ``sequences[start]`` ends, by a limit on its nodes.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -23,8 +23,9 @@ import tokenizers
 import torch
 import transformers
 
+from eval_workers.backends import devices
 from eval_workers.backends._scorer import Scorer
-from eval_workers.backends._tree import end_of_tree, tree
+from eval_workers.backends._tree import end_of_tree, n_nodes, tree
 from eval_workers.backends._weights import is_int8, load_model
 from eval_workers.backends.base import ModelOptions, Tokens
 from warehouse.errors import BadInput
@@ -35,8 +36,6 @@ TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
 )
-#: Tokens of a forward pass: more gain nothing on a CPU, and attention is quadratic in them.
-_BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 #: Logits (rows times vocabulary) at once: 64 MiB of float32 on a CPU, 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
 
@@ -78,8 +77,8 @@ class TransformersBackend(Scorer):
     @cached_property
     def _longest_in_tree(self) -> int:
         """Longest text in tokens that may be part of a tree, 0 if the model takes none."""
-        known = type(self._model).__module__.startswith("transformers.models.")
-        if not known or self.config.model_type not in TREE_TYPES:
+        own_code = self.options.trust_remote_code is not None
+        if own_code or self.config.model_type not in TREE_TYPES:
             return 0
         # A mask of our own takes the place of the model's sliding window.
         return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
@@ -87,7 +86,12 @@ class TransformersBackend(Scorer):
     @cached_property
     def _batch_tokens(self) -> int:
         """Tokens of a forward pass; fewer from when memory has run out."""
-        return self.options.batch_tokens or _BATCH_TOKENS[self._model.device.type]
+        return devices.batch_tokens(self.options, self._model.device.type)
+
+    def n_computed(self, sequences: Collection[Tokens]) -> int:
+        """Tokens that go through the model for distinct sequences; shared beginnings count once."""
+        in_trees = sorted(s for s in sequences if len(s) <= self._longest_in_tree)
+        return n_nodes(in_trees) + sum(len(s) for s in sequences if len(s) > self._longest_in_tree)
 
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
         in_trees = [s for s in sequences if len(s) <= self._longest_in_tree]
@@ -206,9 +210,7 @@ def _unless_out_of_memory(
 ) -> _LogProbs | None:
     try:
         return run(batch)
-    except torch.OutOfMemoryError:
-        return None
-    except RuntimeError as e:  # on a CPU torch has no error of its own for it
-        if "can't allocate memory" not in str(e):
+    except (MemoryError, RuntimeError) as e:
+        if not devices.is_about_memory(e):
             raise
         return None

@@ -4,37 +4,10 @@ from __future__ import annotations
 
 import re
 
-#: The 28 models that UnStereoEval (Belem et al., ICLR 2024) evaluates, by their hub ids.
-HUB_IDS = (
-    "EleutherAI/pythia-70m",
-    "EleutherAI/pythia-70m-deduped",
-    "EleutherAI/pythia-160m",
-    "EleutherAI/pythia-160m-deduped",
-    "EleutherAI/pythia-410m",
-    "EleutherAI/pythia-410m-deduped",
-    "EleutherAI/pythia-1.4b",
-    "EleutherAI/pythia-1.4b-deduped",
-    "EleutherAI/pythia-2.8b",
-    "EleutherAI/pythia-2.8b-deduped",
-    "EleutherAI/pythia-6.9b",
-    "EleutherAI/pythia-6.9b-deduped",
-    "EleutherAI/pythia-12b",
-    "EleutherAI/pythia-12b-deduped",
-    "EleutherAI/gpt-j-6b",
-    "facebook/opt-125m",
-    "facebook/opt-350m",
-    "facebook/opt-2.7b",
-    "facebook/opt-6.7b",
-    "meta-llama/Llama-2-7b-hf",
-    "meta-llama/Llama-2-13b-hf",
-    "meta-llama/Llama-2-70b-hf",
-    "mosaicml/mpt-7b",
-    "mosaicml/mpt-30b",
-    "allenai/OLMo-1B",
-    "allenai/OLMo-7B",
-    "mistralai/Mistral-7B-v0.1",
-    "mistralai/Mixtral-8x7B-v0.1",
-)
+from eval_workers.models import load
+
+#: The 28 models that UnStereoEval (Belem et al., ICLR 2024) evaluates, by the ids it names them by.
+HUB_IDS = tuple(entry.name for entry in load("unstereoeval"))
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
 # The authors kept Llama 2 in a directory of their own, in part as a cache of the hub's snapshots.

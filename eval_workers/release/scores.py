@@ -18,7 +18,7 @@ from eval_workers.release.gather import Row, gather
 from eval_workers.release.join import Line
 from eval_workers.release.models import model_id
 from eval_workers.release.table import finite
-from eval_workers.score import text_id
+from eval_workers.score_rows import text_id
 from warehouse.errors import BadInput
 from warehouse.store import Store
 

@@ -1,0 +1,162 @@
+"""What a ``score`` command would do and take, said before it is started. Nothing is written."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from eval_workers.cli import DEFAULT_WAREHOUSE
+
+if TYPE_CHECKING:
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.backends.estimate import Prospect
+    from eval_workers.score_cli import Task
+    from warehouse.store import Store
+
+
+@dataclass(frozen=True)
+class Todo:
+    """What is to be scored of a benchmark: pairs of ``n_pairs``, distinct sequences, their tokens.
+
+    ``n_computed`` tokens go through the model: what sentences begin with alike counts once.
+    ``n_refused`` sentences can't be scored, the first for the reason ``problem``.
+    """
+
+    benchmark: str
+    n_pairs: int
+    n_missing: int
+    n_sequences: int
+    n_tokens: int
+    n_computed: int
+    n_refused: int
+    problem: str
+
+
+def todo(store: Store, prospect: Prospect, benchmark: str, per_token: bool) -> Todo:
+    """Count what of a benchmark has no score by this model."""
+    from eval_workers.score import Work
+
+    state = Work(store, prospect.identity, benchmark, per_token).state()
+    n_pairs, missing = len(state.pairs), state.missing
+    texts = sorted({pair[f"sentence_{gender}"] for pair in missing for gender in "fm"})
+    encoded = prospect.encoded(texts)
+    sequences = {e for e in encoded if not isinstance(e, str)}
+    problems = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
+    counts = (len(missing), len(sequences), sum(map(len, sequences)))
+    n_computed = prospect.n_computed(sequences)
+    first = problems[0] if problems else ""
+    return Todo(benchmark, n_pairs, *counts, n_computed, len(problems), first)
+
+
+def print_estimate(store: Store, task: Task) -> None:
+    """Print what a task would take: pairs, tokens, memory, time."""
+    from eval_workers.backends.estimate import prospect
+
+    model = prospect(task.model, task.options)
+    counts = [todo(store, model, name, task.options.per_token) for name in task.benchmarks]
+    size = model.size
+    typer.echo(
+        f"Model {model.identity.model}, key {model.identity.key}: {size.n_parameters:,} parameters,"
+        f" {size.n_embedding:,} of them embeddings, {task.options.dtype}"
+    )
+    for count in counts:
+        for line in _count_lines(count):
+            typer.echo(line)
+    typer.echo(_memory_line(model, task))
+    for line in _time_lines(model, task, sum(count.n_computed for count in counts)):
+        typer.echo(line)
+
+
+def _count_lines(count: Todo) -> Iterator[str]:
+    yield (
+        f"{count.benchmark}: {count.n_missing:,} of {count.n_pairs:,} pairs to score, "
+        f"{count.n_sequences:,} distinct sequences, {count.n_tokens:,} tokens, "
+        f"{count.n_computed:,} of them computed"
+    )
+    if count.n_refused:
+        yield f"  {count.n_refused:,} sentences can't be scored, the first: {count.problem}"
+
+
+def _memory_line(model: Prospect, task: Task) -> str:
+    from eval_workers.backends.devices import batch_tokens
+    from eval_workers.backends.estimate import chosen_device, free_bytes
+
+    options = task.options
+    weights = model.size.weight_bytes(options.dtype)
+    device, free = chosen_device(options), free_bytes(options)
+    n_tokens = batch_tokens(options, device)
+    forward = model.size.forward_bytes(options.dtype, n_tokens)
+    n_sharing = task.n_workers if device == "cpu" else 1
+    fits = "it fits" if n_sharing * (weights + forward) <= free else "it does NOT fit"
+    each = f", for each of {task.n_workers} workers" if task.n_workers > 1 else ""
+    return (
+        f"Memory: {_gb(weights)} for the weights and {_gb(forward)} for a forward pass of "
+        f"{n_tokens:,} tokens{each}; {device} has {_gb(free)} free: {fits}"
+    )
+
+
+def _time_lines(model: Prospect, task: Task, n_tokens: int) -> Iterator[str]:
+    from eval_workers.backends.estimate import chosen_device, seconds_per_token
+
+    if not n_tokens:
+        yield "Time: there is nothing to score"
+        return
+    each, device = seconds_per_token(model.size, task.options), chosen_device(task.options)
+    operations = model.size.operations_per_token
+    n_sharing = task.n_workers if device == "cuda" else 1
+    yield (
+        f"Time: about {duration(n_tokens * each / n_sharing)}, an estimate: "
+        f"{n_tokens * operations / 1e12:,.2f} TFLOP at {operations / each / 1e12:,.3f} TFLOP/s, "
+        f"measured on {device} in {task.options.dtype} with matrices of this model"
+    )
+    yield (
+        "  It takes the machine to stay as busy as now, and leaves out the start, reading the "
+        "weights, attention, softmax and the tokenizer."
+    )
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> duration(0.21), duration(75), duration(600), duration(90_000)
+    ('0.2 s', '75 s', '10 min', '25.0 h')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _gb(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:,.2f} GB"
+
+
+def command(
+    benchmarks: Sequence[str],
+    model: str,
+    models: str,
+    options: ModelOptions,
+    n_workers: int,
+    warehouse: Path,
+) -> str:
+    """The command line that does what was estimated; what is a default is left out."""
+    words = ["plumbline", "score"]
+    words += ["--model", model] if model else ["--models", models]
+    for name in benchmarks:
+        words += ["--benchmark", name]
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if value != field.default:
+            option = f"--{field.name.replace('_', '-')}"
+            words += [option] if value is True else [option, str(value)]
+    if n_workers > 1:
+        words += ["--workers", str(n_workers)]
+    if warehouse != DEFAULT_WAREHOUSE:
+        words += ["--warehouse", str(warehouse)]
+    return shlex.join(words)

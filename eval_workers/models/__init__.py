@@ -1,0 +1,119 @@
+"""Lists of models to score, one TOML file a list: a file added here, or any other by its path.
+
+An entry names a model and may say how it is loaded, in the fields of ``ModelOptions``; what it does
+not say is what the command line says::
+
+    [[model]]
+    id = "EleutherAI/pythia-70m"  # hub id or directory
+    dtype = "bfloat16"
+    name = "Pythia 70M"           # optional: what others call it
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from eval_workers.backends.base import ModelOptions
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A model of a list: ``id`` is what is loaded, ``name`` what others call it."""
+
+    id: str
+    name: str
+    said: Mapping[str, Any]
+
+    def options(self, defaults: ModelOptions) -> ModelOptions:
+        """How it is loaded: as its entry says, and as ``defaults`` say where that says nothing.
+
+        >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
+        'bfloat16'
+        """
+        return replace(defaults, **self.said)
+
+
+def names() -> list[str]:
+    """Names of the lists there are.
+
+    >>> names()
+    ['unstereoeval']
+    """
+    files = resources.files("eval_workers.models").iterdir()
+    return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
+
+
+def load(name: str) -> list[ListedModel]:
+    """Read a list by its name or by the path of a TOML file.
+
+    Raises ``UsageProblem`` when there is none, ``BadInput`` for a file that is no valid list: it
+    names the entry (counted from 1) and what may stand there.
+
+    >>> [model.id for model in load("unstereoeval")][:2]
+    ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']
+    """
+    if name in names():
+        text = (resources.files("eval_workers.models") / f"{name}.toml").read_text("utf-8")
+        return _parse(f"model list {name}", text)
+    path = Path(name)
+    if path.suffix != ".toml":
+        problem = f"there is none, only {', '.join(names())}"
+        raise UsageProblem(f"model list {name!r}", problem, "or give the path of a .toml file")
+    try:
+        return _parse(f"model list {path}", path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UsageProblem(f"model list {path}", "no such file") from None
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadInput(f"model list {path}", f"can't be read: {e}", "save it as UTF-8") from e
+
+
+def _parse(what: str, text: str) -> list[ListedModel]:
+    try:
+        content = tomllib.loads(text)
+        entries = content.get("model")
+        if set(content) != {"model"} or not isinstance(entries, list):
+            raise ValueError("it has to hold [[model]] entries and nothing else")
+        models = [_entry(k, entry) for k, entry in enumerate(entries, 1)]
+        _check_distinct(models)
+    except ValueError as e:
+        fix = 'an entry is [[model]] and id = "HUB ID OR DIRECTORY"'
+        raise BadInput(what, str(e), fix) from e
+    return models
+
+
+def _entry(number: int, entry: Any) -> ListedModel:
+    hints = {"id": str, "name": str, **get_type_hints(ModelOptions)}
+    if not isinstance(entry, dict):
+        raise ValueError(f"entry {number} is no [[model]]")
+    where = f"entry {number}" + (f" ({entry['id']})" if isinstance(entry.get("id"), str) else "")
+    for key, value in entry.items():
+        if key not in hints:
+            raise ValueError(f"{where} has the unknown key {key}; known: {', '.join(hints)}")
+        kinds = [kind for kind in get_args(hints[key]) or (hints[key],) if kind is not type(None)]
+        if type(value) not in kinds:  # a bool is no int here
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"{where}: {key} = {value!r} has to be {wanted}")
+    if not entry.get("id"):
+        raise ValueError(f"{where} has no id")
+    said = {key: value for key, value in entry.items() if key not in ("id", "name")}
+    return ListedModel(entry["id"], str(entry.get("name") or entry["id"]), said)
+
+
+def _check_distinct(models: list[ListedModel]) -> None:
+    first: dict[str, int] = {}
+    for number, model in enumerate(models, 1):
+        key = repr((model.id, sorted(model.said.items())))
+        if key in first:
+            raise ValueError(f"entry {number} ({model.id}) repeats entry {first[key]}")
+        first[key] = number

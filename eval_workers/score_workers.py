@@ -1,0 +1,209 @@
+"""Further processes of one ``score`` command: what each gets of the machine, their start and end.
+
+A helper is this module run by a fresh interpreter. It scores chunks and publishes nothing, so that
+its death loses no more than the chunk it was at. Its standard input is a pipe that ends with the
+command: nothing is left behind, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.errors import Interrupted, PlumblineError, UsageProblem
+
+if TYPE_CHECKING:
+    from eval_workers.backends.base import ModelOptions
+
+#: Seconds that a helper has to put down its work, and that its death is not told for: when the
+#: command itself ends with an error, that is what there is to say.
+_GRACE_S = 5.0
+_PATIENCE_S = 1.0
+_HELPER = (sys.executable, "-m", "eval_workers.score_workers")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a helper is to work on; plain values, so that it can be handed over as JSON."""
+
+    warehouse: str
+    model: str
+    benchmarks: tuple[str, ...]
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, warehouse: Path, model: str, benchmarks: Sequence[str], options: ModelOptions
+    ) -> Job:
+        """The job of scoring these benchmarks."""
+        return cls(str(warehouse), model, tuple(benchmarks), asdict(options))
+
+
+def device_shares(visible: Sequence[str], per_worker: int, n_workers: int) -> list[str]:
+    """What ``CUDA_VISIBLE_DEVICES`` is to be for each worker: its own devices, in order.
+
+    Raises ``UsageProblem`` when there are too few.
+
+    >>> device_shares(["0", "1", "2", "3"], 2, 2)
+    ['0,1', '2,3']
+    >>> device_shares(["3"], 1, 2)
+    Traceback (most recent call last):
+    ...
+    warehouse.errors.UsageProblem: --workers 2: needs 2 CUDA devices, 1 visible (give fewer workers)
+    """
+    needed = per_worker * n_workers
+    if needed > len(visible):
+        each = f", {per_worker} for each" if per_worker > 1 else ""
+        problem = f"needs {needed} CUDA devices{each}, {len(visible)} visible"
+        raise UsageProblem(f"--workers {n_workers}", problem, "give fewer workers")
+    return [",".join(visible[i : i + per_worker]) for i in range(0, needed, per_worker)]
+
+
+def thread_share(n_cores: int, n_workers: int) -> int:
+    """Threads of each worker, at least 1.
+
+    >>> thread_share(16, 3), thread_share(2, 8)
+    (5, 1)
+    """
+    return max(1, n_cores // n_workers)
+
+
+@contextmanager
+def helpers(job: Job, n_workers: int, say: Callable[[str], None]) -> Iterator[None]:
+    """Keep ``n_workers - 1`` further processes at work on a job for the length of the block.
+
+    This process is the first worker: its threads become its share of the cores, and its devices
+    are the first of those that are visible, which no helper gets. ``say`` is told in one line of a
+    helper that ended with an error. Raises ``UsageProblem`` for too few CUDA devices.
+    """
+    if n_workers == 1:
+        yield
+        return
+    environments = _environments(job, n_workers)
+    stopping = threading.Event()
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as logs:
+        running = []
+        try:
+            for number, environment in enumerate(environments[1:], 2):
+                log = Path(logs) / f"{number}.log"
+                running.append(_start(job, environment, log))
+                watch = (running[-1], number, log, stopping, say)
+                threading.Thread(target=_watch, args=watch, daemon=True).start()
+            yield
+        finally:
+            stopping.set()
+            _stop(running)
+
+
+def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
+    """The environment of each worker; on the way this process gets its share of the threads."""
+    from eval_workers.backends import devices
+
+    environment = dict(os.environ)
+    if "OMP_NUM_THREADS" not in environment:
+        n_threads = thread_share(n_cores(), n_workers)
+        devices.limit_threads(n_threads)
+        environment["OMP_NUM_THREADS"] = str(n_threads)
+    visible = [] if job.options["device"] == "cpu" else devices.visible()
+    if not visible:
+        return [environment] * n_workers
+    shares = device_shares(visible, int(job.options.get("tensor_parallel", 1)), n_workers)
+    return [{**environment, "CUDA_VISIBLE_DEVICES": share} for share in shares]
+
+
+def n_cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(job: Job, environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            _HELPER,
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=file,
+            env=environment,
+            start_new_session=True,  # Ctrl-C reaches the command, which stops its helpers
+        )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # it died at once; its watcher says so
+        process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+        process.stdin.flush()
+    return process
+
+
+def _watch(
+    process: subprocess.Popen[bytes],
+    number: int,
+    log: Path,
+    stopping: threading.Event,
+    say: Callable[[str], None],
+) -> None:
+    status = process.wait()
+    if status == 0 or stopping.wait(_PATIENCE_S):
+        return
+    lines = log.read_text("utf-8", "replace").split("\n") if log.exists() else []
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+    why = f": {last.strip()}" if last and status > 0 else ""
+    say(f"worker {number} {how}{why}; the others take over its work")
+
+
+def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
+    for process in running:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+    for process in running:
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdin is not None:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+def main() -> int:
+    """A helper: read a job from standard input, work until there is nothing left; exit status."""
+    job = Job(**json.loads(sys.stdin.buffer.readline()))
+    threading.Thread(target=_leave_with_the_command, daemon=True).start()
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.backends.devices import memory_problems
+    from eval_workers.score import help_score
+    from warehouse.errors import disk_problems
+    from warehouse.store import Store
+
+    try:
+        with disk_problems(Path(job.warehouse)), memory_problems(job.model):
+            store = Store.open(job.warehouse, create=False)
+            help_score(store, job.model, job.benchmarks, ModelOptions(**job.options))
+    except PlumblineError as e:
+        print(e, file=sys.stderr)
+        return e.exit_code
+    except KeyboardInterrupt:
+        return Interrupted.exit_code
+    return 0
+
+
+def _leave_with_the_command() -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(Interrupted.exit_code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""What scoring would take: sizes against hand-made sums and real weights; nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import transformers
+
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.estimate import model_size, prospect, seconds_per_token
+from eval_workers.dry_run import todo
+from pipelines.cli import main
+from tests.test_score import TEMPLATES, _pairs
+from tests.tiny_models import KINDS, one_by_one, save
+from warehouse.store import Store
+
+#: The tiny GPT-NeoX: width, layers, width of the feed-forward part, tokens.
+H, LAYERS, FFN = 32, 2, 64
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+
+
+def test_size_of_a_gpt_neox_by_hand(model: Path) -> None:
+    config = transformers.AutoConfig.from_pretrained(model)
+    size, n_tokens = model_size(config), config.vocab_size
+    attention = (H * 3 * H + 3 * H) + (H * H + H)
+    feed_forward = (H * FFN + FFN) + (FFN * H + H)
+    norms = 2 * 2 * H
+    layers = LAYERS * (attention + feed_forward + norms) + 2 * H
+    assert size.n_embedding == n_tokens * H
+    assert size.n_parameters == 2 * n_tokens * H + layers
+    matrices = LAYERS * (3 * H * H + H * H + 2 * H * FFN) + n_tokens * H
+    assert size.operations_per_token == 2 * matrices
+    assert size.matrices[n_tokens, H] == 1  # the head
+    assert (size.hidden, size.widest, size.n_vocabulary) == (H, 3 * H, n_tokens)
+    assert size.weight_bytes("float32") == 4 * size.n_parameters
+    per_token = 4 * H + 3 * 3 * H + n_tokens
+    assert size.forward_bytes("bfloat16", 7) == 2 * 7 * per_token
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_parameters_are_those_of_the_real_weights(kind: str, tmp_path: Path) -> None:
+    directory = save(kind, tmp_path / "tiny")
+    real = transformers.AutoModelForCausalLM.from_pretrained(directory)
+    size = model_size(real.config)
+    assert size.n_parameters == sum(p.numel() for p in real.parameters())
+    # The head is multiplied with, also where it is the embedding: one matrix of vocabulary x width.
+    head = real.get_output_embeddings().weight
+    assert size.matrices[tuple(head.shape)] == 1
+
+
+def test_a_token_meets_only_its_experts() -> None:
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50}
+    config = transformers.MixtralConfig(
+        **shape,
+        intermediate_size=24,
+        num_key_value_heads=2,
+        num_local_experts=8,
+        num_experts_per_tok=2,
+    )
+    attention, router, head = 4 * 16 * 16, 8 * 16, 50 * 16
+    experts = 2 * 3 * 16 * 24
+    size = model_size(config)
+    assert size.operations_per_token == 2 * (attention + router + head + experts)
+    real = transformers.MixtralForCausalLM(config)
+    assert size.n_parameters == sum(p.numel() for p in real.parameters())
+
+
+def test_a_rate_is_measured(model: Path) -> None:
+    size = model_size(transformers.AutoConfig.from_pretrained(model))
+    assert 0 < seconds_per_token(size, ModelOptions(device="cpu", batch_tokens=16)) < 1
+
+
+def test_tokens_are_those_that_are_scored(store: Store, model: Path) -> None:
+    _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
+    found = todo(store, prospect(str(model), ModelOptions()), "demo", per_token=False)
+    pairs = store.read("benchmark_pair").to_pylist()
+    texts = {pair[f"sentence_{gender}"] for pair in pairs[:-1] for gender in "fm"}
+    n_tokens = sum(n for _, n in one_by_one(model, "<|endoftext|>", sorted(texts)))
+    assert (found.n_pairs, found.n_missing, found.n_refused) == (43, 43, 2)
+    assert (found.n_sequences, found.n_tokens) == (82, n_tokens)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+    beginnings = {tuple(i[:n]) for i in ids for n in range(len(i))}
+    assert found.n_computed == len(beginnings) < n_tokens
+    assert "special token" in found.problem and "endoftext" in found.problem
+
+
+def files(store: Store) -> list[tuple[str, int]]:
+    paths = sorted(store.root.rglob("*"))
+    return [(str(path), path.stat().st_mtime_ns) for path in paths]
+
+
+def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
+    store: Store, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from eval_workers.backends.transformers_backend import TransformersBackend
+
+    monkeypatch.setattr(
+        TransformersBackend, "_model", property(lambda self: pytest.fail("weights"))
+    )
+    _pairs(store, TEMPLATES)
+    before = files(store)
+    arguments = ["score", "--model", str(model), "--benchmark", "demo", "--batch-tokens", "64"]
+    arguments += ["--workers", "2", "--warehouse", str(store.root)]
+    assert main([*arguments, "--dry-run"]) == 0
+    assert files(store) == before
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split()[2:] == [*arguments]
+    assert lines[1].startswith("demo: 42 of 42 pairs to score, 82 distinct sequences, ")
+    assert lines[2].startswith("Memory: ") and "it fits" in lines[2]
+    assert "an estimate" in lines[3]
+    monkeypatch.undo()
+    main([*arguments[:5], "--warehouse", str(store.root)])
+    capsys.readouterr()
+    assert main([*arguments, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "0 of 42 pairs to score" in out and "there is nothing to score" in out

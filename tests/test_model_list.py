@@ -1,0 +1,150 @@
+"""Lists of models: what a file may say, and scoring one by one although some can't be had."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from eval_workers import models
+from eval_workers.backends.base import ModelOptions
+from eval_workers.release.models import HUB_IDS
+from pipelines.cli import main
+from tests.test_score import TEMPLATES, _pairs
+from tests.tiny_models import save
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+
+
+def test_the_shipped_list_is_the_papers() -> None:
+    listed = models.load("unstereoeval")
+    assert len(listed) == 28 == len({entry.id for entry in listed})
+    assert tuple(entry.name for entry in listed) == HUB_IDS
+    others = {entry.id: entry.name for entry in listed if entry.id != entry.name}
+    assert others == {f"allenai/OLMo-{size}-hf": f"allenai/OLMo-{size}" for size in ("1B", "7B")}
+    assert all(entry.said == {} for entry in listed)  # none needs an option, nor code of its own
+
+
+def test_entries_say_what_differs_from_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[[model]]\nid = "a/b"\ndtype = "bfloat16"\nbatch_tokens = 99\n'
+        '[[model]]\nid = "a/b"\nrevision = "v1"\n'
+    )
+    first, second = models.load(str(path))
+    defaults = ModelOptions(dtype="float16", device="cpu")
+    assert first.options(defaults) == ModelOptions(None, "bfloat16", "cpu", 99)
+    assert second.options(defaults) == ModelOptions("v1", "float16", "cpu")
+
+
+_KNOWN = ", ".join(["id", "name", *(field.name for field in fields(ModelOptions))])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            '[[model]]\nid = "a"\nsize = 3',
+            f"entry 1 (a) has the unknown key size; known are {_KNOWN}",
+        ),
+        ('[[model]]\nid = "a"\n[[model]]\nid = 3', "entry 2: id = 3 has to be str"),
+        (
+            '[[model]]\nid = "a"\nbatch_tokens = "9"',
+            "(a): batch_tokens = '9' has to be int",
+        ),
+        ('[[model]]\nid = "a"\nbatch_tokens = true', "batch_tokens = True has to be int"),
+        ('[[model]]\nid = "a"\nrevision = 1', "entry 1 (a): revision = 1 has to be str"),
+        ('[[model]]\ndtype = "float16"', "entry 1 has no id"),
+        ('[[model]]\nid = ""', "has no id"),
+        ('[[model]]\nid = "a"\n\n[[model]]\nid = "a"', "entry 2 (a) repeats entry 1"),
+        ('[[model]]\nid = "a\n', "at line 2"),
+        ('models = ["a"]', "[[model]] entries and nothing else"),
+        ('model = ["a"]', "entry 1 is no [[model]]"),
+        ("", "[[model]] entries and nothing else"),
+    ],
+)
+def test_a_file_that_is_no_list_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        models.load(str(path))
+    message = str(caught.value)
+    assert f"model list {path}: " in message and problem in message and "\n" not in message
+
+
+@pytest.mark.parametrize(("name", "problem"), [("nothing", "only unstereo"), ("x.toml", "no such")])
+def test_a_list_that_is_not_there(name: str, problem: str) -> None:
+    with pytest.raises(UsageProblem, match=problem):
+        models.load(name)
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput, match="save it as UTF-8"):
+        models.load(str(path))
+
+
+def score(store: Store, *arguments: str) -> int:
+    return main(["score", "--benchmark", "demo", "--warehouse", str(store.root), *arguments])
+
+
+def test_one_model_that_fails_stops_no_other(
+    store: Store, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _pairs(store, TEMPLATES[:6])
+    path = tmp_path / "mine.toml"
+    gone = tmp_path / "gone"
+    path.write_text(
+        f'[[model]]\nid = "{gone}"\n[[model]]\nid = "{model}"\n'
+        f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n'
+    )
+    assert score(store, "--models", str(path)) == 3
+    shown = capsys.readouterr()
+    assert f"Model 2 of 3: {model}" in shown.out
+    assert f"failed: model {gone}: does not exist" in shown.err
+    last = shown.err.strip().splitlines()[-1]
+    assert f"1 of 3 failed: {gone}" in last and "tries these again" in last
+    runs = sorted(store.read("run").to_pylist(), key=lambda row: row["run_id"])
+    assert [row["status"] for row in runs] == ["failed", "finished", "finished"]
+    assert [str(gone) in row["config"] for row in runs] == [True, False, False]
+    rows = store.read("pair_score").to_pylist()
+    assert len({row["model_key"] for row in rows}) == 2 and len(rows) == 12
+    assert {row["run_id"] for row in rows} == {row["run_id"] for row in runs[1:]}
+
+
+def test_a_defect_is_raised_once_the_others_are_done(
+    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from eval_workers.backends import transformers_backend
+
+    compute = transformers_backend.TransformersBackend.score
+
+    def broken(self: transformers_backend.TransformersBackend, texts: list[str]) -> object:
+        if self.options.dtype == "bfloat16":
+            raise ZeroDivisionError("a defect")
+        return compute(self, texts)
+
+    monkeypatch.setattr(transformers_backend.TransformersBackend, "score", broken)
+    _pairs(store, TEMPLATES[:6])
+    path = tmp_path / "mine.toml"
+    path.write_text(f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n[[model]]\nid = "{model}"\n')
+    with pytest.raises(ZeroDivisionError):
+        score(store, "--models", str(path))
+    assert store.read("pair_score").num_rows == 6
+
+
+@pytest.mark.parametrize("arguments", [["--model", "a", "--models", "unstereoeval"], []])
+def test_one_model_or_a_list(
+    store: Store, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    _pairs(store, TEMPLATES[:2])
+    assert score(store, *arguments) == 2
+    assert "--model and --models" in capsys.readouterr().err
+    assert store.read("run").num_rows == 0

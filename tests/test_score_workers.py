@@ -1,0 +1,238 @@
+"""Several processes of one ``score`` command: the same rows, deaths, Ctrl-C, devices, threads."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from eval_workers import chunks, claims, score_workers
+from eval_workers.backends import devices
+from eval_workers.backends.base import ModelOptions, TextScore
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.score import Scored, score_benchmarks
+from eval_workers.score_workers import Job
+from tests.test_score import _pairs, _rows, _score
+from tests.tiny_models import save
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+TEMPLATES = [
+    f"The {who} said {{pronoun}} sold {n} loaves to {{pronoun1}} guests."
+    for who in ("cook", "nurse", "clerk")
+    for n in range(20)
+]
+
+#: A helper with small chunks that logs its number and what it scored, and may die.
+_HELPER = """
+import os, pathlib, signal, sys
+from eval_workers import chunks, score_workers
+from eval_workers.backends.transformers_backend import TransformersBackend
+
+chunks.CHUNK_TEXTS = 8
+log, compute = pathlib.Path(sys.argv[1]) / f"{os.getpid()}.log", TransformersBackend.score
+log.touch()
+
+def logged(self, texts):
+    if sys.argv[2] == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    while sys.argv[2] == "hangs":
+        signal.pause()
+    with log.open("a") as file:
+        file.writelines(f"{text}\\n" for text in texts)
+    return compute(self, texts)
+
+TransformersBackend.score = logged
+sys.exit(score_workers.main())
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where helpers log; they and this process use one thread: bits depend on how many."""
+    directory = tmp_path / "logs"
+    directory.mkdir()
+    n_threads = devices.torch.get_num_threads()
+    devices.limit_threads(1)
+    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 8)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    yield directory
+    devices.limit_threads(n_threads)
+
+
+def start_helpers(monkeypatch: pytest.MonkeyPatch, logs: Path, how: str = "works") -> None:
+    command = (sys.executable, "-c", _HELPER, str(logs), how)
+    monkeypatch.setattr(score_workers, "_HELPER", command)
+
+
+def score_with(
+    store: Store,
+    model: Path,
+    n_workers: int,
+    may_go_on: Callable[[], bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[Scored, list[str]]:
+    """Score with helpers; the command itself waits at its first chunk until it ``may_go_on``."""
+    compute, said = TransformersBackend.score, []
+
+    def patient(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+        end = time.monotonic() + 120
+        while not may_go_on() and not said and time.monotonic() < end:
+            time.sleep(0.05)
+        return compute(self, texts)
+
+    monkeypatch.setattr(TransformersBackend, "score", patient)
+    (done,) = score_benchmarks(
+        *(store, str(model), ["demo"], ModelOptions(), "run"),
+        n_workers=n_workers,
+        say=said.append,
+    )
+    monkeypatch.setattr(TransformersBackend, "score", compute)
+    return done, said
+
+
+@pytest.mark.slow
+def test_eight_workers_publish_the_rows_of_one(
+    store: Store, model: Path, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pairs(store, TEMPLATES)
+    start_helpers(monkeypatch, logs)
+
+    def all_are_there() -> bool:
+        return len(list(logs.glob("*.log"))) == 7 and any(p.stat().st_size for p in logs.iterdir())
+
+    done, said = score_with(store, model, 8, all_are_there, monkeypatch)
+    assert (done.n_scored, done.n_new, said) == (60, 60, [])
+    helped = [text for path in logs.iterdir() for text in path.read_text().splitlines()]
+    assert 0 < len(helped) == len(set(helped)) < 120
+    alone = Store.open(tmp_path / "alone")
+    _pairs(alone, TEMPLATES)
+    _score(alone, model)
+    assert _rows(store) == _rows(alone) and len(_rows(store)) == 60
+    assert not list((store.root / "_work").rglob("*.*"))
+
+
+def test_a_helper_that_dies_is_told_and_its_work_is_done(
+    store: Store, model: Path, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pairs(store, TEMPLATES)
+    start_helpers(monkeypatch, logs, "dies")
+    done, said = score_with(store, model, 2, lambda: False, monkeypatch)
+    assert said == ["worker 2 killed by SIGKILL; the others take over its work"]
+    assert done.n_new == 60
+
+
+def test_a_helper_that_fails_says_why(
+    store: Store, model: Path, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pairs(store, TEMPLATES)
+    bad = "import sys; print('first'); print('no such thing', file=sys.stderr); sys.exit(3)"
+    monkeypatch.setattr(score_workers, "_HELPER", (sys.executable, "-c", bad))
+    _, said = score_with(store, model, 2, lambda: False, monkeypatch)
+    assert said == ["worker 2 ended with 3: no such thing; the others take over its work"]
+
+
+_COMMAND = """
+import sys, time
+from eval_workers import chunks, score_workers
+from eval_workers.backends.transformers_backend import TransformersBackend
+from pipelines.cli import main
+
+TransformersBackend.score = lambda self, texts: time.sleep(100)
+
+chunks.CHUNK_TEXTS = 8
+score_workers._HELPER = (sys.executable, "-c", sys.argv[1], sys.argv[2], "hangs")
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 5), (signal.SIGKILL, -9)])
+def test_stopped_nothing_is_left_behind(
+    store: Store, model: Path, logs: Path, number: int, status: int
+) -> None:
+    """Both the command and its helper hold a chunk for as long as it takes."""
+    _pairs(store, TEMPLATES)
+    arguments = ["score", "--model", str(model), "--benchmark", "demo", "--workers", "2"]
+    arguments += ["--warehouse", str(store.root), "--device", "cpu"]
+    command = subprocess.Popen(
+        [sys.executable, "-c", _COMMAND, _HELPER, str(logs), *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 120
+    while not list(logs.iterdir()) and time.monotonic() < end:
+        time.sleep(0.05)
+    (log,) = logs.iterdir()
+    time.sleep(1)
+    command.send_signal(number)
+    _, error = command.communicate(timeout=60)
+    assert command.returncode == status, error
+    while claims._is_alive(int(log.stem)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not claims._is_alive(int(log.stem))
+    (run,) = store.read("run").to_pylist()
+    if status == 5:
+        assert "interrupted; the same command goes on from here" in error
+        assert run["status"] == "interrupted"
+        assert not list((store.root / "_work").rglob("*.claim"))
+    else:
+        assert run["status"] == "running"
+    assert '"n_workers": 2' in run["config"]
+
+
+def test_each_worker_has_its_devices_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_threads: list[int] = []
+    monkeypatch.setattr(devices, "limit_threads", set_threads.append)
+    monkeypatch.setattr(devices, "visible", lambda: ["4", "5", "6", "7"])
+    monkeypatch.setattr(score_workers, "n_cores", lambda: 9)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    job = Job("w", "m", ("b",), {"device": "auto", "tensor_parallel": 2})
+    found = score_workers._environments(job, 2)
+    assert [e["CUDA_VISIBLE_DEVICES"] for e in found] == ["4,5", "6,7"]
+    assert [e["OMP_NUM_THREADS"] for e in found] == ["4", "4"] and set_threads == [4]
+    with pytest.raises(UsageProblem, match=r"--workers 3: needs 6 CUDA devices, 2 for each, 4 vis"):
+        score_workers._environments(job, 3)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # the user's own choice stays
+    on_cpu = score_workers._environments(Job("w", "m", ("b",), {"device": "cpu"}), 8)
+    assert len(on_cpu) == 8 and {e["OMP_NUM_THREADS"] for e in on_cpu} == {"1"}
+    assert all("CUDA_VISIBLE_DEVICES" not in e for e in on_cpu)
+
+
+@pytest.mark.parametrize(
+    ("given", "n_devices", "names"),
+    [(None, 2, ["0", "1"]), ("3, GPU-7", 2, ["3", "GPU-7"]), ("", 0, []), ("-1", 0, [])],
+)
+def test_visible_devices(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, n_devices: int, names: list[str]
+) -> None:
+    monkeypatch.setattr(devices.torch.cuda, "device_count", lambda: n_devices)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if given is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert devices.visible() == names
+
+
+def test_memory_that_runs_out_is_one_line() -> None:
+    from warehouse.errors import BadInput
+
+    for error in (
+        MemoryError(),
+        devices.torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+    ):
+        with pytest.raises(BadInput, match="model m: takes more memory than there is"):  # noqa: SIM117
+            with devices.memory_problems("m"):
+                raise error
+    with pytest.raises(RuntimeError, match="shapes"), devices.memory_problems("m"):
+        raise RuntimeError("shapes do not match")
