@@ -155,6 +155,8 @@ def score(
     bos: Annotated[
         str | None, typer.Option(help="Context token, for a model that names none.")
     ] = None,
+    backend: Annotated[str, typer.Option(help="transformers or vllm.")] = "transformers",
+    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
 ) -> None:
     """Log-probability of both sentences of every pair; only pairs without a score are computed.
 
@@ -169,7 +171,7 @@ def score(
     from warehouse.store import Store
 
     store = Store.open(warehouse, create=False)
-    options = ModelOptions(revision, dtype, device, batch_tokens, bos)
+    options = ModelOptions(revision, dtype, device, batch_tokens, bos, backend, tensor_parallel)
     config = {"model": model, "benchmarks": benchmark, **asdict(options)}
     with recorded(store, "score", config) as run_id, scoring_bar() as progress:
         done = score_benchmarks(store, model, benchmark, options, run_id, progress)

@@ -28,9 +28,12 @@ class Scorer(ABC):
     for a GPU that is not there.
     """
 
+    #: Whether GPUs can share a model.
+    has_tensor_parallel = False
+
     def __init__(self, model: str, options: ModelOptions, versions: Mapping[str, str]) -> None:
         """``versions`` of the packages that compute: they define a score too."""
-        _check(options)
+        _check(options, self.has_tensor_parallel)
         loading.silence()
         self.options = options
         self.source = loading.at_commit(find_source(model, options.revision))
@@ -121,7 +124,7 @@ def _sum(ids: Tokens, logprobs: list[float]) -> TextScore:
     return TextScore(total, ids, tuple(logprobs))
 
 
-def _check(options: ModelOptions) -> None:
+def _check(options: ModelOptions, has_tensor_parallel: bool) -> None:
     for what, value, known in (
         ("--dtype", options.dtype, DTYPES),
         ("--device", options.device, DEVICES),
@@ -130,3 +133,9 @@ def _check(options: ModelOptions) -> None:
             raise UsageProblem(f"{what} {value}", f"is not one of {', '.join(known)}")
     if options.batch_tokens < 1:
         raise UsageProblem(f"--batch-tokens {options.batch_tokens}", "has to be 1 or more")
+    if options.tensor_parallel < 1:
+        raise UsageProblem(f"--tensor-parallel {options.tensor_parallel}", "has to be 1 or more")
+    if options.tensor_parallel > 1 and not has_tensor_parallel:
+        what = f"--tensor-parallel {options.tensor_parallel}"
+        problem = f"backend {options.backend} runs a model on one device"
+        raise UsageProblem(what, problem, "leave it out, or add --backend vllm")

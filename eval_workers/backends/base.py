@@ -27,8 +27,9 @@ class ModelOptions:
     """How a model is loaded and run.
 
     ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
-    where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass; it
-    and ``device`` do not define a score, the rest do.
+    where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass;
+    ``tensor_parallel`` is the number of GPUs that share a model. These two and ``device`` do not
+    define a score, the rest do.
     """
 
     revision: str | None = None
@@ -37,6 +38,7 @@ class ModelOptions:
     batch_tokens: int = 2048
     bos: str | None = None
     backend: str = "transformers"
+    tensor_parallel: int = 1
 
 
 @dataclass(frozen=True)
