@@ -146,7 +146,7 @@ def _session(leader: int) -> list[int]:
 
 
 def _is_left_alone(leader: int) -> bool:
-    """Whether all processes of a session are gone: workers that are starting see it once started."""
+    """Whether all processes of a session are gone; workers see it once they have started."""
     until = time.monotonic() + 60
     while alive := _session(leader):
         if time.monotonic() > until:
