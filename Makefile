@@ -13,18 +13,20 @@ Q ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+VLLM := .venv-vllm
+VLLM_STAMP := $(VLLM)/.installed
 # Another interpreter: make setup PYTHON=/path/to/python
 PYTHON ?=
 # Reference data for tests and released benchmarks, where a checkout has it beside it.
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup pipeline test lint report sql bench dist clean
+.PHONY: help setup setup-vllm pipeline test test-vllm lint report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make pipeline                      closed world, no data or network needed"
 	@echo "  make pipeline CORPUS='shards/*.jsonl.zst' BENCHMARKS=winobias,use-5 MODEL=train:small"
@@ -36,11 +38,20 @@ $(STAMP): requirements.lock requirements-py310.lock pyproject.toml tools/setup.s
 	@tools/setup.sh $(VENV) $(PYTHON)
 	@touch $@
 
+setup-vllm: $(VLLM_STAMP) ## create .venv-vllm for `plumbline score --backend vllm` (once)
+
+$(VLLM_STAMP): requirements-vllm.lock pyproject.toml tools/setup_vllm.sh
+	@tools/setup_vllm.sh $(VLLM) $(PYTHON)
+	@touch $@
+
 pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 	@$(BIN)/plumbline pipeline --corpus "$$CORPUS" --benchmarks "$$BENCHMARKS" --model "$$MODEL" --out "$$OUT" $${CONF:+--conf "$$CONF"}
 
 test: $(STAMP) ## run every test (real Spark, DuckDB, Prefect and models)
 	$(BIN)/python -m pytest
+
+test-vllm: $(VLLM_STAMP) ## run the tests of the vLLM backend, in .venv-vllm
+	$(VLLM)/bin/python -m pytest -m vllm tests/test_vllm.py
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -59,6 +70,6 @@ bench: $(STAMP) ## timings side by side with peers
 dist: $(STAMP) ## write dist/: the archive and application for spark-submit (docs/cluster.md)
 	@$(BIN)/python -m pipelines.dist dist
 
-clean: ## remove what was built and written (not .venv)
+clean: ## remove what was built and written (not the environments)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(OUT)
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +

@@ -43,6 +43,8 @@ def score(
     bos: Annotated[
         str | None, typer.Option(help="Context token, for a model that names none.")
     ] = None,
+    backend: Annotated[str, typer.Option(help="transformers or vllm.")] = "transformers",
+    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
     adapter: Annotated[
         str | None, typer.Option(help="PEFT adapter for the model: hub id or directory.")
     ] = None,
@@ -78,7 +80,7 @@ def score(
     from warehouse.store import Store
 
     options = ModelOptions(
-        *(revision, dtype, device, batch_tokens, bos),
+        *(revision, dtype, device, batch_tokens, bos, backend, tensor_parallel),
         adapter=adapter,
         quantisation=quantisation,
         trust_remote_code=trust_remote_code,

@@ -76,7 +76,8 @@ def test_both_forms_are_scored_side_by_side(filled: Store, model: Path) -> None:
         assert abs(row["logprob_m_nats"] - m[0]) < 1e-4
         assert (row["n_tokens_f"], row["n_tokens_m"]) == (f[1], m[1])
     plain = _rows(filled, written)
-    same = [a["logprob_f_nats"] == b["logprob_f_nats"] for a, b in zip(rows, plain, strict=True)]
+    column = "logprob_f_nats"  # of equal texts equal up to float32, they were computed apart
+    same = [abs(a[column] - b[column]) < 1e-4 for a, b in zip(rows, plain, strict=True)]
     assert same == [False, False, True]
     forms = {r["model_key"]: r["text_form"] for r in filled.read("model").to_pylist()}
     assert forms == {written: "written", released: "released"}

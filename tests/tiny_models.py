@@ -30,6 +30,9 @@ SENTENCES = [
     "A technician told the customer that he could pay with cash.",
 ]
 
+#: vLLM wants heads of 32 or more.
+_WIDTH, _HEADS = 64, 2
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -102,9 +105,9 @@ def _gpt2(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
         transformers.GPT2Config(
             vocab_size=n_vocabulary,
             n_positions=64,
-            n_embd=32,
+            n_embd=_WIDTH,
             n_layer=2,
-            n_head=4,
+            n_head=_HEADS,
             initializer_range=0.4,
             bos_token_id=bos,
             eos_token_id=bos,
@@ -117,9 +120,9 @@ def _neox(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
         transformers.GPTNeoXConfig(
             vocab_size=n_vocabulary,
             max_position_embeddings=64,
-            hidden_size=32,
+            hidden_size=_WIDTH,
             num_hidden_layers=2,
-            num_attention_heads=4,
+            num_attention_heads=_HEADS,
             intermediate_size=64,
             initializer_range=0.4,
             bos_token_id=bos,
@@ -133,14 +136,34 @@ def _llama(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
         transformers.LlamaConfig(
             vocab_size=n_vocabulary,
             max_position_embeddings=64,
-            hidden_size=32,
+            hidden_size=_WIDTH,
             num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
+            num_attention_heads=_HEADS,
+            num_key_value_heads=1,
             intermediate_size=64,
             initializer_range=0.4,
             bos_token_id=bos,
             eos_token_id=2,
+        )
+    )
+
+
+def _mistral(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
+    """Most sentences are longer than the window, which drops their first tokens from sight."""
+    return transformers.MistralForCausalLM(
+        transformers.MistralConfig(
+            vocab_size=n_vocabulary,
+            max_position_embeddings=64,
+            hidden_size=_WIDTH,
+            num_hidden_layers=2,
+            num_attention_heads=_HEADS,
+            num_key_value_heads=1,
+            head_dim=_WIDTH // _HEADS,
+            intermediate_size=64,
+            sliding_window=6,
+            initializer_range=0.4,
+            bos_token_id=bos,
+            eos_token_id=bos,
         )
     )
 
@@ -150,10 +173,10 @@ def _opt(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
         transformers.OPTConfig(
             vocab_size=n_vocabulary,
             max_position_embeddings=64,
-            hidden_size=32,
-            word_embed_proj_dim=32,
+            hidden_size=_WIDTH,
+            word_embed_proj_dim=_WIDTH,
             num_hidden_layers=2,
-            num_attention_heads=4,
+            num_attention_heads=_HEADS,
             ffn_dim=64,
             init_std=0.4,
             bos_token_id=bos,
@@ -168,6 +191,7 @@ KINDS = {
     "gpt2-wordpiece": Kind(_wordpiece, "[BOS]", _gpt2),
     "neox": Kind(lambda: _byte_bpe("<|endoftext|>"), "<|endoftext|>", _neox),
     "llama-adds-bos": Kind(_metaspace_bpe, "<s>", _llama),
+    "mistral": Kind(lambda: _byte_bpe("<s>"), "<s>", _mistral),
     "opt-adds-bos": Kind(lambda: _byte_bpe("</s>", adds_bos=True), "</s>", _opt),
 }
 

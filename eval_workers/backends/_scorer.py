@@ -30,6 +30,14 @@ from eval_workers.backends.base import (
 from eval_workers.text_form import TEXT_FORMS
 from warehouse.errors import BadInput, UsageProblem
 
+#: Options that some backends have, and one that does.
+_NOT_EVERYWHERE = {
+    "adapter": "transformers",
+    "quantisation": "transformers",
+    "trust_remote_code": "transformers",
+    "tensor_parallel": "vllm",
+}
+
 
 class Scorer(ABC):
     """A causal language model that scores texts; the base of all backends.
@@ -40,7 +48,7 @@ class Scorer(ABC):
     for a GPU that is not there.
     """
 
-    #: Those of the options `adapter`, `quantisation`, `trust_remote_code` that the backend takes.
+    #: Those of ``_NOT_EVERYWHERE`` that the backend takes.
     supports: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, model: str, options: ModelOptions, versions: Mapping[str, str]) -> None:
@@ -74,11 +82,13 @@ class Scorer(ABC):
         )
 
     def _refuse_unsupported(self) -> None:
-        for option in ("adapter", "quantisation", "trust_remote_code"):
-            if getattr(self.options, option) is not None and option not in self.supports:
-                what = f"--{option.replace('_', '-')}"
+        defaults = ModelOptions()
+        for option, backend in _NOT_EVERYWHERE.items():
+            value = getattr(self.options, option)
+            if value != getattr(defaults, option) and option not in self.supports:
+                what = f"--{option.replace('_', '-')} {value}"
                 problem = f"the backend {self.options.backend} has no such option"
-                raise UsageProblem(what, problem, "use --backend transformers")
+                raise UsageProblem(what, problem, f"leave it out, or use --backend {backend}")
 
     def _versions(self, versions: Mapping[str, str]) -> str:
         """All that computes: a model's own code may differ from the library's of the same name."""
@@ -199,3 +209,5 @@ def _check(model: str, options: ModelOptions) -> None:
         raise UsageProblem(f"--trust-remote-code {options.trust_remote_code}", problem, fix)
     if options.batch_tokens is not None and options.batch_tokens < 1:
         raise UsageProblem(f"--batch-tokens {options.batch_tokens}", "has to be 1 or more")
+    if options.tensor_parallel < 1:
+        raise UsageProblem(f"--tensor-parallel {options.tensor_parallel}", "has to be 1 or more")

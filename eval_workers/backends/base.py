@@ -29,8 +29,8 @@ class ModelOptions:
 
     ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
     where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass
-    (``None``: what suits the device); it, ``device`` and ``per_token`` do not define a score, the
-    rest do.
+    (``None``: what suits the device), ``tensor_parallel`` is the number of GPUs that share a model.
+    These two, ``device`` and ``per_token`` do not define a score, the rest do.
 
     ``adapter`` is a PEFT adapter (hub id or directory) put on the model. ``quantisation`` is done
     while loading: `int8`, `nf4` or none. ``trust_remote_code`` names the model once more to let
@@ -44,6 +44,7 @@ class ModelOptions:
     batch_tokens: int | None = None
     bos: str | None = None
     backend: str = "transformers"
+    tensor_parallel: int = 1
     adapter: str | None = None
     quantisation: str | None = None
     trust_remote_code: str | None = None
