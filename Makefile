@@ -64,8 +64,12 @@ report: $(STAMP) ## write the report again from the warehouse
 sql: $(STAMP) ## a SQL shell on the warehouse, or one query with Q="..."
 	@$(BIN)/plumbline sql $${Q:+"$$Q"} --warehouse "$$OUT/warehouse"
 
-bench: $(STAMP) ## timings side by side with peers
+bench: $(VENV)/.bench ## timings side by side with peers
 	$(BIN)/python -m benchmarks
+
+$(VENV)/.bench: $(STAMP) requirements-bench.lock
+	$(BIN)/python -m pip install --quiet --requirement requirements-bench.lock
+	@touch $@
 
 dist: $(STAMP) ## write dist/: the archive and application for spark-submit (docs/cluster.md)
 	@$(BIN)/python -m pipelines.dist dist

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import all_pairs, counting, growth, on_spark, stages
+from benchmarks import all_pairs, counting, growth, on_spark, scoring, stages
 from benchmarks.shards import joined, rotated
 from jobs.sweep import CountOptions
 from warehouse import wordlists
@@ -27,12 +27,13 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog="Example: python -m benchmarks peers all-pairs")
 def main(
     parts: Annotated[
-        list[str] | None, typer.Argument(help="peers, all-pairs, growth, spark; without any all.")
+        list[str] | None,
+        typer.Argument(help="peers, all-pairs, growth, spark, scoring; without any all."),
     ] = None,
 ) -> None:
-    """Time counting beside its peers; with PLUMBLINE_DATA on real text as well."""
+    """Time counting and scoring beside their peers; with PLUMBLINE_DATA on real text as well."""
     data = os.environ.get("PLUMBLINE_DATA")
-    wanted = parts or ["peers", "all-pairs", "growth", "spark"]
+    wanted = parts or ["peers", "all-pairs", "growth", "spark", "scoring"]
     if not data:
         print("PLUMBLINE_DATA is not set: only the closed world beside its peers is measured")
     with tempfile.TemporaryDirectory() as directory:
@@ -53,6 +54,8 @@ def main(
             report_growth(growth.run(real))
         if real and "spark" in wanted:
             report_on_spark(rotated(real, here, SPARK_TIMES))
+        if real and "scoring" in wanted:
+            report_scoring(*scoring.run(real, here))
 
 
 def _world(directory: Path) -> Path:
@@ -116,6 +119,35 @@ def report_on_spark(shards: list[Path]) -> None:
     console = Console(width=100)
     console.print(table)
     console.print(f"two cores are {ways[1].seconds / ways[2].seconds:.2f}x one")
+
+
+def report_scoring(timed: list[scoring.Timed], batch: int) -> None:
+    """Print pairs a second of each way, and how much faster ours is."""
+    table = _table(
+        "scoring, 70 M parameters of the Pythia shape, float32, CPU: pairs/s",
+        *("benchmark", "pairs", "timed", "ours", "naive", "ours is faster by"),
+        *("lm-evaluation-harness", "ours is faster by", "largest difference, nats"),
+    )
+    for one in [*timed, _of_all(timed)]:
+        cells = (f"{one.n_pairs:,}", f"{one.n_texts // 2:,}", f"{1 / one.ours:.1f}")
+        naive = (f"{1 / one.naive:.1f}", f"{one.naive / one.ours:.2f}x")
+        harness = (f"{1 / one.harness:.1f}", f"{one.harness / one.ours:.2f}x")
+        table.add_row(one.benchmark, *cells, *naive, *harness, f"{one.differs_nats:.1e}")
+    console = Console(width=120)
+    console.print(table)
+    console.print(f"lm-evaluation-harness at its best batch size here, {batch}")
+
+
+def _of_all(timed: list[scoring.Timed]) -> scoring.Timed:
+    """All benchmarks together: every pair of them, at its benchmark's rate."""
+    n_pairs = sum(one.n_pairs for one in timed)
+
+    def mean(way: str) -> float:
+        return sum(getattr(one, way) * one.n_pairs for one in timed) / n_pairs
+
+    ways = (mean("ours"), mean("naive"), mean("harness"))
+    n_texts, differs = sum(one.n_texts for one in timed), max(one.differs_nats for one in timed)
+    return scoring.Timed("all", n_pairs, n_texts, *ways, differs)
 
 
 def report(name: str, shard: Path) -> None:

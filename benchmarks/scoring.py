@@ -1,0 +1,144 @@
+"""Scoring sentences beside its peers: the naive layout, and lm-evaluation-harness.
+
+All three run the same weights in float32 on the same threads, in turn on the same slices of
+sentences, so that a busy machine slows them alike. A slice is a chunk as a scoring worker gets it;
+of the naive layout, whose every sentence costs the same, only the first sentences of each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.scoring_model import sentences, write_model
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.chunks import CHUNK_TEXTS
+
+BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
+#: Slices of a benchmark that are timed, spread evenly.
+_SLICES = 6
+_NAIVE_BATCH = 16
+_NAIVE_TEXTS = 4 * _NAIVE_BATCH
+_HARNESS_BATCHES = (1, 8, 16, 32, 64)
+
+Scores = list[float]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds a pair (two sentences) of ours, the naive layout and the harness on a benchmark.
+
+    ``differs_nats`` is the largest difference of a score of theirs from ours.
+    """
+
+    benchmark: str
+    n_pairs: int
+    n_texts: int
+    ours: float
+    naive: float
+    harness: float
+    differs_nats: float
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The three ways, with the batch size that suits the harness best."""
+
+    ours: TransformersBackend
+    harness: Any
+    harness_batch: int
+
+    def score_ours(self, texts: Sequence[str]) -> Scores:
+        """By the transformers backend."""
+        return [score.logprob_nats for score in self.ours.score(texts)]
+
+    def score_harness(self, texts: Sequence[str]) -> Scores:
+        """By the harness' log-likelihood of a text after nothing, which it starts with BOS."""
+        from lm_eval.api.instance import Instance
+
+        requests = [Instance("loglikelihood", {}, ("", text), i) for i, text in enumerate(texts)]
+        return [total for total, _ in self.harness.loglikelihood(requests, disable_tqdm=True)]
+
+    @torch.inference_mode()
+    def score_naive(self, texts: Sequence[str], n_longest: int) -> Scores:
+        """Every sentence padded to the longest of its file, BOS first, the whole softmax kept."""
+        tokenizer, model = self.ours.tokenizer, self.harness.model
+        found: Scores = []
+        for start in range(0, len(texts), _NAIVE_BATCH):
+            ids = tokenizer(list(texts[start : start + _NAIVE_BATCH]), add_special_tokens=False)
+            rows = [[0, *row] for row in ids["input_ids"]]
+            lengths = torch.tensor([len(row) for row in rows])
+            width = n_longest + 1
+            inputs = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+            mask = (torch.arange(width) < lengths[:, None]).long()
+            logprobs = torch.log_softmax(model(inputs, attention_mask=mask).logits, dim=-1)
+            chosen = logprobs[:, :-1].gather(2, inputs[:, 1:, None])[..., 0] * mask[:, 1:]
+            found += chosen.double().sum(dim=1).tolist()
+        return found
+
+
+def run(shards: Sequence[Path], directory: Path) -> tuple[list[Timed], int]:
+    """Time every benchmark; also the harness' best batch size, found on a slice of USE-10."""
+    path = str(write_model(shards, directory / "pythia-shape-70m"))
+    ours = TransformersBackend(path, ModelOptions(device="cpu"))
+    batch = _best_batch(ours, path, _slices(sentences("use-10", directory / "warehouse")[0])[0])
+    bench = Bench(ours, _harness(path, batch), batch)
+    return [_timed(bench, name, directory / "warehouse") for name in BENCHMARKS], batch
+
+
+def _harness(path: str, batch: int) -> Any:
+    import logging
+
+    from lm_eval.models.huggingface import HFLM
+
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    return HFLM(pretrained=path, dtype="float32", device="cpu", batch_size=batch)
+
+
+def _best_batch(ours: TransformersBackend, path: str, texts: Sequence[str]) -> int:
+    seconds = {}
+    for batch in _HARNESS_BATCHES:
+        bench = Bench(ours, _harness(path, batch), batch)
+        bench.score_harness(texts[:batch])
+        seconds[batch] = _seconds(lambda bench=bench: bench.score_harness(texts))[0]
+    return min(seconds, key=lambda batch: seconds[batch])
+
+
+def _slices(texts: list[str]) -> list[list[str]]:
+    starts = range(0, len(texts), CHUNK_TEXTS)
+    step = max(1, len(starts) // _SLICES)
+    return [texts[start : start + CHUNK_TEXTS] for start in starts[::step][:_SLICES]]
+
+
+def _timed(bench: Bench, name: str, warehouse: Path) -> Timed:
+    texts, n_pairs = sentences(name, warehouse)
+    n_longest = max(map(len, bench.ours.tokenizer(texts, add_special_tokens=False)["input_ids"]))
+    ways: list[Callable[[Sequence[str]], Scores]] = [
+        bench.score_ours,
+        lambda some: bench.score_naive(some[:_NAIVE_TEXTS], n_longest),
+        bench.score_harness,
+    ]
+    seconds, n_scored, differs = [0.0] * 3, [0] * 3, 0.0
+    for turn, some in enumerate(_slices(texts)):
+        scores: list[Scores] = [[], [], []]
+        for way in ((turn + k) % 3 for k in range(3)):
+            elapsed, scores[way] = _seconds(lambda way=way, some=some: ways[way](some))
+            seconds[way] += elapsed
+            n_scored[way] += len(scores[way])
+        for theirs in scores[1:]:
+            gaps = (abs(a - b) for a, b in zip(scores[0], theirs, strict=False))
+            differs = max(differs, *gaps)
+    a_pair = [2 * s / n for s, n in zip(seconds, n_scored, strict=True)]
+    return Timed(name, n_pairs, n_scored[0], *a_pair, differs)
+
+
+def _seconds(work: Callable[[], Scores]) -> tuple[float, Scores]:
+    start = time.perf_counter()
+    done = work()
+    return time.perf_counter() - start, done
