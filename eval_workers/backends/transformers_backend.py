@@ -8,10 +8,11 @@ kept no longer than their softmax takes.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -36,8 +37,9 @@ TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
 )
-#: Logits (rows times vocabulary) at once: 64 MiB of float32 on a CPU, 1 GiB on a GPU.
-_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
+#: Logits (rows times vocabulary) at once: 1 MiB of float32 on a CPU, which a core's cache holds,
+#: and 1 GiB on a GPU.
+_LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
 _LogProbs = list[list[float]]
 
@@ -146,13 +148,25 @@ class TransformersBackend(Scorer):
         ).last_hidden_state[0]
         nodes = tensor([node for path in made.paths for node in path])
         targets = tensor([token for sequence in sequences for token in sequence])
-        values = torch.empty(len(nodes), dtype=torch.float32, device=model.device)
-        output, n_rows = model.get_output_embeddings(), self._rows_at_once
-        for start in range(0, len(hidden), n_rows):
-            logits = output(hidden[start : start + n_rows])
-            here = (nodes >= start) & (nodes < start + n_rows)
-            values[here] = _logprobs(logits, nodes[here] - start, targets[here])
+        values = self._predicted(hidden, nodes, targets)
         return [part.tolist() for part in values.split([len(s) for s in sequences])]
+
+    def _predicted(
+        self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
+    ) -> torch.Tensor:
+        """log p (nats, float32) of ``tokens`` by the softmax over the output layer at ``nodes``.
+
+        A plain output layer is multiplied a part of the vocabulary at a time: logits that stay in
+        the processor's cache cost half as much time as those of a whole row.
+        """
+        output, values = self._model.get_output_embeddings(), torch.empty_like(tokens).float()
+        totals, start = [], 0
+        for logits in _parts(output, hidden, _LOGITS[hidden.device.type]):
+            here = (tokens >= start) & (tokens < start + logits.shape[1])
+            values[here] = logits[nodes[here], tokens[here] - start]
+            totals.append(torch.logsumexp(logits, dim=1))
+            start += logits.shape[1]
+        return values - torch.logsumexp(torch.stack(totals), dim=0)[nodes]
 
     @torch.inference_mode()
     def _equal_pass(self, sequences: list[Tokens]) -> _LogProbs:
@@ -186,6 +200,20 @@ def _tree_mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends)
     mask = torch.zeros(attends.shape, dtype=dtype, device=ends.device)
     return mask.masked_fill_(~attends, torch.finfo(dtype).min)
+
+
+def _parts(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
+    """Float32 logits of consecutive parts of the vocabulary, at most ``n_logits`` each if it can.
+
+    A layer that is more than a matrix (quantised, with an adapter) gives them all at once.
+    """
+    if type(output) is not torch.nn.Linear:
+        yield output(hidden).float()
+        return
+    width = max(1, n_logits // len(hidden))
+    biases = itertools.repeat(None) if output.bias is None else output.bias.split(width)
+    for weight, bias in zip(output.weight.split(width), biases, strict=False):
+        yield torch.nn.functional.linear(hidden, weight, bias).float()
 
 
 def _logprobs(logits: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
