@@ -205,6 +205,12 @@ def test_the_check_says_what_differs(converted: str, kinds: list[str]) -> None:
     assert [problem.kind for problem in found] == kinds
 
 
+@pytest.mark.parametrize("original", ["She lost his key.", "The key was lost."])
+def test_an_original_without_one_gender_passes_no_check(original: str) -> None:
+    for converted in (original, "He lost her key.", "He lost his key."):
+        assert check_conversion(original, converted)
+
+
 def test_an_answer_decides_what_the_rules_left_open_and_nothing_else() -> None:
     conversion = to_template("She said they saw her smile at her mother.")
     good = answered(conversion, "He said they saw him smile at his mother.")
@@ -303,3 +309,26 @@ def test_sentences_written_with_he_come_back_through_she(data: Path) -> None:
     assert sum(counts.values()) > 4000
     assert counts["agree"] >= 0.995 * (counts["agree"] + counts["differ"])
     assert counts["undecided"] <= 0.01 * sum(counts.values())
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "expected", "least"),
+    [("Winobias__templates.dev", 448, 0.98), ("Winobias__templates.test", 448, 0.98)]
+    + [("Winogender__templates", 62, 1.0)],
+)
+def test_templates_filled_with_she_come_back(
+    data: Path, name: str, expected: int, least: float
+) -> None:
+    counts: Counter[str] = Counter()
+    with gzip.open(data / _RAW / f"coref__{name}.csv.gz", "rt", encoding="utf-8") as file:
+        templates = [row["template"] for row in csv.DictReader(file)]
+    for template in templates:
+        places = to_template(fill(template, "f")).places
+        for place, placeholder in zip(places, PLACEHOLDER.findall(template), strict=True):
+            if place.written.lower() == "her":
+                agrees = "agree" if place.placeholder == placeholder else "differ"
+                counts[agrees if place.placeholder else "undecided"] += 1
+    assert sum(counts.values()) == expected
+    assert counts["agree"] >= least * (counts["agree"] + counts["differ"])
+    assert counts["undecided"] <= 0.03 * expected

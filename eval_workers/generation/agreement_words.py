@@ -201,6 +201,16 @@ def _close(context: Context) -> Verdict:
     return "him" if ends_phrase(context.on(1)) else None
 
 
+def _gerund(context: Context) -> Verdict:
+    """By her being late: a gerund takes either."""
+    return "unsure"
+
+
+def _while(context: Context) -> Verdict:
+    """saw her while; worth her while."""
+    return "his" if context.back(0) in {"worth", "worthy"} else "him"
+
+
 WORDS: dict[str, Callable[[Context], Verdict]] = {
     "own": _his,
     "back": _moved,
@@ -233,6 +243,9 @@ WORDS: dict[str, Callable[[Context], Verdict]] = {
     "half": _half,
     "near": _near,
     "good": _good,
+    "being": _gerund,
+    "having": _gerund,
+    "while": _while,
     "not": _not,
     "close": _close,
     "tight": _close,

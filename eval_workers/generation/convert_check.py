@@ -57,7 +57,8 @@ def check_conversion(original: str, converted: str) -> tuple[Problem, ...]:
     problems = []
     if not pronouns:
         problems.append(Problem("count", "the original holds no pronoun"))
-    if len({_gender(word) for word in pronouns}) > 1:
+    mixed = len({_gender(word) for word in pronouns}) > 1
+    if mixed:
         named = ", ".join(dict.fromkeys(pronouns))
         problems.append(Problem("pronoun", f"the original mixes both genders: {named}"))
     for tag, a, b, c, d in _differences(before, after):
@@ -65,7 +66,7 @@ def check_conversion(original: str, converted: str) -> tuple[Problem, ...]:
             problems.append(_difference(before[a:b], after[c:d]))
             continue
         for old, new in zip(before[a:b], after[c:d], strict=True):
-            if old.is_pronoun and (problem := _pronoun_problem(old.text, new.text)):
+            if old.is_pronoun and not mixed and (problem := _pronoun_problem(old.text, new.text)):
                 problems.append(problem)
     return tuple(problems)
 
