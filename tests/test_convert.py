@@ -314,8 +314,11 @@ def test_sentences_written_with_he_come_back_through_she(data: Path) -> None:
 @pytest.mark.reference
 @pytest.mark.parametrize(
     ("name", "expected", "least"),
-    [("Winobias__templates.dev", 448, 0.98), ("Winobias__templates.test", 448, 0.98)]
-    + [("Winogender__templates", 62, 1.0)],
+    [
+        ("Winobias__templates.dev", 448, 0.98),
+        ("Winobias__templates.test", 448, 0.98),
+        ("Winogender__templates", 62, 1.0),
+    ],
 )
 def test_templates_filled_with_she_come_back(
     data: Path, name: str, expected: int, least: float
