@@ -1,0 +1,337 @@
+"""Sentences to she/he pairs: laws, hard cases, and the sentences and templates of the release."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_workers.generation.agreement import decide_her, stands_alone
+from eval_workers.generation.agreement_context import TOKEN
+from eval_workers.generation.convert import Conversion, to_template
+from eval_workers.generation.convert_check import answered, check_conversion
+from eval_workers.pairs import fill
+from warehouse.placeholders import PLACEHOLDER
+
+_TEXT = """the a key own back help gave made saw of in and is deeply loved famous she-wolf 'd well,
+there. “ ” ' " — (x) l’été CEO all one her-story shed he-man more joy ran"""
+_WORDS = st.sampled_from([*_TEXT.split(), "\n", "", "\t"])
+_SHE_FORMS = "she She SHE her Her herself she's she’ll she'd've"
+_HE_FORMS = "he He HE his him His himself he's he’ll he'd've"
+_SHE = st.sampled_from(_SHE_FORMS.split())
+_HE = st.sampled_from(_HE_FORMS.split())
+_HIS_OR_HIM = re.compile(r"\b(?:his|him)\b", re.IGNORECASE)
+
+
+def _sentences(pronouns: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.lists(st.one_of(_WORDS, pronouns), min_size=1, max_size=12).map(" ".join)
+
+
+def _decided(sentence: str) -> Conversion | None:
+    found = to_template(sentence)
+    return None if found.problem else found.decided(dict.fromkeys(found.undecided, "his"))
+
+
+@given(st.one_of(_sentences(_SHE), _sentences(_HE)))
+def test_there_and_back_is_the_same_sentence(sentence: str) -> None:
+    there = _decided(sentence)
+    if there is None:
+        return
+    other = there.converted()
+    assert other is not None and other != sentence
+    back = to_template(other)
+    if back.problem:
+        # only an undecided "her" that was called his can turn out to stand alone
+        assert to_template(sentence).undecided and "stands alone" in back.problem
+        return
+    # words in no order: which of his and him a "her" was is told by the rules, held elsewhere
+    again = back.decided(dict.fromkeys(back.undecided, "his")).converted()
+    assert _HIS_OR_HIM.sub("H", str(again)) == _HIS_OR_HIM.sub("H", sentence)
+
+
+@given(_sentences(_SHE))
+def test_what_the_rules_decide_survives_the_way_through_he(sentence: str) -> None:
+    there = to_template(sentence)
+    if there.template is None:
+        return
+    back = to_template(str(there.converted()))
+    assert back.template == there.template
+    assert back.converted() == sentence
+
+
+@given(st.one_of(_sentences(_SHE), _sentences(_HE)))
+def test_both_sides_differ_in_pronouns_alone(sentence: str) -> None:
+    conversion = _decided(sentence)
+    if conversion is None:
+        return
+    other = str(conversion.converted())
+    assert len(other.split()) == len(sentence.split())
+    assert check_conversion(sentence, other) == ()
+    assert conversion.template is not None and conversion.gender is not None
+    # fill capitalises sentence starts only: the same letters, in whatever case
+    assert fill(conversion.template, conversion.gender).lower() == sentence.lower()
+    literals = PLACEHOLDER.split(conversion.template)
+    assert re.fullmatch("[A-Za-z]+".join(map(re.escape, literals)), other)
+
+
+@given(_sentences(_SHE), st.data())
+def test_any_other_change_is_flagged(sentence: str, data: st.DataObject) -> None:
+    conversion = _decided(sentence)
+    if conversion is None:
+        return
+    other = str(conversion.converted())
+    place = data.draw(st.integers(0, len(other)))
+    extra = data.draw(st.sampled_from(["x", " ", ",", "\n", "he ", " him"]))
+    assert check_conversion(sentence, other[:place] + extra + other[place:])
+
+
+def test_his_that_stands_alone_is_nowhere_told_from_her_as_his() -> None:
+    for before in (["gave"], ["made"], ["called"], ["She"], []):
+        for after in ["", ",", "of", "is", "near", "than", "so", "inside", "back", "own", "'", "”"]:
+            if stands_alone([after, "x"] if after else []):
+                assert decide_her(before, [after, "x"] if after else []) == "him"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "converted"),
+    [
+        ("She's sure she'd've won, she’ll say.", "He's sure he'd've won, he’ll say."),
+        ("\"Her!\" she said. 'She' left.", "\"Him!\" he said. 'He' left."),
+        ("SHE HURT HERSELF AND LOST HER KEY.", "HE HURT HIMSELF AND LOST HIS KEY."),
+        ("«Her key», she said — to her.", "«His key», he said — to him."),
+        ("They saw her\nand took her key\r\nhome.", "They saw him\nand took his key\r\nhome."),
+        ("She met a she-wolf and a he‑man.", "He met a she-wolf and a he‑man."),
+        ("He told the sheriff about his heritage.", "She told the sheriff about her heritage."),
+        ("The CEO [ she ] lost [ her ] key.", "The CEO [ he ] lost [ his ] key."),
+        ("“I love her” was hard for him", None),
+        ("“I love her” was hard to say", "“I love him” was hard to say"),
+        ("'I love her' was hard to say", "'I love him' was hard to say"),
+        ("He gave his all.", "She gave her all."),
+        ("She's her own boss in her 20s.", "He's his own boss in his 20s."),
+        ("Women like her join her.", "Women like him join him."),
+    ],
+)
+def test_sentences(sentence: str, converted: str | None) -> None:
+    assert to_template(sentence).converted() == converted
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reason"),
+    [
+        ("The key was hers.", "hers"),
+        ("A friend of his, Ann, came.", "stands alone"),
+        ("The key is his.", "stands alone"),
+        ("He lost her key.", "both genders: He, her"),
+        ("Ask his/her boss.", "his/her"),
+        ("If (s)he asks, say no.", "(s)he"),
+        ("If s/he asks, say no.", "s/he"),
+        ("He hurt him/herself.", "him/herself"),
+        ("Her pronouns are she/her.", "she/her"),
+        ("She says it is her's.", "no form of a pronoun"),
+        ("She lost {a} key.", "braces"),
+        ("sHe lost a key.", "capitals"),
+        ("The she-wolf left.", "holds no pronoun"),
+        ("ſhe left.", "holds no pronoun"),
+        ("", "holds no pronoun"),
+        ("She lost\x00 a key.", "NUL"),
+        ("She lost \ud800 a key.", "NUL or bytes"),
+    ],
+)
+def test_what_no_template_holds_is_rejected_with_the_reason(sentence: str, reason: str) -> None:
+    found = to_template(sentence)
+    assert reason in (found.problem or "")
+    assert found.template is None and found.converted() is None and found.gender is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("They gave ___ a key.", "him"),
+        ("They gave ___ key away.", None),
+        ("It brought ___ joy.", "him"),
+        ("She shared ___ joy.", "his"),
+        ("It made ___ famous.", "him"),
+        ("She made ___ famous pie.", "his"),
+        ("It made ___ smile.", "him"),
+        ("I saw ___ smile.", None),
+        ("Let ___ go.", "him"),
+        ("It helps ___ students.", "his"),
+        ("It left ___ breathless and pale.", "him"),
+        ("She called ___ back.", "him"),
+        ("She hurt ___ back.", "his"),
+        ("They admired ___ deeply.", "him"),
+        ("She kept ___ deeply held beliefs.", "his"),
+        ("The man behind ___ was tall.", "him"),
+        ("She knew ___ better half.", "his"),
+        ("I know ___ better.", "him"),
+        ("She visits ___ every day.", "him"),
+        ("She fought against ___ will.", "his"),
+        ("He led ___ past the gate.", "him"),
+        ("Everyone around ___ cheered for more.", "him"),
+        ("It was ___ very first.", "his"),
+        ("I love ___ very much.", "him"),
+    ],
+)
+def test_her_by_what_stands_round_it(sentence: str, expected: str | None) -> None:
+    before, after = sentence.split("___")
+    assert decide_her(TOKEN.findall(before), TOKEN.findall(after)) == expected
+
+
+@pytest.mark.parametrize(
+    ("converted", "kinds"),
+    [
+        ("He likes his bier; women in STEM do too.", []),
+        ("He likes his beer; women in STEM do too.", ["text"]),
+        ("He likes his bier; men in STEM do too.", ["text"]),
+        ("He likes his bier, women in STEM do too.", ["punctuation"]),
+        ("He likes his bier; women in STEM do too. ", ["punctuation"]),
+        ("He likes her bier; women in STEM do too.", ["pronoun"]),
+        ("He likes himself bier; women in STEM do too.", ["pronoun"]),
+        ("he likes his bier; women in STEM do too.", ["capitals"]),
+        ("He likes his good bier; women in STEM do too.", ["text"]),
+        ("She likes her bier; women in STEM do too.", ["pronoun", "pronoun"]),
+        ("He likes the bier; women in STEM do too.", ["text"]),
+    ],
+)
+def test_the_check_says_what_differs(converted: str, kinds: list[str]) -> None:
+    found = check_conversion("She likes her bier; women in STEM do too.", converted)
+    assert [problem.kind for problem in found] == kinds
+
+
+@pytest.mark.parametrize("original", ["She lost his key.", "The key was lost."])
+def test_an_original_without_one_gender_passes_no_check(original: str) -> None:
+    for converted in (original, "He lost her key.", "He lost his key."):
+        assert check_conversion(original, converted)
+
+
+def test_an_answer_decides_what_the_rules_left_open_and_nothing_else() -> None:
+    conversion = to_template("She said they saw her smile at her mother.")
+    good = answered(conversion, "He said they saw him smile at his mother.")
+    assert isinstance(good, Conversion)
+    assert good.template == "{pronoun} said they saw {pronoun2} smile at {pronoun1} mother."
+    assert isinstance(answered(conversion, "He said they saw him smile at his father."), tuple)
+
+
+# The release: each row has a written sentence and the template that an editor made of it.
+
+_RELEASED_SHE = re.compile(r"\b(?:she|hers|herself|her)\b", re.IGNORECASE)
+_RAW = "unstereo-eval/data/datasets/raw"
+
+
+@cache
+def _written_with(pronoun: str, directory: Path, name: str) -> list[tuple[str, str]]:
+    with gzip.open(directory / _RAW / f"{name}.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        return [
+            (row["sentence"], row["template"])
+            for row in csv.DictReader(file)
+            if row["target_word"] == pronoun
+        ]
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"\w+", text)]
+
+
+def _pronouns_only(sentence: str, template: str) -> bool:
+    return _words(_RELEASED_SHE.sub("P", sentence)) == _words(PLACEHOLDER.sub("P", template))
+
+
+def _agreement(data: Path, name: str) -> Counter[str]:
+    """Each "her" of a set whose template differs by pronouns alone, held against the template."""
+    counts: Counter[str] = Counter()
+    for sentence, template in _written_with("she", data, name):
+        if not _pronouns_only(sentence, template):
+            continue
+        told = {place.start: place.placeholder for place in to_template(sentence).places}
+        released = PLACEHOLDER.findall(template)
+        for match, placeholder in zip(_RELEASED_SHE.finditer(sentence), released, strict=True):
+            if match.group().lower() == "her":
+                ours = told.get(match.start(), "rejected")
+                agrees = "agree" if ours == placeholder else "differ"
+                counts[ours if ours == "rejected" else agrees if ours else "undecided"] += 1
+    return counts
+
+
+@pytest.mark.reference
+def test_the_rules_agree_with_the_release(data: Path) -> None:
+    found = {name: _agreement(data, name) for name in ("USE-5", "USE-20", "USE-10")}
+    assert sum(sum(counts.values()) for counts in found.values()) == 4208
+    for name, counts in found.items():
+        decided = counts["agree"] + counts["differ"]
+        assert counts["agree"] >= 0.995 * decided, (name, counts)
+        assert counts["undecided"] + counts["rejected"] <= 0.01 * sum(counts.values()), counts
+
+
+@pytest.mark.reference
+def test_each_of_the_editors_other_changes_is_flagged(data: Path) -> None:
+    counts: Counter[str] = Counter()
+    for name in ("USE-5", "USE-10", "USE-20"):
+        for sentence, template in _written_with("she", data, name):
+            pronouns_only = _pronouns_only(sentence, template)
+            counts["rows"] += 1
+            counts["pronouns only"] += pronouns_only
+            # outer quotes were taken off 114 templates, and fill capitalises only sentence starts
+            filled = fill(template, "m") if PLACEHOLDER.search(template) else template
+            found = check_conversion(sentence.strip("'\" "), filled.strip("'\" "))
+            flagged = any(problem.kind != "capitals" for problem in found)
+            counts["flagged" if flagged else "passed"] += not pronouns_only
+            counts["false alarm"] += pronouns_only and flagged
+    assert counts == {
+        "rows": 7413,
+        "pronouns only": 7182,
+        "flagged": 231,
+        "passed": 0,
+        "false alarm": 1,  # the editor made {pronoun2} of a "herself"
+    }
+
+
+@pytest.mark.reference
+def test_sentences_written_with_he_come_back_through_she(data: Path) -> None:
+    """Here the written his and him are the truth, and no rule was made by them."""
+    counts: Counter[str] = Counter()
+    for name in ("USE-5", "USE-10", "USE-20"):
+        for sentence, _ in _written_with("he", data, name):
+            conversion = to_template(sentence)
+            if conversion.problem or conversion.gender != "m":
+                continue
+            back = to_template(str(conversion.converted()))
+            for truth, told in zip(conversion.places, back.places, strict=True):
+                if told.written.lower() == "her":
+                    agrees = "agree" if told.placeholder == truth.placeholder else "differ"
+                    counts[agrees if told.placeholder else "undecided"] += 1
+    assert sum(counts.values()) > 4000
+    assert counts["agree"] >= 0.995 * (counts["agree"] + counts["differ"])
+    assert counts["undecided"] <= 0.01 * sum(counts.values())
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "expected", "least"),
+    [
+        ("Winobias__templates.dev", 448, 0.98),
+        ("Winobias__templates.test", 448, 0.98),
+        ("Winogender__templates", 62, 1.0),
+    ],
+)
+def test_templates_filled_with_she_come_back(
+    data: Path, name: str, expected: int, least: float
+) -> None:
+    counts: Counter[str] = Counter()
+    with gzip.open(data / _RAW / f"coref__{name}.csv.gz", "rt", encoding="utf-8") as file:
+        templates = [row["template"] for row in csv.DictReader(file)]
+    for template in templates:
+        places = to_template(fill(template, "f")).places
+        for place, placeholder in zip(places, PLACEHOLDER.findall(template), strict=True):
+            if place.written.lower() == "her":
+                agrees = "agree" if place.placeholder == placeholder else "differ"
+                counts[agrees if place.placeholder else "undecided"] += 1
+    assert sum(counts.values()) == expected
+    assert counts["agree"] >= least * (counts["agree"] + counts["differ"])
+    assert counts["undecided"] <= 0.03 * expected
