@@ -124,8 +124,8 @@ def _statistics(figures: Mapping[str, Any]) -> str:
     ]
     for row in figures["seed_delta"]:
         counts.append(
-            f"- Lean of these words in {row['corpus']} ({row['contrast']}, nats, {row['n_defined']:,} "
-            f"words): median {row['median_nats']:+.3f}, from {row['min_nats']:+.3f} to "
+            f"- Lean of {row['n_defined']:,} of these words in {row['corpus']} ({row['contrast']}, "
+            f"nats): median {row['median_nats']:+.3f}, from {row['min_nats']:+.3f} to "
             f"{row['max_nats']:+.3f}"
         )
     return "\n".join([*counts, "", *lines])
@@ -134,8 +134,8 @@ def _statistics(figures: Mapping[str, Any]) -> str:
 def _use(card: Card) -> str:
     code = "import duckdb\n\npairs = duckdb.sql(\"FROM 'data.parquet'\")"
     return (
-        "## Use\n\nCompare log p(`sentence_f`) with log p(`sentence_m`) under a model. The share of "
-        "pairs whose difference is at most ln 1.65 either way is the unstereotypical share.\n\n"
+        "## Use\n\nCompare log p(`sentence_f`) with log p(`sentence_m`) under a model. The share "
+        "of pairs whose difference is at most ln 1.65 either way is the unstereotypical share.\n\n"
         f"```python\n{code}\n```"
     )
 

@@ -106,4 +106,6 @@ def _show(store: Store, corpus: str, contrast: str, seed: int) -> None:
     Console().print(table)
     n_said = sum(r["verdict"] is not None for r in rows)
     typer.echo(f"{corpus}: {len(rows):,} seed words of seed {seed}, {n_said:,} with a verdict")
-    typer.echo(f"Next: plumbline corpus vet --corpus {corpus} --accept w1,w2 --reject w3 --why TEXT")
+    typer.echo(
+        f"Next: plumbline corpus vet --corpus {corpus} --accept w1,w2 --reject w3 --why TEXT"
+    )

@@ -91,9 +91,7 @@ def vet(store: Store, corpus: str, said: Sequence[Opinion]) -> Vetted:
         fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}
         after = {**before, **{o.word: {**fixed, **vars(o)} for o in said}}
         store.replace("seed_verdict", after.values(), {"corpus": corpus}, run_id)
-    changed = [
-        o.word for o in said if o.word in before and before[o.word]["verdict"] != o.verdict
-    ]
+    changed = [o.word for o in said if o.word in before and before[o.word]["verdict"] != o.verdict]
     n_rejected = sum(row["verdict"] == REJECTED for row in after.values())
     return Vetted(len(after) - n_rejected, n_rejected, tuple(dict.fromkeys(changed)))
 

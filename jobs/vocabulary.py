@@ -52,7 +52,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Checks:
-    """What can tell English: fastText's model and WordNet, or ``None``, and why one is not there."""
+    """What can tell English: fastText's model, WordNet, and messages on what is missing of them."""
 
     model: LanguageModel | None = None
     wordnet: WordNet | None = None

@@ -1,4 +1,4 @@
-"""Commands on the words of a corpus: ``plumbline corpus vocabulary`` and ``plumbline corpus vet``."""
+"""Commands on the words of a corpus: ``plumbline corpus vocabulary`` and ``corpus vet``."""
 
 from __future__ import annotations
 

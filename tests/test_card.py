@@ -96,7 +96,9 @@ def test_the_published_table(store: Store, data: Path, name: str) -> None:
 def test_both_files_hold_the_same_rows(store: Store, tmp_path: Path) -> None:
     shapes(store)
     done = write_card(store, "b", tmp_path / "card")
-    assert done.n_pairs == 4 and {p.name for p in done.paths} == {p.name for p in done.paths[0].parent.iterdir()}
+    assert done.n_pairs == 4 and {p.name for p in done.paths} == {
+        p.name for p in done.paths[0].parent.iterdir()
+    }
     parquet = pq.read_table(tmp_path / "card" / "data.parquet").to_pylist()
     lines = (tmp_path / "card" / "data.jsonl").read_text(encoding="utf-8").splitlines()
     assert parquet == [json.loads(line) for line in lines]

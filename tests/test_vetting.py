@@ -77,7 +77,9 @@ def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:
     assert vocabulary == runs["corpus vocabulary"]["run_id"]
     store.replace("vocabulary", [], {"corpus": "c"}, "r")
     only = {"corpus": "c", "word": "x", "n_word": 1, "is_kept": True, "reason": "WordNet"}
-    store.publish("vocabulary", [{**only, "checks": "WordNet", "run_id": "r"}], unit="a", run_id="r")
+    store.publish(
+        "vocabulary", [{**only, "checks": "WordNet", "run_id": "r"}], unit="a", run_id="r"
+    )
     with pytest.raises(UsageProblem, match="no word of its vocabulary has a delta"):
         select_seed_words(store, "c", n=1)
 
@@ -113,7 +115,9 @@ def test_words_to_exclude(tmp_path: Path) -> None:
     assert excluded_words([str(path), "she-he"]) == {"tea", "rum", "she", "he"}
     assert "grandmother" in excluded_words(["gendered"]) and excluded_words([]) == frozenset()
     path.write_text("tea\nrum and ale\n")
-    with pytest.raises(BadInput, match=r"words.txt, line 2: expected one word, found 'rum and ale'"):
+    with pytest.raises(
+        BadInput, match=r"words.txt, line 2: expected one word, found 'rum and ale'"
+    ):
         excluded_words([str(path)])
     path.write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(BadInput, match="can't be read"):
@@ -174,7 +178,7 @@ def test_the_commands(store: Store, tmp_path: Path) -> None:
     assert "1 verdicts recorded" in run("vet", "--from", str(tmp_path / "said.csv"))
     shown = run("words", "--show")
     rows = [line for line in shown.splitlines() if "│" in line]
-    assert len(rows) == 3 and "3 with a verdict" in shown.replace("with 3", "3 with") or rows
+    assert (len(rows) == 3 and "3 with a verdict" in shown.replace("with 3", "3 with")) or rows
     verdicts = Counter(w for line in rows for w in ("accepted", "rejected") if w in line)
     known = {"tea": "accepted", "rum": "rejected", "ale": "rejected", "gin": "rejected"}
     assert verdicts == Counter(v for w, v in known.items() if any(w in line for line in rows))
