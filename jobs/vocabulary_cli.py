@@ -84,8 +84,8 @@ def vet(
     done = run(Store.open(warehouse, create=False), corpus, said)
     turned = f"; changed: {', '.join(done.changed)}" if done.changed else ""
     typer.echo(
-        f"{corpus}: {len(said):,} verdicts recorded{turned}; in all {done.n_accepted:,} words "
-        f"accepted, {done.n_rejected:,} rejected"
+        f"{corpus}: verdicts recorded: {len(said):,}{turned}; in all accepted: "
+        f"{done.n_accepted:,}, rejected: {done.n_rejected:,}"
     )
     typer.echo("Table: seed_verdict")
     typer.echo(f"Next: plumbline corpus words --corpus {corpus}, which leaves the rejected out")

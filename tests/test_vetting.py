@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,9 @@ def test_bands_share_words_and_sample_evenly(counts: dict[str, int], data: st.Da
     n_bands = data.draw(st.integers(1, len(counts)))
     cut = bands(counts, n_bands)
     sizes = [len(band) for band in cut]
-    assert len(cut) == n_bands and sorted(sum(cut, [])) == sorted(counts)
+    assert len(cut) == n_bands and sorted(w for b in cut for w in b) == sorted(counts)
     assert max(sizes) - min(sizes) <= 1 and sizes == sorted(sizes, reverse=True)
-    for lower, upper in zip(cut, cut[1:], strict=False):
+    for lower, upper in pairwise(cut):
         assert max(counts[w] for w in lower) <= min(counts[w] for w in upper)
     n = data.draw(st.integers(1, len(counts)))
     seed = data.draw(st.integers(0, 9))
@@ -174,11 +175,11 @@ def test_the_commands(store: Store, tmp_path: Path) -> None:
     assert "sampled 3 (seed 0)" in run("words", "--n", "3", "--exclude", "she-he")
     (tmp_path / "said.csv").write_text("word,verdict,why\ngin,reject,a snare\n")
     said = run("vet", "--accept", "tea", "--reject", "rum,ale", "--why", "too strong")
-    assert "3 verdicts recorded; in all 1 words accepted, 2 rejected" in said
-    assert "1 verdicts recorded" in run("vet", "--from", str(tmp_path / "said.csv"))
+    assert "verdicts recorded: 3; in all accepted: 1, rejected: 2" in said
+    assert "verdicts recorded: 1" in run("vet", "--from", str(tmp_path / "said.csv"))
     shown = run("words", "--show")
     rows = [line for line in shown.splitlines() if "│" in line]
-    assert (len(rows) == 3 and "3 with a verdict" in shown.replace("with 3", "3 with")) or rows
+    assert len(rows) == 3 and "3 seed words of seed 0" in shown
     verdicts = Counter(w for line in rows for w in ("accepted", "rejected") if w in line)
     known = {"tea": "accepted", "rum": "rejected", "ale": "rejected", "gin": "rejected"}
     assert verdicts == Counter(v for w, v in known.items() if any(w in line for line in rows))
