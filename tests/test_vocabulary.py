@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -138,6 +141,26 @@ def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
     backwards = {w[::-1] for w in words if len(w) > 6} - listed
     odd = {w for w in backwards if found.has_synset(w)}
     assert len(backwards) > 400 and len(odd) < 5
+
+
+@needs_wordnet
+def test_nltks_own_copy_comes_first(tmp_path: Path) -> None:
+    """A copy as nltk's downloader lays it out, of which nltk wants two files more."""
+    copy = tmp_path / "corpora" / "wordnet"
+    shutil.copytree(lexicon.SYSTEM, copy)
+    (copy / "lexnames").write_text("".join(f"{n:02}\tname\t1\n" for n in range(45)))
+    (copy / "index.sense").write_text("")
+    code = (
+        "from jobs import lexicon; found = lexicon.load()\n"
+        "print(found.place, [found.has_synset(w) for w in ('mice', 'nicht')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NLTK_DATA": str(tmp_path)},
+    )
+    assert done.stdout == "nltk [True, False]\n", done.stderr
 
 
 @needs_wordnet
