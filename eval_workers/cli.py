@@ -138,3 +138,29 @@ def show(
         verdict = ", judged unnatural" if is_natural is False else ""
         typer.echo(f"{pair_id}{about}{verdict}\n  {template}\n  F {sentence_f}\n  M {sentence_m}")
     typer.echo(f"Next: plumbline score --model ID_OR_PATH --benchmark {name}")
+
+
+@benchmark_app.command()
+def card(
+    name: Annotated[str, typer.Argument(help="A benchmark in the warehouse.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Directory; default: out/cards/NAME.", show_default=False)
+    ] = None,
+    license_: Annotated[
+        str | None, typer.Option("--license", help="Licence identifier, such as cc-by-4.0.")
+    ] = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Write a benchmark as a dataset to share: a card with statistics, Parquet and JSON lines.
+
+    Example: plumbline benchmark card use-5 --license cc-by-4.0
+    """
+    from eval_workers.card import write_card
+    from warehouse.store import Store
+
+    directory = out or Path("out/cards") / name
+    done = write_card(Store.open(warehouse, create=False), name, directory, license_)
+    typer.echo(f"{name}: {done.n_pairs:,} pairs")
+    for path in done.paths:
+        typer.echo(f"Wrote {path}")
+    typer.echo(f"Next: read {done.paths[0]} and fill in what only you know, then share {directory}")

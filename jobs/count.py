@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ALL = "all"
 
 #: Tables computed from a corpus's counts; they go when the counts change.
-DERIVED = ("word_association", "word_delta", "pair_association", "seed_word")
+DERIVED = ("word_association", "word_delta", "pair_association", "vocabulary", "seed_word")
 
 Progress = Callable[[int, int], None]
 

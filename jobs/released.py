@@ -63,8 +63,8 @@ def import_statistics(store: Store, path: Path, corpus: str, run_id: str) -> Imp
 
     The total of kept tokens, which the file does not hold, is ``counts / freq`` rounded to a whole
     number: the one that most rows agree on. A row that implies another, or that can't be used for
-    another reason, is a reject. Done again with the same file nothing but the run changes; MaxPMI
-    and seed words made from other deltas are dropped.
+    another reason, is a reject. Done again with the same file nothing but the run changes; MaxPMI,
+    vocabulary and seed words made from other figures are dropped.
 
     Args:
         path: the table, plain or gzipped, or a directory with it or with it in ``data/``.
@@ -204,7 +204,7 @@ def _write(
     store.replace("word_delta", deltas, partition, run_id)
     store.replace("reject", rejects, {"stage": "import", "subject": corpus}, run_id)
     if not store.read("word_delta", **partition).equals(before):
-        for table in ("pair_association", "seed_word"):
+        for table in ("pair_association", "vocabulary", "seed_word"):
             store.drop(table, partition)
     row = {
         **{"corpus": corpus, "source": "imported", "run_id": run_id},

@@ -67,9 +67,47 @@ def sample(words: Iterable[str], n: int, seed: int) -> list[str]:
     if n < 1:
         raise UsageProblem(f"{n} seed words", "a sample needs 1 or more")
     if n > len(distinct):
-        problem = f"only {len(distinct):,} words lie in the interval around 0"
+        problem = f"only {len(distinct):,} words of the interval around 0 are left"
         raise UsageProblem(f"{n:,} seed words", problem, f"give --n {len(distinct)} or fewer")
     return sorted(distinct, key=lambda word: _rank(seed, word))[:n]
+
+
+def bands(counts: Mapping[str, int], n_bands: int) -> list[list[str]]:
+    """Words from rare to frequent, cut into bands of equally many, the first ones by one larger.
+
+    Words of the same count are in the order of the alphabet, so that a cut may go between them.
+
+    Raises:
+        UsageProblem: n_bands is below 1, or larger than the number of words.
+
+    >>> bands({"tea": 9, "rum": 5, "ale": 2, "gin": 5, "mead": 1}, 2)
+    [['mead', 'ale', 'gin'], ['rum', 'tea']]
+    """
+    if not 1 <= n_bands <= len(counts):
+        problem = f"expected 1 or more, and no more than the {len(counts):,} words there are"
+        raise UsageProblem(f"{n_bands:,} frequency bands", problem)
+    ordered = sorted(counts, key=lambda word: (counts[word], word))
+    return [list(band) for band in np.array_split(np.array(ordered, object), n_bands)]
+
+
+def stratified(counts: Mapping[str, int], n: int, seed: int, n_bands: int) -> list[str]:
+    """``n`` words drawn at random, as many from each of ``n_bands`` bands of frequency.
+
+    Words come in turn from the rarest band to the most frequent one. Where n is no multiple of the
+    number of bands the rarer ones give one more. A smaller sample is the start of a larger one;
+    with one band it is ``sample``.
+
+    Raises:
+        UsageProblem: as ``sample`` and ``bands`` do.
+
+    >>> drawn = stratified({"tea": 9, "rum": 5, "ale": 2, "gin": 1}, 2, seed=0, n_bands=2)
+    >>> drawn[0] in ("ale", "gin"), drawn[1] in ("rum", "tea")
+    (True, True)
+    """
+    if n_bands == 1 or not 1 <= n <= len(counts):
+        return sample(counts, n, seed)
+    drawn = [sample(band, len(band), seed) for band in bands(counts, n_bands)]
+    return [drawn[k % n_bands][k // n_bands] for k in range(n)]
 
 
 def _rank(seed: int, word: str) -> tuple[bytes, str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobs.cli import DEFAULT_WAREHOUSE, Warehouse
+
+if TYPE_CHECKING:
+    from warehouse.store import Store
 
 statistics_app = typer.Typer()
 
@@ -41,24 +44,68 @@ def import_(
     typer.echo(f"Next: plumbline constrain --corpus {corpus} --benchmark winobias")
 
 
-@statistics_app.command(epilog="Example: plumbline corpus words --corpus pile --n 500 --seed 0")
+@statistics_app.command(
+    epilog="Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered"
+)
 def words(
     corpus: Annotated[str, typer.Option(help="Corpus whose word leans are used.")],
     n: Annotated[int, typer.Option("--n", help="Number of words.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave out the words of a list or file (a word a line); repeatable."),
+    ] = None,
+    stratify: Annotated[
+        int, typer.Option(help="Bands of frequency that give equally many words.")
+    ] = 1,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show the sample that is there with what was said of it.")
+    ] = False,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Sample seed words among those that lean least: from the interval of delta that holds 0."""
-    from jobs.seeds import select_seed_words
+    """Sample seed words among those that lean least: from the interval of delta that holds 0.
+
+    Where there is a `corpus vocabulary` its kept words are sampled from. Words rejected with
+    `corpus vet` are left out.
+    """
+    from jobs.seeds import excluded_words, select_seed_words
     from warehouse.store import Store
 
-    done = select_seed_words(Store.open(warehouse, create=False), corpus, n, seed, contrast)
+    store = Store.open(warehouse, create=False)
+    if show:
+        _show(store, corpus, contrast, seed)
+        return
+    left_out = excluded_words(exclude or [])
+    done = select_seed_words(store, corpus, n, seed, contrast, left_out, stratify)
+    of = "" if done.n_outside is None else f" of the vocabulary ({done.n_outside:,} are not of it)"
     typer.echo(
-        f"{corpus}: {done.n_within:,} of {done.n_defined:,} words have a delta {contrast} from "
+        f"{corpus}: {done.n_within:,} of {done.n_defined:,} words{of} have a delta {contrast} from "
         f"{done.low_nats:+.3f} to {done.high_nats:+.3f} nats; sampled {len(done.words):,} "
         f"(seed {seed}): {', '.join(done.words[:5])}{' ...' if len(done.words) > 5 else ''}"
     )
+    if done.n_excluded or done.n_rejected:
+        typer.echo(f"Left out: {done.n_excluded:,} excluded, {done.n_rejected:,} rejected words")
     typer.echo("Table: seed_word")
-    query = f"SELECT word FROM seed_word WHERE corpus = '{corpus}' AND seed = {seed}"
-    typer.echo(f'Next: plumbline sql "{query} ORDER BY position"')
+    same = f"--corpus {corpus} --seed {seed} --contrast {contrast}"
+    typer.echo(f"Next: plumbline corpus words {same} --show, then plumbline corpus vet")
+
+
+def _show(store: Store, corpus: str, contrast: str, seed: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from jobs.seeds import sampled_words
+
+    rows = sampled_words(store, corpus, contrast, seed)
+    table = Table("", "word", "count", "delta (nats)", "verdict", "why")
+    for r in rows:
+        count = "" if r["n_word"] is None else f"{r['n_word']:,}"
+        said = r["verdict"] or "", r["why"] or ""
+        table.add_row(str(r["position"]), r["word"], count, f"{r['delta_nats']:+.3f}", *said)
+    Console().print(table)
+    n_said = sum(r["verdict"] is not None for r in rows)
+    typer.echo(f"{corpus}: {len(rows):,} seed words of seed {seed}, {n_said:,} with a verdict")
+    typer.echo(
+        f"Next: plumbline corpus vet --corpus {corpus} --accept w1,w2 --reject w3 --why TEXT"
+    )

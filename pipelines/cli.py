@@ -17,7 +17,7 @@ from eval_workers import cli as eval_cli
 from eval_workers import model_cli, score_cli
 from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
-from jobs import statistics_cli
+from jobs import statistics_cli, vocabulary_cli
 from pipelines import measure, offline, settings, sql_cli
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
@@ -33,6 +33,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 jobs_cli.corpus_app.add_typer(statistics_cli.statistics_app)
+jobs_cli.corpus_app.add_typer(vocabulary_cli.vocabulary_app)
 app.add_typer(jobs_cli.corpus_app, name="corpus")
 app.command("word")(jobs_cli.word)
 app.add_typer(eval_cli.benchmark_app, name="benchmark")

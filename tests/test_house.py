@@ -26,7 +26,7 @@ ALLOWED = {
     "eval_workers": {"warehouse"},
     "pipelines": {"warehouse", "jobs", "eval_workers"},
 }
-HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect")
+HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttext")
 #: Modules whose work a heavy package is; every other one must not load any.
 ENGINE_ROOMS = ("jobs.session", "jobs.count", "eval_workers.backends.", "pipelines.flow")
 

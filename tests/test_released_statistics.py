@@ -24,6 +24,8 @@ from jobs.constrain import constrain
 from jobs.count import CountRequest, count_corpus
 from jobs.released import import_statistics
 from jobs.seeds import select_seed_words
+from jobs.vetting import opinions, vet
+from jobs.vocabulary import Rules, build_vocabulary
 from pipelines.cli import app
 from tests.spacy_reference import reference_tokens
 from tests.test_constrain import filled
@@ -175,6 +177,8 @@ def test_counting_takes_an_imported_corpus_over_only_when_told(
     write_jsonl_zst(tmp_path / "s.jsonl.zst", ["She saw the army.", "He saw a nurse."])
     import_statistics(store, write(tmp_path / "s.csv", [*GOOD, ["3", "tea"]]), "pile", "run")
     select_seed_words(store, "pile", n=1)
+    build_vocabulary(store, "pile", Rules(any_language=True))
+    vet(store, "pile", opinions("nurse", ""))
     request = CountRequest("pile", (tmp_path / "s.jsonl.zst",))
     with pytest.raises(UsageProblem, match="source imported"):
         count_corpus(store, request)
@@ -182,7 +186,10 @@ def test_counting_takes_an_imported_corpus_over_only_when_told(
     assert store.read("corpus")["source"].to_pylist() == ["counted"]
     words = {r["word"]: r["n_word"] for r in store.read("word_count").to_pylist()}
     assert words == {"she": 1, "saw": 2, "army": 1, "he": 1, "nurse": 1}
-    assert all(store.read(t).num_rows == 0 for t in ("word_delta", "seed_word", "reject"))
+    gone = ("word_delta", "vocabulary", "seed_word", "reject")
+    assert all(store.read(t).num_rows == 0 for t in gone)
+    # What a person said about a word outlives the counts.
+    assert store.read("seed_verdict")["word"].to_pylist() == ["nurse"]
 
 
 def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:

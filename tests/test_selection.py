@@ -91,7 +91,7 @@ def test_the_command_and_what_it_refuses(store: Store) -> None:
 
     output, _ = run("--n", "3")
     assert "3 of 7 words have a delta she/he from -0.105 to +0.105" in output
-    assert "Next: plumbline sql" in output
+    assert "Next: plumbline corpus words --corpus c --seed 0" in output
     _, error = run()
     assert isinstance(error, UsageProblem) and "only 3 words" in str(error)
     assert "--n 3" in str(error)

@@ -246,6 +246,23 @@ _ALL = (
         """,
     ),
     _table(
+        "vocabulary",
+        "Which words of a corpus are words to write about, and why: a verdict for every word.",
+        "corpus word",
+        "corpus",
+        """
+        corpus: text -- corpus name
+        word: text -- kept token
+        n_word: int [tokens] -- occurrences of the word
+        is_kept: bool -- it is such a word
+        reason: text -- left out as `not a-z`, `not English`, `rare`; kept by what finds it English
+        language_score: float? [probability] -- that it is English, by fastText; NULL if not asked
+        has_synset: bool? -- it or a base form is in WordNet; NULL if not asked
+        checks: text -- what was asked: `fastText`, `WordNet`, both, or `any language` for neither
+        run_id: text -- run that wrote it; its `config` has the limits and what was missing
+        """,
+    ),
+    _table(
         "seed_word",
         "Words sampled among those that lean least, for sentences to be written around.",
         "corpus contrast seed word",
@@ -261,6 +278,20 @@ _ALL = (
         low_nats: float [nats] -- lower end of the interval around 0 that was sampled from
         high_nats: float [nats] -- upper end of it
         run_id: text -- run that sampled it
+        """,
+    ),
+    _table(
+        "seed_verdict",
+        "What a person said about words of a corpus: a new sample leaves the rejected ones out.",
+        "corpus word",
+        "corpus",
+        """
+        corpus: text -- corpus name
+        word: text -- kept token
+        verdict: text -- `accepted` or `rejected`, the latest one
+        why: text? -- the reason given
+        vetted_at: time [UTC] -- when
+        run_id: text -- run that recorded it
         """,
     ),
     _table(

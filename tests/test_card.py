@@ -1,0 +1,161 @@
+"""A benchmark's statistics and card: hand-made sentences, the published table, what hubs read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from eval_workers.benchmarks import import_benchmark
+from eval_workers.card import statistics, write_card
+from eval_workers.card_text import Card, card_text
+from eval_workers.cli import benchmark_app
+from tests.metric_rows import delta, fill, pair
+from tests.published import BENCHMARKS
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+#: Median and largest of Table 7, with the number of sentences and of seed words.
+TABLE_7 = {
+    "use-5": (4405, 491, (1, 6), (0, 12), (0, 24), (6, 30)),
+    "use-10": (4740, 491, (2, 7), (0, 18), (4, 36), (12, 48)),
+    "use-20": (4839, 491, (2, 7), (1, 28), (9, 37), (20, 48)),
+    "winobias": (1586, 40, (1, 2), (9, 18), (9, 18), (13, 21)),
+    "winogender": (240, 83, (1, 2), (8, 19), (8, 19), (14, 25)),
+}
+#: What the released sets have instead.
+DIFFERS = {
+    ("use-10", "n_seed_words"): 493,
+    ("use-20", "n_seed_words"): 493,
+    ("winogender", "n_seed_words"): 84,
+    ("winogender", "pronouns"): (1, 1),
+}
+SHAPES = {
+    # template: pronouns, first, last, words, tokens, gendered words
+    "{pronoun} ran.": (1, 0, 0, 2, 2, 0),
+    "'{pronoun1} tea', {pronoun} said.": (2, 0, 2, 4, 6, 0),
+    "The cook's sister hurt {pronoun2}self.": (1, 4, 4, 5, 6, 1),
+    "The king didn't see {pronoun2} - or his queen.": (1, 4, 4, 8, 10, 3),
+}
+
+
+def shapes(store: Store) -> Store:
+    rows = [pair("b", str(k), template=t, word=f"w{k % 3}") for k, t in enumerate(SHAPES)]
+    bad = pair("b", "bad", template="{pronoun} " * 9, word="bad", is_natural=False)
+    fill(store, "benchmark_pair", [*rows, bad])
+    return store
+
+
+@pytest.mark.parametrize("template", SHAPES)
+def test_the_shape_of_a_sentence(store: Store, template: str) -> None:
+    fill(store, "benchmark_pair", [pair("b", "1", template=template)])
+    figures = statistics(store.root, "b")
+    names = ("pronouns", "first_position", "last_position", "words", "tokens")
+    assert tuple(figures[f"{n}_max"] for n in names) == SHAPES[template][:5]
+    assert tuple(figures[f"{n}_median"] for n in names) == SHAPES[template][:5]
+    assert figures["n_gendered"] == SHAPES[template][5]
+
+
+def test_figures_of_a_benchmark(store: Store) -> None:
+    shapes(store)
+    fill(store, "word_delta", [delta("w0", 0.5), delta("w2", -0.25), delta("other", 3.0)])
+    figures = statistics(store.root, "b")
+    assert (figures["n_pairs"], figures["n_seed_words"]) == (4, 3)
+    assert (figures["n_gendered"], figures["n_pairs_gendered"]) == (4, 2)
+    assert (figures["pronouns_median"], figures["pronouns_max"]) == (1, 2)
+    assert (figures["words_median"], figures["words_max"]) == (4.5, 8)
+    (row,) = figures["seed_delta"]  # type: ignore[misc]
+    assert row == {
+        **{"corpus": "c", "contrast": "she/he", "n_defined": 2},
+        **{"median_nats": 0.125, "min_nats": -0.25, "max_nats": 0.5},
+    }
+    with pytest.raises(UsageProblem, match="plumbline benchmark import none"):
+        statistics(store.root, "none")
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_published_table(store: Store, data: Path, name: str) -> None:
+    import_benchmark(store, name, data / "unstereo-eval/data/datasets/raw", "run")
+    figures = statistics(store.root, name)
+    spreads = ("pronouns", "first_position", "last_position", "tokens")
+    ours = {s: (figures[f"{s}_median"], figures[f"{s}_max"]) for s in spreads}
+    found = {"n_pairs": figures["n_pairs"], "n_seed_words": figures["n_seed_words"], **ours}
+    expected = dict(zip(found, TABLE_7[name], strict=True))
+    different = {k: v for (of, k), v in DIFFERS.items() if of == name}
+    assert found == {**expected, **different}
+    assert all(expected[k] != v for k, v in different.items())
+
+
+def test_both_files_hold_the_same_rows(store: Store, tmp_path: Path) -> None:
+    shapes(store)
+    done = write_card(store, "b", tmp_path / "card")
+    assert done.n_pairs == 4 and {p.name for p in done.paths} == {
+        p.name for p in done.paths[0].parent.iterdir()
+    }
+    parquet = pq.read_table(tmp_path / "card" / "data.parquet").to_pylist()
+    lines = (tmp_path / "card" / "data.jsonl").read_text(encoding="utf-8").splitlines()
+    assert parquet == [json.loads(line) for line in lines]
+    columns = ["pair_id", "template", "sentence_f", "sentence_m", "word", "pronoun_first"]
+    assert list(parquet[0]) == columns
+    assert [row["template"] for row in parquet] == list(SHAPES)
+    for name in ("data.parquet", "data.jsonl"):
+        rows = duckdb.sql(f"FROM '{tmp_path / 'card' / name}' ORDER BY pair_id").fetchall()
+        assert rows == [tuple(row.values()) for row in parquet]
+
+
+def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> None:
+    with recorded(store, "benchmark import", {}) as run_id:
+        rows = [pair("winogender", f"{k:03}", stereotype="pro") for k in range(3)]
+        store.publish("benchmark_pair", rows, unit="a", run_id=run_id)
+    write_card(store, "winogender", tmp_path, made={"Model": "a: b", "Prompts": None})
+    _, front, text = (tmp_path / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    said = yaml.safe_load(front)
+    assert (said["license"], said["pretty_name"]) == ("mit", "winogender")
+    assert said["size_categories"] == ["n<1K"]
+    info = said["dataset_info"]
+    assert info["splits"] == [{"name": "test", "num_examples": 3}]
+    schema = pq.read_schema(tmp_path / "data.parquet")
+    assert [(f["name"], f["dtype"]) for f in info["features"]] == [
+        (f.name, str(f.type)) for f in schema
+    ]
+    (files,) = said["configs"][0]["data_files"]
+    assert (tmp_path / files["path"]).is_file()
+    assert f"- Made by: Plumbline's `benchmark import`, run {run_id}" in text
+    assert "- Model: a: b\n" in text and "Prompts" not in text
+    assert "Not known" not in text and "None" not in text
+    write_card(store, "winogender", tmp_path, licence="cc-by-4.0")
+    assert 'license: "cc-by-4.0"' in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_card_without_a_known_licence_asks_for_it() -> None:
+    spreads = ("pronouns", "first_position", "last_position", "words", "tokens")
+    figures: dict[str, object] = {f"{s}_{k}": 1 for s in spreads for k in ("median", "max")}
+    counts = ("n_pairs", "n_seed_words", "n_gendered", "n_pairs_gendered")
+    figures |= dict.fromkeys(counts, 1_500) | {"seed_delta": []}
+    text = card_text(Card("my set", "Pairs.", "unknown", [], {}, figures, {}))
+    assert 'license: "unknown"' in text and "Fill in `license` above" in text
+    assert yaml.safe_load(text.split("---\n")[1])["size_categories"] == ["1K<n<10K"]
+
+
+def test_the_command(store: Store, tmp_path: Path) -> None:
+    shapes(store)
+
+    def run(*arguments: str) -> tuple[str, BaseException | None]:
+        where = ["--warehouse", str(store.root)]
+        done = CliRunner().invoke(benchmark_app, ["card", *arguments, *where])
+        return done.output, done.exception
+
+    output, _ = run("b", "--out", str(tmp_path / "shared"))
+    assert "b: 4 pairs" in output and output.count("Wrote") == 3 and "Next: read" in output
+    _, error = run("none", "--out", str(tmp_path / "none"))
+    assert isinstance(error, UsageProblem) and not (tmp_path / "none").exists()
+    (tmp_path / "file").write_text("")
+    _, error = run("b", "--out", str(tmp_path / "file" / "below"))
+    assert isinstance(error, BadInput)

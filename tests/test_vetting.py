@@ -1,0 +1,188 @@
+"""Seed words: from the vocabulary, without excluded and rejected words, by bands of frequency."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from jobs.seeds import excluded_words, sampled_words, select_seed_words
+from jobs.selection import bands, sample, stratified
+from jobs.statistics_cli import statistics_app
+from jobs.vetting import Opinion, opinions, read_opinions, vet
+from jobs.vocabulary import Rules, build_vocabulary
+from jobs.vocabulary_cli import vocabulary_app
+from tests.test_constrain import filled
+from warehouse.errors import BadInput, PlumblineError, UsageProblem
+from warehouse.store import Store
+
+#: The largest magnitude is 1.9 with u.s. and 0.9 without; a range of +-2 or +-1 nats.
+DELTA = {"u.s.": -1.9, "tea": 0.05, "rum": 0.08, "ale": -0.04, "gin": 0.0, "she": 0.9}
+
+
+def leaning(store: Store) -> Store:
+    filled(store, DELTA)
+    counts = [{"corpus": "c", "word": w, "n_word": 10 + k} for k, w in enumerate(DELTA)]
+    store.replace("word_count", counts, {"corpus": "c"}, "r")
+    return store
+
+
+_COUNTS = st.dictionaries(st.text("abc", min_size=1, max_size=4), st.integers(0, 9), min_size=1)
+
+
+@given(_COUNTS, st.data())
+def test_bands_share_words_and_sample_evenly(counts: dict[str, int], data: st.DataObject) -> None:
+    n_bands = data.draw(st.integers(1, len(counts)))
+    cut = bands(counts, n_bands)
+    sizes = [len(band) for band in cut]
+    assert len(cut) == n_bands and sorted(w for b in cut for w in b) == sorted(counts)
+    assert max(sizes) - min(sizes) <= 1 and sizes == sorted(sizes, reverse=True)
+    for lower, upper in pairwise(cut):
+        assert max(counts[w] for w in lower) <= min(counts[w] for w in upper)
+    n = data.draw(st.integers(1, len(counts)))
+    seed = data.draw(st.integers(0, 9))
+    drawn = stratified(counts, n, seed, n_bands)
+    assert len(set(drawn)) == n and set(drawn) <= set(counts)
+    assert stratified(counts, len(counts), seed, n_bands)[:n] == drawn
+    if n_bands == 1:
+        assert drawn == sample(counts, n, seed)
+    else:
+        shares = [sum(w in set(band) for w in drawn) for band in cut]
+        assert max(shares) - min(shares) <= 1 and shares == sorted(shares, reverse=True)
+
+
+@pytest.mark.parametrize("n_bands", [0, 3])
+def test_bands_there_can_t_be(n_bands: int) -> None:
+    with pytest.raises(UsageProblem, match=f"{n_bands} frequency bands"):
+        bands({"tea": 1, "rum": 2}, n_bands)
+
+
+def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:
+    leaning(store)
+    free = select_seed_words(store, "c", n=4)
+    assert (free.n_defined, free.n_outside, free.n_within) == (6, None, 4)
+    assert free.high_nats == pytest.approx(2 / 19)
+    build_vocabulary(store, "c", Rules(quantile=0, any_language=True))
+    done = select_seed_words(store, "c", n=2)
+    # without u.s. the range is +-1 and the interval +-0.0526: rum is out of it
+    assert (done.n_defined, done.n_outside, done.n_within) == (5, 1, 3)
+    assert done.high_nats == pytest.approx(1 / 19) and set(done.words) < {"tea", "ale", "gin"}
+    runs = {r["command"]: r for r in store.read("run").to_pylist()}
+    vocabulary = json.loads(runs["corpus words"]["config"])["vocabulary"]
+    assert vocabulary == runs["corpus vocabulary"]["run_id"]
+    store.replace("vocabulary", [], {"corpus": "c"}, "r")
+    only = {"corpus": "c", "word": "x", "n_word": 1, "is_kept": True, "reason": "WordNet"}
+    store.publish(
+        "vocabulary", [{**only, "checks": "WordNet", "run_id": "r"}], unit="a", run_id="r"
+    )
+    with pytest.raises(UsageProblem, match="no word of its vocabulary has a delta"):
+        select_seed_words(store, "c", n=1)
+
+
+def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
+    leaning(store)
+    vet(store, "c", [Opinion("ale", "rejected", "a drink"), Opinion("gin", "accepted")])
+    done = select_seed_words(store, "c", n=2, exclude=("tea", "she", "absent"))
+    assert set(done.words) == {"rum", "gin"}
+    assert (done.n_within, done.n_excluded, done.n_rejected) == (4, 1, 1)
+    config = json.loads(store.read("run").to_pylist()[-1]["config"])
+    assert (config["excluded"], config["rejected"]) == (["tea"], ["ale"])
+    with pytest.raises(UsageProblem, match="only 2 words"):
+        select_seed_words(store, "c", n=3, exclude=("tea",))
+    shown = {r["word"]: (r["verdict"], r["why"]) for r in sampled_words(store, "c", "she/he", 0)}
+    assert shown == {"rum": (None, None), "gin": ("accepted", None)}
+    # the latest verdict counts
+    assert vet(store, "c", [Opinion("ale", "accepted")]).changed == ("ale",)
+    assert select_seed_words(store, "c", n=4).n_rejected == 0
+
+
+def test_a_stratified_sample_takes_from_every_band(store: Store) -> None:
+    leaning(store)
+    done = select_seed_words(store, "c", n=2, n_bands=2)
+    # all have been counted once in word_delta, so the alphabet cuts: ale, gin | rum, tea
+    assert done.words[0] in ("ale", "gin") and done.words[1] in ("rum", "tea")
+
+
+def test_words_to_exclude(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("\ufeffTea\n\n# of sugar cane\n  rum \n", encoding="utf-8")
+    assert excluded_words([str(path)]) == {"tea", "rum"}
+    assert excluded_words([str(path), "she-he"]) == {"tea", "rum", "she", "he"}
+    assert "grandmother" in excluded_words(["gendered"]) and excluded_words([]) == frozenset()
+    path.write_text("tea\nrum and ale\n")
+    with pytest.raises(
+        BadInput, match=r"words.txt, line 2: expected one word, found 'rum and ale'"
+    ):
+        excluded_words([str(path)])
+    path.write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(BadInput, match="can't be read"):
+        excluded_words([str(path)])
+    with pytest.raises(UsageProblem, match="neither a file nor a word list, which are gendered"):
+        excluded_words([str(tmp_path / "none")])
+
+
+def test_opinions_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "said.csv"
+    path.write_text('word,verdict,why\nTea,accept,\nrum,Rejected,"strong, and rare"\n')
+    assert read_opinions(path) == [
+        Opinion("tea", "accepted"),
+        Opinion("rum", "rejected", "strong, and rare"),
+    ]
+    for text, problem in {
+        "word,verdict,why\ntea,accept,\nrum,maybe,\n": "row 2: verdict is 'maybe', expected accept",
+        "word,verdict,why\n,accept,\n": "row 1: the row has no word",
+        "word,verdict,why\ntea\n": "row 1: the row holds 1 fields, expected 3",
+        "word,verdict\ntea,accept\n": "no column why",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(BadInput, match=problem):
+            read_opinions(path)
+
+
+def test_opinions_that_can_t_be_recorded(store: Store) -> None:
+    leaning(store)
+    for said, problem in (
+        ([], "no word to accept or reject"),
+        (opinions("tea", "tea"), "'tea': is both"),
+        (opinions("tea,coffee", ""), "'coffee': is no word of corpus"),
+    ):
+        with pytest.raises(UsageProblem, match=problem):
+            vet(store, "c", said)
+    with pytest.raises(UsageProblem, match="not in the warehouse"):
+        vet(store, "other", opinions("tea", ""))
+    assert store.read("seed_verdict").num_rows == store.read("run").num_rows == 0
+
+
+def test_the_commands(store: Store, tmp_path: Path) -> None:
+    leaning(store)
+
+    def run(command: str, *arguments: str) -> str:
+        where = ["--corpus", "c", "--warehouse", str(store.root)]
+        app = vocabulary_app if command == "vet" else statistics_app
+        done = CliRunner(env={"COLUMNS": "120"}).invoke(app, [command, *arguments, *where])
+        if isinstance(done.exception, PlumblineError):
+            return str(done.exception)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert "has no she/he sample of seed 0" in run("words", "--show")
+    assert "sampled 3 (seed 0)" in run("words", "--n", "3", "--exclude", "she-he")
+    (tmp_path / "said.csv").write_text("word,verdict,why\ngin,reject,a snare\n")
+    said = run("vet", "--accept", "tea", "--reject", "rum,ale", "--why", "too strong")
+    assert "verdicts recorded: 3; in all accepted: 1, rejected: 2" in said
+    assert "verdicts recorded: 1" in run("vet", "--from", str(tmp_path / "said.csv"))
+    shown = run("words", "--show")
+    rows = [line for line in shown.splitlines() if "│" in line]
+    assert len(rows) == 3 and "3 seed words of seed 0" in shown
+    verdicts = Counter(w for line in rows for w in ("accepted", "rejected") if w in line)
+    known = {"tea": "accepted", "rum": "rejected", "ale": "rejected", "gin": "rejected"}
+    assert verdicts == Counter(v for w, v in known.items() if any(w in line for line in rows))
+    again = run("words", "--n", "1", "--exclude", "she-he")
+    assert "Left out: 0 excluded, 3 rejected words" in again and "(seed 0): tea" in again
+    assert "only 1 words" in run("words", "--n", "2")

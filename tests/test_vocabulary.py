@@ -1,0 +1,315 @@
+"""The vocabulary: every word's verdict and reason, with real WordNet and a real fastText model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from jobs import language, lexicon, vocabulary
+from jobs.language import Published, download
+from jobs.released import import_statistics
+from jobs.vocabulary import Rules, build_vocabulary, judge
+from jobs.vocabulary_cli import vocabulary_app
+from tests.language_files import needs_wordnet, train
+from tests.test_constrain import filled
+from warehouse.errors import BadInput, MissingComponent, UsageProblem
+from warehouse.store import Store
+
+PASSED = ("WordNet", "rare")
+#: English to the model alone, to WordNet alone, to neither; of odd letters; rare.
+COUNTS = {
+    **{"with": 900, "weltanschauung": 20, "nicht": 40, "mice": 50, "xqzt": 30},
+    **{"u.s.": 70, "naïve": 9, "teapot": 2},
+}
+
+
+def counted(store: Store, counts: dict[str, int]) -> Store:
+    filled(store)
+    rows = [{"corpus": "c", "word": w, "n_word": n} for w, n in counts.items()]
+    store.replace("word_count", rows, {"corpus": "c"}, "r")
+    return store
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(tmp_path_factory.mktemp("language"))
+
+
+_WORD = st.text("abz.é", min_size=1, max_size=4)
+
+
+@given(
+    st.dictionaries(_WORD, st.integers(1, 100)),
+    st.sets(_WORD),
+    st.sets(_WORD),
+    st.floats(0, 0.99),
+)
+def test_a_word_is_kept_by_the_three_rules(
+    counts: dict[str, int], by_model: set[str], by_wordnet: set[str], quantile: float
+) -> None:
+    def english(words: object) -> list[float]:
+        return [0.5 if word in by_model else 0.49 for word in words]  # type: ignore[attr-defined]
+
+    verdicts, rarest = judge(counts, Rules(quantile), english, by_wordnet.__contains__)
+    assert [(v.word, v.n_word) for v in verdicts] == list(counts.items())
+    letters = {w for w in counts if w.isascii() and w.isalpha()}
+    passed = letters & (by_model | by_wordnet)
+    limit = np.quantile([counts[w] for w in passed], quantile) if passed and quantile else 0
+    assert rarest == limit
+    assert {v.word for v in verdicts if v.is_kept} == {w for w in passed if counts[w] > limit}
+    for v in verdicts:
+        expected = "not a-z" if v.word not in letters else "not English"
+        if v.word in passed:
+            asked = [
+                n for n, of in (("fastText", by_model), ("WordNet", by_wordnet)) if v.word in of
+            ]
+            expected = " and ".join(asked) if v.is_kept else "rare"
+        assert v.reason == expected
+        assert (v.language_score is None) == (v.has_synset is None) == (v.word not in letters)
+
+
+@pytest.mark.parametrize("rules", [{"quantile": 1.0}, {"quantile": -0.1}, {"min_score": 1.5}])
+def test_limits_that_are_none_are_refused(rules: dict[str, float]) -> None:
+    with pytest.raises(UsageProblem, match="expected a"):
+        Rules(**rules)  # type: ignore[arg-type]
+
+
+def test_the_model_says_how_english_a_word_is(model: Path) -> None:
+    import fasttext
+
+    loaded = language.load(model)
+    assert loaded.sha256 == hashlib.sha256(model.read_bytes()).hexdigest()
+    assert loaded.n_languages == 3
+    words = ["corpus", "with", "nicht", "werden", "cependant", "pair"]
+    scores = loaded.english(words)
+    other = fasttext.load_model(str(model))
+    for word, score in zip(words, scores, strict=True):
+        (label,), (share,) = other.predict(word)
+        assert 0 <= score <= 1
+        assert (label == "__label__en") == (score > 0.5)
+        if label == "__label__en":
+            assert score == pytest.approx(share, abs=1e-4)
+    assert min(scores[0], scores[1], scores[5]) > 0.5 > max(scores[2:5])
+    assert loaded.english([]) == []
+
+
+def test_what_is_no_language_model(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such file"):
+        language.load(tmp_path / "none.ftz")
+    (tmp_path / "text.ftz").write_text("not a model")
+    with pytest.raises(BadInput, match="is no fastText model"):
+        language.load(tmp_path / "text.ftz")
+    with pytest.raises(BadInput, match="expected __label__en"):
+        language.load(train(tmp_path, ("de", "fr")))
+
+
+@needs_wordnet
+def test_a_word_is_in_wordnet_with_its_base_forms() -> None:
+    found = lexicon.load()
+    assert found.version.startswith("3.")
+    words = ["mice", "teapot", "ran", "happier", "quickly", "xqzt", "nicht", "echaban", "Berlin"]
+    assert [found.has_synset(word) for word in words] == [True] * 5 + [False] * 3 + [True]
+
+
+@needs_wordnet
+def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
+    """Base forms aside, a word is found when a line of an index file starts with it."""
+    found = lexicon.load()
+    listed = set()
+    for name in ("noun", "verb", "adj", "adv"):
+        lines = (lexicon.SYSTEM / f"index.{name}").read_text(encoding="utf-8").splitlines()
+        listed |= {line.split(" ", 1)[0] for line in lines if not line.startswith(" ")}
+    words = sorted(w for w in listed if w.isascii() and w.isalpha() and w.islower())[::97]
+    assert len(words) > 500 and all(map(found.has_synset, words))
+    backwards = {w[::-1] for w in words if len(w) > 6} - listed
+    odd = {w for w in backwards if found.has_synset(w)}
+    assert len(backwards) > 400 and len(odd) < 5
+
+
+@needs_wordnet
+def test_nltks_own_copy_comes_first(tmp_path: Path) -> None:
+    """A copy as nltk's downloader lays it out, of which nltk wants two files more."""
+    copy = tmp_path / "corpora" / "wordnet"
+    shutil.copytree(lexicon.SYSTEM, copy)
+    (copy / "lexnames").write_text("".join(f"{n:02}\tname\t1\n" for n in range(45)))
+    (copy / "index.sense").write_text("")
+    code = (
+        "from jobs import lexicon; found = lexicon.load()\n"
+        "print(found.place, [found.has_synset(w) for w in ('mice', 'nicht')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NLTK_DATA": str(tmp_path)},
+    )
+    assert done.stdout == "nltk [True, False]\n", done.stderr
+
+
+@needs_wordnet
+def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None:
+    done = build_vocabulary(counted(store, COUNTS), "c", Rules(quantile=0.1), model)
+    rows = {r["word"]: r for r in store.read("vocabulary").to_pylist()}
+    assert rows.keys() == COUNTS.keys()
+    certain = {
+        **{"with": "fastText", "weltanschauung": "WordNet", "nicht": "not English"},
+        **{"u.s.": "not a-z", "naïve": "not a-z", "teapot": "rare"},
+    }
+    assert {w: rows[w]["reason"] for w in certain} == certain
+    german = rows["weltanschauung"]
+    assert german["has_synset"] and german["language_score"] < 0.5 < rows["with"]["language_score"]
+    assert rows["u.s."]["has_synset"] is rows["u.s."]["language_score"] is None
+    assert {r["checks"] for r in rows.values()} == {"fastText and WordNet"}
+    assert (done.n_words, sum(done.by_reason.values()), done.missing) == (8, 8, ())
+    assert done.n_kept == sum(r["is_kept"] for r in rows.values())
+    (run,) = store.read("run").to_pylist()
+    config = json.loads(run["config"])
+    assert config["language_model"]["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
+    assert config["wordnet"]["version"].startswith("3.") and config["missing"] == []
+
+
+@needs_wordnet
+def test_without_a_model_wordnet_decides_and_that_is_recorded(store: Store) -> None:
+    done = build_vocabulary(counted(store, COUNTS), "c", Rules(quantile=0))
+    (message,) = done.missing
+    assert "--language-model" in message and "--download" in message
+    rows = {r["word"]: r for r in store.read("vocabulary").to_pylist()}
+    kept = {w for w, r in rows.items() if r["is_kept"]}
+    assert kept == {"mice", "teapot", "weltanschauung"}
+    assert {r["checks"] for r in rows.values()} == {"WordNet"} and done.checks == "WordNet"
+    assert {r["language_score"] for r in rows.values()} == {None}
+    assert json.loads(store.read("run").to_pylist()[0]["config"])["missing"] == [message]
+
+
+def test_without_wordnet_the_model_decides(
+    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = partial(lexicon.load, tmp_path)
+    monkeypatch.setattr(vocabulary.lexicon, "load", nothing)
+    done = build_vocabulary(counted(store, COUNTS), "c", Rules(quantile=0), model)
+    assert "apt-get install wordnet-base" in done.missing[0] and done.checks == "fastText"
+    kept = {r["word"] for r in store.read("vocabulary").to_pylist() if r["is_kept"]}
+    assert "with" in kept and not kept & {"nicht", "weltanschauung", "u.s.", "naïve"}
+    with pytest.raises(MissingComponent, match=r"wordnet-base.*--any-language"):
+        build_vocabulary(store, "c", Rules())
+    assert [r["status"] for r in store.read("run").to_pylist()] == ["finished"]
+
+
+def test_a_package_that_is_not_installed_is_named(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fasttext", None)
+    monkeypatch.setitem(sys.modules, "nltk.corpus", None)
+    with pytest.raises(MissingComponent, match=r"pip install fasttext-numpy2==0\.10\.4"):
+        language.load(model)
+    with pytest.raises(MissingComponent, match=r"pip install nltk==3\.10\.4"):
+        lexicon.load()
+
+
+def test_any_language_keeps_what_is_frequent(store: Store) -> None:
+    build_vocabulary(counted(store, COUNTS), "c", Rules(quantile=0.2, any_language=True))
+    rows = store.read("vocabulary").to_pylist()
+    # of 2, 20, 30, 40, 50, 900 the quantile is the second, which is not above itself
+    assert {r["word"] for r in rows if r["is_kept"]} == {"mice", "with", "nicht", "xqzt"}
+    assert Counter(r["reason"] for r in rows) == {"any language": 4, "not a-z": 2, "rare": 2}
+    assert {r["checks"] for r in rows} == {"any language"}
+
+
+def test_the_command(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted(store, COUNTS)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PLUMBLINE_LID", raising=False)
+
+    def run(*arguments: str) -> tuple[str, BaseException | None]:
+        where = ["--corpus", "c", "--warehouse", str(store.root)]
+        done = CliRunner().invoke(vocabulary_app, ["vocabulary", *arguments, *where])
+        return done.output, done.exception
+
+    output, _ = run("--any-language")
+    assert "c: kept 4 of 8 words; checked by any language" in output
+    assert "        4  any language" in output and "Next: plumbline corpus words" in output
+    _, error = run("--language-model", str(tmp_path / "none.ftz"))
+    assert isinstance(error, BadInput) and "no such file" in str(error)
+    _, error = run("--quantile", "20")
+    assert isinstance(error, UsageProblem) and "from 0 to below 1" in str(error)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of a server of the files in ``tmp_path / "served"``."""
+    (tmp_path / "served").mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = partial(Quiet, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+def test_a_file_is_fetched_once_and_only_as_published(server: str, tmp_path: Path) -> None:
+    content = b"model" * 100
+    (tmp_path / "served" / "m.ftz").write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    target = tmp_path / "cache" / "m.ftz"
+    for wrong in (
+        Published(f"{server}/m.ftz", 499, sha256),
+        Published(f"{server}/m.ftz", 500, "0"),
+    ):
+        with pytest.raises(BadInput, match="is not the published file"):
+            download(target, wrong)
+        assert not target.parent.exists()
+    with pytest.raises(MissingComponent, match=r"(?i)not found.*--language-model PATH"):
+        download(target, Published(f"{server}/none", 500, sha256))
+    good = Published(f"{server}/m.ftz", 500, sha256)
+    assert download(target, good) == target and target.read_bytes() == content
+    assert [p.name for p in target.parent.iterdir()] == ["m.ftz"]
+    (tmp_path / "served" / "m.ftz").unlink()
+    assert download(target, good) == target
+
+
+@needs_wordnet
+@pytest.mark.reference
+def test_the_released_words(store: Store, data: Path) -> None:
+    """As docs/vocabulary.md has it, and what it makes of the published seed words."""
+    import_statistics(store, data / "unstereo-eval", "pile", "run")
+    done = build_vocabulary(store, "pile", Rules(quantile=0))
+    assert done.by_reason == {"not a-z": 3_560, "not English": 8_958, "WordNet": 53_396}
+    table = pd.read_csv(data / "unstereo-eval/data/pmi_file_w_counts.csv.gz", keep_default_na=False)
+    lettered = table[table["word"].str.fullmatch("[a-z]+")]
+    assert len(table) - len(lettered) == done.by_reason["not a-z"]
+    raw = data / "unstereo-eval/data/datasets/raw"
+    parts = [pd.read_csv(raw / f"USE-{n}.csv.gz", keep_default_na=False) for n in (5, 10, 20)]
+    used = set().union(*(part["word"] for part in parts))
+
+    def of_used() -> Counter[str]:
+        rows = store.read("vocabulary").to_pylist()
+        return Counter(r["reason"] for r in rows if r["word"] in used)
+
+    assert of_used() == {"WordNet": 459, "not English": 34}
+    done = build_vocabulary(store, "pile")
+    kept = [r["word"] for r in store.read("vocabulary").to_pylist() if r["reason"] in PASSED]
+    counts = table[table["word"].isin(kept)]["counts"]
+    assert done.rarest == counts.quantile(0.2) == 27_127
+    assert (done.n_kept, done.by_reason["rare"]) == ((counts > 27_127).sum(), 10_680)
+    assert of_used() == {"WordNet": 378, "rare": 81, "not English": 34}

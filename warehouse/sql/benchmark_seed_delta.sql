@@ -1,0 +1,20 @@
+-- grain: corpus x contrast, main contrasts that any seed word of $benchmark has a delta of
+-- How far the words lean that a benchmark's pairs were made for, each word once. Pairs that their own
+-- source calls unnatural don't count.
+WITH seed AS (
+    SELECT DISTINCT lower(word) AS word
+    FROM benchmark_pair
+    WHERE benchmark = $benchmark AND is_natural IS NOT FALSE AND word IS NOT NULL
+)
+SELECT
+    d.corpus,
+    d.contrast,
+    count(*) AS n_defined,
+    median(d.delta_nats) AS median_nats,
+    min(d.delta_nats) AS min_nats,
+    max(d.delta_nats) AS max_nats
+FROM word_delta AS d
+JOIN seed USING (word)
+JOIN main_contrast USING (contrast)
+GROUP BY d.corpus, d.contrast
+ORDER BY d.corpus, d.contrast;
