@@ -30,7 +30,7 @@ class TestTransformers(BackendContract):
             assert starts_with_bos == kind.endswith("adds-bos")
 
     def test_devices_that_are_not_there(self, saved: dict[str, Path]) -> None:
-        with pytest.raises(UsageProblem, match="one device"):
+        with pytest.raises(UsageProblem, match="no such option"):
             self.opened(saved["gpt2"], tensor_parallel=2)
         if not torch.cuda.is_available():
             with pytest.raises(MissingComponent, match="no CUDA device"):

@@ -16,7 +16,7 @@ from tests.tiny_models import KINDS, one_by_one, save
 from warehouse.store import Store
 
 #: The tiny GPT-NeoX: width, layers, width of the feed-forward part, tokens.
-H, LAYERS, FFN = 32, 2, 64
+H, LAYERS, FFN = 64, 2, 64
 
 
 @pytest.fixture(scope="module")
