@@ -1,0 +1,6 @@
+"""Benchmarks that write themselves: a chat model writes sentences around seed words.
+
+What is decided (parsing, checking, which request comes next) is in pure modules; ``client.py``,
+``asker.py`` and ``ledger.py`` ask and remember; ``session.py`` joins the two. See
+``docs/generation.md``.
+"""
