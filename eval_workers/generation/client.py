@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _HIDDEN = "[key]"
 #: Shorter ones are the dummies that local servers want (`EMPTY`), which replies may well hold.
 _SHORTEST_SECRET = 8
 _ERROR_CHARACTERS = 300
+#: At level DEBUG they log headers and bodies as they come, in which a server may repeat the key.
+_TALKERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 
 
@@ -157,6 +160,8 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
     except ImportError as e:
         fix = "pip install 'openai>=3,<4'"
         raise MissingComponent("chat completions", "the package openai is absent", fix) from e
+    for name in _TALKERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout_s)
 
 
