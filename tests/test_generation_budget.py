@@ -6,15 +6,20 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eval_workers.generation import prompts
+from eval_workers.generation.asker import Manners
 from eval_workers.generation.budget import Budget, Price, Purse, Spent, most, price_of
 from eval_workers.generation.estimate import Habits, estimate
 from eval_workers.generation.judge import PairToJudge
 from eval_workers.generation.ledger import Answer, open_ledger
-from eval_workers.generation.requests import ChatModel, Request
+from eval_workers.generation.parse import sentences
+from eval_workers.generation.requests import ChatModel, Reply, Request
 from eval_workers.generation.session import judge_pairs, write_sentences
 from eval_workers.generation.write import WritingSpec, progress
 from tests.chat_server import good_script, serving
@@ -153,12 +158,66 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) 
     assert estimate([], SPEC).n_requests == 0
 
 
-def test_what_comes_next_depends_on_the_replies_alone() -> None:
-    first = progress("clock", SPEC, {})
-    assert [(r.purpose, r.pronoun) for r in first.requests] == [
-        ("generate", "she"),
-        ("generate", "he"),
-    ]
-    assert progress("clock", SPEC, {}) == first
+TEXTS = [
+    "She wound the clock.",
+    "He wound the clock.",
+    "She sold the old clock to a friend.",
+    "He hid the clock from a friend in the cellar.",
+    "Her sister heard the clock.",
+    "His brother stopped the clock twice.",
+    "The room was empty.",
+    "The house was cold and dark.",
+    "She was late.",
+    "He was early.",
+    "no sentence",
+    "Her clock woke him.",
+]
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 4), st.integers(0, 3), st.integers(1, 3))
+@settings(max_examples=150)
+def test_whatever_is_replied_every_sentence_has_one_fate(
+    chance: Random, n_sentences: int, revise_rounds: int, generate_rounds: int
+) -> None:
+    """Replies drawn at random, arriving one by one in any order: the end is the same."""
+    spec = replace(
+        SPEC,
+        n_sentences=n_sentences,
+        revise_rounds=revise_rounds,
+        generate_rounds=generate_rounds,
+    )
+    drawn: dict[str, Reply] = {}
+
+    def reply(request: Request) -> Reply:
+        if request.request_id not in drawn:
+            n = chance.choice([0, 1, 1, 2, 5]) if request.purpose == "generate" else 1
+            lines = [f"{k}. {chance.choice(TEXTS)}" for k in range(1, n + 1)]
+            drawn[request.request_id] = Reply(request.request_id, "\n".join(lines))
+        return drawn[request.request_id]
+
+    ends = []
+    for _ in range(2):
+        replies: dict[str, Reply] = {}
+        while (now := progress("clock", spec, replies)).requests:
+            assert now.balances()
+            assert not {r.request_id for r in now.requests} & set(replies)
+            request = chance.choice(now.requests)
+            replies[request.request_id] = reply(request)
+        ends.append(now)
+        assert now.balances() and now.n_waiting == 0
+        assert now.n_in == sum(len(sentences(r.text)) for r in replies.values())
+        for pronoun in ("she", "he"):
+            assert sum(s.pronoun == pronoun for s in now.kept) <= n_sentences
+        places = [(s.request_id, s.position) for s in now.kept]
+        places += [(r.sentence.request_id, r.sentence.position) for r in now.rejected]
+        assert len(places) == len(set(places))
+    assert ends[0] == ends[1]
+
+
+def test_what_is_asked_first() -> None:
+    first = progress("clock", SPEC, {}).requests
+    assert [(r.purpose, r.pronoun) for r in first] == [("generate", "she"), ("generate", "he")]
     with pytest.raises(UsageProblem, match="n_sentences = 0"):
         replace(SPEC, n_sentences=0)
+    with pytest.raises(UsageProblem, match="concurrency = 0"):
+        Manners(concurrency=0)

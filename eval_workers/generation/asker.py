@@ -19,7 +19,7 @@ from eval_workers.generation.budget import Price, Purse, Spent, most, spent
 from eval_workers.generation.client import Failure
 from eval_workers.generation.ledger import Answer, Ledger
 from eval_workers.generation.requests import Reply, Request
-from warehouse.errors import BadInput, Interrupted, PlumblineError
+from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 
 _RESUME = "the same command goes on from there"
 _MEND = "see to the model's name, the key and the options; what was asked before is kept"
@@ -51,6 +51,11 @@ class Manners:
     max_attempts: int = 6
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "max_attempts"):
+            if getattr(self, name) < 1:
+                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
 
     def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
         """Seconds to wait after so many failures; ``chance`` in [0, 1) spreads them.

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from eval_workers.claims import claimed
@@ -43,14 +42,14 @@ class Answer:
 class Ledger:
     """What was asked and answered for a benchmark, with what it cost; see ``open_ledger``."""
 
-    def __init__(self, path: Path, benchmark: str, run_id: str) -> None:
+    def __init__(self, path: Path, file: IO[bytes], benchmark: str, run_id: str) -> None:
         self.path = path
+        self._file = file
         self._benchmark = benchmark
         self._run_id = run_id
         self._rows: dict[str, Row] = {}
         self._replies: dict[str, Reply] = {}
         self._pending: dict[str, Spent] = {}
-        self._file: IO[bytes] | None = None
 
     @property
     def replies(self) -> Mapping[str, Reply]:
@@ -121,20 +120,6 @@ class Ledger:
         rows = [{**row, "error": row["error"] or None} for row in self.rows()]
         store.replace(_TABLE, rows, {"benchmark": self._benchmark}, self._run_id)
 
-    def __enter__(self) -> Ledger:
-        self._file = self.path.open("ab")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
     def load(self) -> None:
         """Read the file; what was on its way when its process ended counts as failed.
 
@@ -150,7 +135,6 @@ class Ledger:
             _add_error(self._rows[request_id], "the run ended before a reply")
 
     def _write(self, event: Mapping[str, Any], *, durable: bool = False) -> None:
-        assert self._file is not None, "the ledger is open while requests are made"
         self._file.write(json.dumps(event).encode() + b"\n")
         self._file.flush()
         if durable:
@@ -232,21 +216,14 @@ def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
             raise UsageProblem(
                 f"benchmark {benchmark}", "another process is writing it", "wait for its end"
             )
-        _drop_torn_line(path)
-        with read_ledger(store, benchmark, run_id) as ledger:
+        if path.exists():
+            _drop_torn_line(path)
+        else:
+            _write_rows(path, store.read(_TABLE, benchmark=benchmark).to_pylist())
+        with path.open("ab") as file:
+            ledger = Ledger(path, file, benchmark, run_id)
+            ledger.load()
             yield ledger
-
-
-@contextmanager
-def read_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
-    """The ledger of a benchmark as it is; see ``open_ledger`` for writing."""
-    path = store.work_directory("generate", benchmark) / _FILE
-    if not path.exists():
-        _write_rows(path, store.read(_TABLE, benchmark=benchmark).to_pylist())
-    ledger = Ledger(path, benchmark, run_id)
-    ledger.load()
-    with ledger:
-        yield ledger
 
 
 def _write_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -261,8 +238,6 @@ def _write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _drop_torn_line(path: Path) -> None:
-    if not path.exists():
-        return
     with path.open("r+b") as file:
         content = file.read()
         file.truncate(content.rfind(b"\n") + 1)
@@ -271,8 +246,6 @@ def _drop_torn_line(path: Path) -> None:
 def _events(path: Path) -> Iterator[tuple[int, Row]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                return  # torn, or being written
             try:
                 yield number, json.loads(line)
             except ValueError as e:

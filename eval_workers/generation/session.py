@@ -111,7 +111,7 @@ def write_sentences(build: Build, words: Sequence[str], spec: WritingSpec) -> li
             subject=f"{build.benchmark}/write",
             source_file=rejected.sentence.request_id,
             source_row=rejected.sentence.position,
-            reason=f"{p.word}, {rejected.sentence.pronoun}: {rejected.reason}",
+            reason=rejected.reason,
             excerpt=rejected.sentence.text,
         )
         for p in written
