@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -36,6 +37,17 @@ def test_the_verdict_of_a_reply(example: dict[str, Any]) -> None:
 def test_any_text_is_read(text: str) -> None:
     assert all(s == " ".join(s.split()) and s for s in sentences(text))
     assert verdict(text) in (True, False, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["*a ", "`a ", "1. ", "**", "<think>", '"a" ', "(1", "[", "here is "]
+)
+def test_replies_of_stray_marks_take_no_time(text: str) -> None:
+    """What takes the square of their length would take minutes."""
+    start = time.monotonic()
+    sentences(text * (200_000 // len(text)))
+    verdict(text * (200_000 // len(text)))
+    assert time.monotonic() - start < 20
 
 
 _PLAIN = st.lists(

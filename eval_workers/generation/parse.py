@@ -7,10 +7,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+_THOUGHT = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)|\A.*?</think(?:ing)?>", re.S | re.I)
+_QUOTED_LINE = re.compile(r"^[ \t]*>[ \t]?", re.M)
+_ESCAPED = re.compile(r"\\([.()\[\]*_#`>-])")
+_LIST_AFTER_COLON = re.compile(r":[ \t]+(?=\(?1[.)]\s)")
+_TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
 _FENCE = re.compile(r"^\s*(?:```|~~~).*$", re.M)
 _INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]")
-_EMPHASIS = re.compile(r"(\*\*|__|\*|`)(?=\S)(.+?)(?<=\S)\1|(?<!\w)_(?=\S)(.+?)(?<=\S)_(?!\w)")
-_NUMBER = r"(?:\(\s*\d{1,3}\s*\)|\[\d{1,3}\]|#?\d{1,3}\s*[.):\]．、）]|[①-⑳]\s*[.):]?)"
+# Of limited length: in a reply of stray marks, each would be looked for to the end.
+_EMPHASIS = re.compile(
+    r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
+)
+_NUMBER = (
+    r"(?:\(\s*\d{1,3}\s*\)|\[\d{1,3}\]|#?\d{1,3}\s*[.):\]．、）]|#\d{1,3}\b|[①-⑳]\s*[.):]?|[a-h]\))"
+)
 _LABEL = r"(?:sentence|example|option|version)\s*(?:#\s*)?(?:\d{1,3}|[①-⑳])?\s*[:.)]"
 _NUMBERED = re.compile(
     rf"^\s*[-*•]?\s*[*_]{{0,2}}(?:{_NUMBER}|{_LABEL})[*_]{{0,2}}(?:\s+|$|(?=[^\d\s]))", re.I
@@ -27,7 +37,7 @@ _PREAMBLE = re.compile(
     re.I,
 )
 _CHATTER = re.compile(
-    r"^(?:(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]|here (?:is|are)\b|"
+    r"^(?:#{1,6}\s|(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]|here (?:is|are)\b|"
     r"here['’]s\b|\(?notes?\b\s*[:)]|i hope (?:this|these|that)\b|let me know\b|feel free\b|"
     r"(?:each|all) of (?:these|the) sentences\b|(?:these|the) sentences\b|"
     r"(?:do|would) you (?:want|like)\b|explanation\s*:|if you(?:['’]d like| need| want)\b)",
@@ -56,11 +66,21 @@ def sentences(reply: str) -> list[str]:
     >>> sentences("I'm sorry, but I can't help with that.")
     []
     """
-    text = _INVISIBLE.sub("", "\n".join(reply.splitlines()))
+    text = _INVISIBLE.sub("", "\n".join(_spoken(reply).splitlines()))
     text = _FENCE.sub("", text).strip()
     listed = _from_json(text)
-    items = listed if listed is not None else _from_lines(text)
+    items = listed if listed is not None else _from_lines(_plain(text))
     return [clean for clean in map(_clean, items) if any(c.isalnum() for c in clean)]
+
+
+def _spoken(reply: str) -> str:
+    """A reply without what the model thought aloud before it."""
+    return _THOUGHT.sub("", reply)
+
+
+def _plain(text: str) -> str:
+    """The text without the marks of quoted lines, with a list that follows a colon on its own."""
+    return _LIST_AFTER_COLON.sub(":\n", _ESCAPED.sub(r"\1", _QUOTED_LINE.sub("", text)))
 
 
 def _from_json(text: str) -> list[str] | None:
@@ -101,6 +121,9 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _from_lines(text: str) -> list[str]:
     lines = [part for line in text.split("\n") for part in _split_numbers(line)]
+    if cells := [match.group(1).split("|") for line in lines if (match := _TABLE_ROW.match(line))]:
+        longest = (max(row, key=len).strip() for row in cells)
+        return [cell for cell in longest if _ENDS.search(cell)]
     for mark in (_NUMBERED, _BULLET):
         if any(mark.match(line) for line in lines):
             return _marked(lines, mark)
@@ -192,7 +215,7 @@ def verdict(reply: str) -> bool | None:
     >>> verdict("It is hard to say."), verdict("likely or unlikely")
     (None, None)
     """
-    for clause in re.split(r"[.!?;\n]", reply):
+    for clause in re.split(r"[.!?;\n]", _spoken(reply)):
         found = {(bool(m.group(1)), bool(m.group(2))) for m in _VERDICT.finditer(clause)}
         if not found:
             continue
