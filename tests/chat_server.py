@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import struct
+import sys
 import threading
 import time
 from collections import Counter
@@ -134,6 +135,11 @@ def serving(script: Script) -> Iterator[ChatServer]:
     class Listener(ThreadingHTTPServer):
         daemon_threads = True
         request_queue_size = 64
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Clients that are killed hang up; any other error is the script's."""
+            if not isinstance(sys.exc_info()[1], ConnectionError):
+                super().handle_error(request, client_address)
 
     listener = Listener(("127.0.0.1", 0), Handler)
     server.url = f"http://127.0.0.1:{listener.server_address[1]}/v1"
