@@ -178,10 +178,10 @@ _ALL = (
         "stage subject source_file source_row reason",
         "stage subject",
         """
-        stage: text -- `count`, `import`, `benchmark` or `score`
-        subject: text -- the corpus, benchmark or model concerned; `model/benchmark` of an import
-        source_file: text -- file as given
-        source_row: int -- line or row, from 1
+        stage: text -- `count`, `import`, `benchmark`, `score` or `generate`
+        subject: text -- the corpus, benchmark or model; `model/benchmark`, `benchmark/step`
+        source_file: text -- file as given; `request_id` of a sentence that a model wrote
+        source_row: int -- line or row, from 1; place of a sentence in its reply
         reason: text -- what was wrong and what was expected
         excerpt: text -- the start of the input, made printable
         run_id: text -- run that rejected it
@@ -292,6 +292,34 @@ _ALL = (
         why: text? -- the reason given
         vetted_at: time [UTC] -- when
         run_id: text -- run that recorded it
+        """,
+    ),
+    _table(
+        "generation_request",
+        "Every request to the chat model that wrote a benchmark, with its reply or its errors.",
+        "benchmark request_id",
+        "benchmark",
+        """
+        benchmark: text -- benchmark that is being written
+        request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
+        purpose: text -- `generate`, `revise`, `convert` or `judge`
+        word: text -- seed word
+        pronoun: text -- `she` or `he`: the one wanted, converted to, or judged
+        round: int -- from 1: how often this has been asked
+        model: text -- model as the server names it
+        parameters: text -- temperature, limit of the reply and seed, as JSON
+        prompt: text -- the message as sent
+        status: text -- `replied`, `refused` by the server's filter, or `failed`: to be asked again
+        reply: text? -- the reply as it came; empty when refused, NULL when failed
+        finish_reason: text? -- why the reply ended, as the server says; why it was refused
+        n_attempts: int -- attempts, those of earlier runs included
+        n_input_tokens: int? [tokens] -- of the prompt, as the server says
+        n_output_tokens: int? [tokens] -- of the reply, as the server says
+        n_tokens_most: int [tokens] -- of all attempts, at the most where the server does not say
+        cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without
+        seconds: float [s] -- wall time of all attempts, waits between them not counted
+        error: text? -- what each attempt without a reply met
+        run_id: text -- run that asked last
         """,
     ),
     _table(

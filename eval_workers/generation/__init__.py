@@ -1,1 +1,6 @@
-"""Seed words to sentence pairs: what writes a sentence about she or he, and what turns it round."""
+"""Benchmarks that write themselves: a chat model writes sentences around seed words.
+
+What is decided (pronouns, parsing, checks, which request comes next) is in pure modules;
+``client.py``, ``asker.py`` and ``ledger.py`` ask and remember; ``session.py`` joins the two. See
+``docs/generation.md`` and ``docs/pairs.md``.
+"""

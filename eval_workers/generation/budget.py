@@ -1,0 +1,174 @@
+"""What a build may cost: requests, tokens and money, never more than was allowed.
+
+Before a request is sent, the most that it can cost is set aside: a token for every byte of its
+prompt and of its message's frame, and the longest reply it allows. What it did cost takes the place
+of that when the server says so. The budget is that of a benchmark: what earlier runs spent counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval_workers.generation.requests import Request
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: Tokens set aside for what a server puts around a message: roles, turns, a short system prompt.
+FRAME_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, in ``currency`` per million tokens."""
+
+    input: float
+    output: float
+    currency: str
+
+    def cost(self, n_input: int, n_output: int) -> float:
+        """Cost of some tokens.
+
+        >>> Price(2.0, 10.0, "EUR").cost(500_000, 100_000)
+        2.0
+        """
+        return (n_input * self.input + n_output * self.output) / 1e6
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a build; ``None`` for no limit. ``max_cost`` is in the price table's currency."""
+
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Requests sent (attempts, each), tokens in and out, and money.
+
+    >>> Spent(1, 10, 0.5) + Spent(2, 5, 0.0)
+    Spent(n_requests=3, n_tokens=15, cost=0.5)
+    """
+
+    n_requests: int = 0
+    n_tokens: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.n_requests + other.n_requests,
+            self.n_tokens + other.n_tokens,
+            self.cost + other.cost,
+        )
+
+    def excess(self, budget: Budget) -> str | None:
+        """Which limit this is above, in words; ``None`` when it is within all.
+
+        >>> Spent(3, 0, 0).excess(Budget(max_requests=2))
+        '2 requests'
+        """
+        if budget.max_requests is not None and self.n_requests > budget.max_requests:
+            return f"{budget.max_requests} requests"
+        if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
+            return f"{budget.max_tokens} tokens"
+        if budget.max_cost is not None and self.cost > budget.max_cost * (1 + 1e-12):
+            return f"a cost of {budget.max_cost:g}"
+        return None
+
+
+def most(request: Request, price: Price | None) -> Spent:
+    """The most that one attempt at a request can cost.
+
+    >>> from eval_workers.generation.requests import ChatModel
+    >>> request = ChatModel("m").request("judge", "Is it?", word="tea", pronoun="she", round=1,
+    ...                                  temperature=0, max_tokens=30)
+    >>> most(request, None)
+    Spent(n_requests=1, n_tokens=100, cost=0.0)
+    """
+    n_input = len(request.prompt.encode("utf-8", "replace")) + FRAME_TOKENS
+    return spent(n_input, request.max_tokens, price)
+
+
+def spent(n_input: int, n_output: int, price: Price | None) -> Spent:
+    """One request with these tokens."""
+    cost = price.cost(n_input, n_output) if price else 0.0
+    return Spent(1, n_input + n_output, cost)
+
+
+class Purse:
+    """What is spent and set aside, held against a budget."""
+
+    def __init__(self, budget: Budget, already: Spent) -> None:
+        self._budget = budget
+        self.spent = already
+        self._aside: dict[int, Spent] = {}
+        self._next = 0
+        self._settled = asyncio.Condition()
+
+    async def set_aside(self, wanted: Spent) -> int | None:
+        """Set something aside; its number for ``settle``, or ``None`` when it would exceed.
+
+        Waits while only what is set aside for requests on their way stands against it.
+        """
+        async with self._settled:
+            while sum(self._aside.values(), self.spent + wanted).excess(self._budget):
+                if (self.spent + wanted).excess(self._budget):
+                    return None
+                await self._settled.wait()
+            self._next += 1
+            self._aside[self._next] = wanted
+            return self._next
+
+    async def settle(self, number: int, actual: Spent) -> None:
+        """Put what a request did cost in the place of what was set aside for it."""
+        async with self._settled:
+            del self._aside[number]
+            self.spent += actual
+            self._settled.notify_all()
+
+    def limit_reached_by(self, wanted: Spent) -> str | None:
+        """The limit that this would exceed, in words."""
+        return (self.spent + wanted).excess(self._budget)
+
+
+def price_of(model: str, path: Path) -> Price:
+    """Read the price of a model from a table.
+
+    The table is TOML: ``currency = "EUR"``, and for each model ``[models."NAME"]`` with ``input``
+    and ``output``, per million tokens. Raises ``UsageProblem`` when there is no such file, or the
+    model is not in it, ``BadInput`` for a file that is no such table.
+    """
+    what = f"prices {path}"
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UsageProblem(what, "no such file") from None
+    except (OSError, ValueError) as e:
+        raise BadInput(what, f"can't be read: {e}", "save it as TOML in UTF-8") from e
+    currency, models = content.get("currency"), content.get("models")
+    if not isinstance(currency, str) or not isinstance(models, dict):
+        raise BadInput(what, 'it has to hold currency = "..." and [models."NAME"] entries')
+    if model not in models:
+        raise UsageProblem(what, f"has no price of {model}", f'add [models."{model}"]')
+    entry = models[model]
+    if not isinstance(entry, dict) or set(entry) != {"input", "output"}:
+        problem = f"[models.{model!r}] has to hold input and output, and nothing else"
+        raise BadInput(what, problem, "prices per million tokens")
+    amounts = [_amount(what, model, key, entry[key]) for key in ("input", "output")]
+    return Price(amounts[0], amounts[1], currency)
+
+
+def _amount(what: str, model: str, key: str, value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value) or value < 0:
+        raise BadInput(what, f"{key} of {model} is {value!r}", "a number of 0 or more is expected")
+    return float(value)

@@ -1,0 +1,148 @@
+"""Whether a written sentence can be used. Pure text in, a verdict with its reason out.
+
+Words are counted as they stand between white space. A word is in a sentence when it stands there
+whole, in any case; a hyphen, or an apostrophe after it, ends a word (`the engineer's` holds
+`engineer`, `o'clock` does not hold `clock`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+#: Pronoun that is asked for -> all its forms.
+FORMS: dict[str, tuple[str, ...]] = {
+    "she": ("she", "her", "hers", "herself"),
+    "he": ("he", "him", "his", "himself"),
+}
+#: From this share of words in common on (Jaccard, gendered pronouns taken for the same word), two
+#: sentences are near-duplicates.
+NEAR = 0.8
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_ENDS = re.compile(r"[.!?…][\"'”’»)\]]*$")
+_FEWEST_WORDS = 3
+_GENDERED = {form for forms in FORMS.values() for form in forms}
+
+Fate = Literal["keep", "revise", "reject"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a sentence; the reason is empty for one that is kept."""
+
+    fate: Fate
+    reason: str = ""
+
+
+def check(
+    sentence: str, *, word: str, pronoun: str, max_words: int, others: Sequence[str] = ()
+) -> Verdict:
+    """Judge a sentence that was asked for with ``word`` and ``pronoun`` (`she` or `he`).
+
+    ``others`` are the sentences of the same seed word that are kept. What is no sentence at all is
+    rejected; then one without the word or the pronoun is to be revised; then one that is too long,
+    holds a pronoun of the other gender, or repeats another is rejected.
+
+    >>> wanted = {"word": "clock", "pronoun": "she", "max_words": 8}
+    >>> check("She wound the clock.", **wanted)
+    Verdict(fate='keep', reason='')
+    >>> check("She wound the clocks.", **wanted)
+    Verdict(fate='revise', reason='lacks the word')
+    >>> check("He wound the clock.", **wanted, others=["She wound the clock."])
+    Verdict(fate='revise', reason='lacks the pronoun')
+    >>> check("His clock amused her.", **wanted)
+    Verdict(fate='reject', reason='holds a pronoun of the other gender')
+    """
+    if problem := malformed(sentence):
+        return Verdict("reject", problem)
+    if not has_word(sentence, word):
+        return Verdict("revise", "lacks the word")
+    words = set(_words(sentence))
+    if not words & set(FORMS[pronoun]):
+        return Verdict("revise", "lacks the pronoun")
+    if n_words(sentence) > max_words:
+        return Verdict("reject", f"has more than {max_words} words")
+    if words & (_GENDERED - set(FORMS[pronoun])):
+        return Verdict("reject", "holds a pronoun of the other gender")
+    if problem := repeats(sentence, others):
+        return Verdict("reject", problem)
+    return Verdict("keep")
+
+
+def malformed(sentence: str) -> str | None:
+    """Why a text is no sentence that can be used, whatever is asked of it; ``None`` if it is one.
+
+    >>> malformed("and then she left"), malformed("She left")
+    ('does not start like a sentence', 'does not end like a sentence')
+    """
+    if not sentence.isprintable() or "\ufffd" in sentence:
+        return "holds characters that can't be printed"
+    if "{" in sentence or "}" in sentence:
+        return "holds a brace"
+    letters = [c for c in sentence if c.isalnum()]
+    if not letters or letters[0].islower():
+        return "does not start like a sentence"
+    if not _ENDS.search(sentence):
+        return "does not end like a sentence"
+    if n_words(sentence) < _FEWEST_WORDS:
+        return f"has fewer than {_FEWEST_WORDS} words"
+    return None
+
+
+def n_words(sentence: str) -> int:
+    """Words between white space.
+
+    >>> n_words(" A well-known  clock - hers. ")
+    5
+    """
+    return len(sentence.split())
+
+
+def has_word(sentence: str, word: str) -> bool:
+    """Whether the word stands in the sentence whole, in any case.
+
+    >>> has_word("The Nurse's bag.", "nurse"), has_word("She was nursed.", "nurse")
+    (True, False)
+    """
+    form = re.escape(_normal(word))
+    return re.search(rf"(?<!\w)(?<!\w['’]){form}(?!\w)", _normal(sentence)) is not None
+
+
+def repeats(sentence: str, others: Sequence[str]) -> str | None:
+    """Whether a sentence repeats one of the others; one comparison each.
+
+    Case, punctuation and the gender of pronouns make no difference.
+
+    >>> repeats("He wound the clock!", ["She wound the clock."])
+    'repeats another sentence'
+    >>> repeats("She wound the old oak clock.", ["She wound the old oak wall clock."])
+    'nearly repeats another sentence'
+    >>> repeats("She wound the clock.", ["She sold the clock."]) is None
+    True
+    """
+    key = _key(sentence)
+    keys = [_key(other) for other in others]
+    if key in keys:
+        return "repeats another sentence"
+    mine = set(key)
+    for other in map(set, keys):
+        if len(mine & other) >= NEAR * len(mine | other):
+            return "nearly repeats another sentence"
+    return None
+
+
+def _key(sentence: str) -> list[str]:
+    return ["<pronoun>" if word in _GENDERED else word for word in _words(sentence)]
+
+
+def _words(sentence: str) -> list[str]:
+    """Words in lower case, cut also at apostrophes: `she'd` holds `she`."""
+    return [part for w in _WORD.findall(_normal(sentence)) for part in re.split("['’]", w)]
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()

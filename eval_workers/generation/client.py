@@ -1,0 +1,231 @@
+"""One attempt at a chat completion, against any server that speaks OpenAI's protocol.
+
+Every attempt is one request on the wire: the package's own retries are off, ``asker.py`` makes them
+where the ledger sees them. What comes back is a value, an ``Answer`` or a ``Failure``; nothing of
+the package's exceptions, which hold the request with its key, gets out of here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from eval_workers.generation.ledger import Answer
+from eval_workers.generation.requests import Request
+from warehouse.errors import MissingComponent, UsageProblem
+
+if TYPE_CHECKING:
+    import openai
+
+#: Environment variables that may hold the key, the first one set counts.
+KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
+DEFAULT_URL = "https://api.openai.com/v1"
+_HIDDEN = "[key]"
+#: Shorter ones are the dummies that local servers want (`EMPTY`), which replies may well hold.
+_SHORTEST_SECRET = 8
+_ERROR_CHARACTERS = 300
+#: At level DEBUG they log headers and bodies as they come, in which a server may repeat the key.
+_TALKERS = ("openai", "httpx2", "httpcore2")
+_FILTERED = ("content_filter", "content_policy_violation")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An attempt without a reply.
+
+    Attributes:
+        retry: another attempt may well succeed.
+        retry_after_s: how long the server asks to wait first.
+        charged: the model may have worked for it, though its reply did not arrive whole.
+        lasting: the next run would meet it too: what is asked, or by whom, has to change.
+    """
+
+    error: str
+    retry: bool
+    retry_after_s: float | None = None
+    charged: bool = False
+    lasting: bool = False
+
+
+class ChatClient:
+    """A connection to a server; an asynchronous context manager.
+
+    Raises ``UsageProblem`` for a URL that is none or holds a secret, and for OpenAI's own server
+    without a key; ``MissingComponent`` without the package.
+    """
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_URL,
+        *,
+        timeout_s: float = 120.0,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.base_url = _checked_url(base_url)
+        self._timeout_s = timeout_s
+        key = next((environment[name] for name in KEYS if environment.get(name)), "")
+        if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
+            raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
+        self._secrets = _spellings(key)
+        self._client = _open(key or "none", base_url, timeout_s)
+
+    async def __aenter__(self) -> ChatClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._client.close()
+
+    async def attempt(self, request: Request) -> Answer | Failure:
+        """Send a request once, and wait for its reply for no longer than the time-out."""
+        import openai
+
+        try:
+            call = self._client.chat.completions.with_raw_response.create(
+                model=request.model,
+                messages=request.messages,  # type: ignore[arg-type]
+                extra_body=dict(request.parameters),
+            )
+            response = await asyncio.wait_for(call, self._timeout_s)
+            return self._answer(response.http_response.text)
+        except (openai.APITimeoutError, asyncio.TimeoutError):
+            return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
+        except openai.APIStatusError as e:
+            return self._refusal(e)
+        except openai.APIConnectionError as e:
+            cause = e.__cause__
+            kind = type(cause or e).__name__
+            charged = kind not in ("ConnectError", "ConnectTimeout")
+            return Failure(self._clean(f"{kind}: {cause or e}"), retry=True, charged=charged)
+
+    def _answer(self, body: str) -> Answer | Failure:
+        try:
+            content = json.loads(body)
+            choice = content["choices"][0]
+            message = choice["message"]
+            text = message.get("content") or message.get("refusal") or ""
+            if not isinstance(text, str):
+                raise TypeError
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            problem = f"the reply holds no choice with a message: {body}"
+            return Failure(self._clean(problem), retry=True, charged=True)
+        usage = content.get("usage")
+        reason = choice.get("finish_reason")
+        return Answer(
+            self._hide(_encodable(text)),
+            self._clean(str(reason)) if reason is not None else None,
+            _count(usage, "prompt_tokens"),
+            _count(usage, "completion_tokens"),
+        )
+
+    def _refusal(self, error: openai.APIStatusError) -> Answer | Failure:
+        status, code = error.status_code, str(getattr(error, "code", "") or "")
+        said = self._clean(f"status {status}: {_message(error)}")
+        if status == 400 and code in _FILTERED:
+            return Answer("", said, None, None, refused=True)
+        if code == "insufficient_quota":
+            return Failure(said, retry=False)
+        if status in (408, 409, 429) or status >= 500:
+            return Failure(said, retry=True, retry_after_s=_retry_after(error.response.headers))
+        return Failure(said, retry=False, lasting=True)
+
+    def _clean(self, text: str) -> str:
+        """One printable line of limited length, without the key."""
+        line = " ".join(self._hide(_encodable(text)).split())
+        line = "".join(c if c.isprintable() else "?" for c in line)
+        return line[:_ERROR_CHARACTERS]
+
+    def _hide(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, _HIDDEN)
+        return text
+
+
+def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
+    try:
+        import openai
+    except ImportError as e:
+        fix = "pip install 'openai>=3,<4'"
+        raise MissingComponent("chat completions", "the package openai is absent", fix) from e
+    for name in _TALKERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout_s)
+
+
+def _checked_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageProblem("--base-url", "is no http or https address", f"such as {DEFAULT_URL}")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        fix = f"the key belongs into the environment variable {KEYS[0]}"
+        raise UsageProblem("--base-url", "may not hold a user, password or query", fix)
+    return url
+
+
+def _spellings(key: str) -> tuple[str, ...]:
+    """How a key may be written in an answer that repeats it, the longest first."""
+    if len(key) < _SHORTEST_SECRET:
+        return ()
+    found = {key, quote(key, safe=""), quote(key), json.dumps(key)[1:-1]}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _message(error: openai.APIStatusError) -> str:
+    """What the server says: the message in its error, or its body as it is."""
+    body: Any = error.body
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        message = inner.get("message") if isinstance(inner, dict) else inner
+        return str(message or body)
+    return str(body or error.response.reason_phrase)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait by the headers of an answer: a number, or a date.
+
+    >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after-ms": "40"})
+    (2.5, 0.04)
+    >>> _retry_after({"retry-after": "Mon, 01 Jan 2001 00:00:00 GMT"}), _retry_after({})
+    (0.0, None)
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+            if seconds == seconds:
+                return max(0.0, seconds)
+        except ValueError:
+            pass
+        try:
+            moment = parsedate_to_datetime(value)
+        except ValueError:
+            continue
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
+    return None
+
+
+def _count(usage: Any, name: str) -> int | None:
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if type(value) is int and value >= 0 else None
+
+
+def _encodable(text: str) -> str:
+    """The text with halves of surrogate pairs, which JSON can hold and no file can, as `?`."""
+    return text.encode("utf-8", "replace").decode()

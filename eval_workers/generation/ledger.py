@@ -1,0 +1,262 @@
+"""The ledger of a build: every attempt, reply and error, on disk before the next is made.
+
+A file of JSON lines under ``_work``, one an event, only ever appended to; a reply is on the disk
+(fsync) before it is used. A process killed at any point leaves at most a torn last line, which is
+dropped. The table ``generation_request`` is made from the whole file, and where only the table is
+there (a copied warehouse) a new file begins with its rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from eval_workers.claims import claimed
+from eval_workers.generation.budget import Spent
+from eval_workers.generation.requests import Reply, Request
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+Row = dict[str, Any]
+
+_TABLE = "generation_request"
+_FILE = "ledger.jsonl"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered; numbers of tokens are ``None`` where it does not say."""
+
+    text: str
+    finish_reason: str | None
+    n_input_tokens: int | None
+    n_output_tokens: int | None
+    refused: bool = False
+
+
+class Ledger:
+    """What was asked and answered for a benchmark, with what it cost; see ``open_ledger``."""
+
+    def __init__(self, path: Path, file: IO[bytes], benchmark: str, run_id: str) -> None:
+        self.path = path
+        self._file = file
+        self._benchmark = benchmark
+        self._run_id = run_id
+        self._rows: dict[str, Row] = {}
+        self._replies: dict[str, Reply] = {}
+        self._pending: dict[str, Spent] = {}
+
+    @property
+    def replies(self) -> Mapping[str, Reply]:
+        """All replies by request id; those that come later appear in it."""
+        return self._replies
+
+    @property
+    def spent(self) -> Spent:
+        """What all requests cost so far, those of earlier runs included."""
+        rows = self._rows.values()
+        return sum(
+            (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows), Spent()
+        )
+
+    def asked(self, request: Request, most: Spent, *, has_price: bool) -> None:
+        """Note that an attempt is about to be made, and the most that it can cost."""
+        row = {
+            "request_id": request.request_id,
+            "purpose": request.purpose,
+            "word": request.word,
+            "pronoun": request.pronoun,
+            "round": request.round,
+            "model": request.model,
+            "parameters": json.dumps(dict(request.parameters)),
+            "prompt": request.prompt,
+            "run_id": self._run_id,
+        }
+        cost = most.cost if has_price else None
+        self._write({"event": "asked", "row": row, "n_tokens": most.n_tokens, "cost": cost})
+
+    def failed(self, request_id: str, error: str, cost: Spent, seconds: float) -> None:
+        """Note that an attempt brought no reply, and what it may have cost all the same."""
+        self._write(
+            {
+                "event": "failed",
+                "request_id": request_id,
+                "error": error,
+                "n_tokens": cost.n_tokens,
+                "cost": cost.cost,
+                "seconds": round(seconds, 3),
+            }
+        )
+
+    def replied(self, request_id: str, answer: Answer, cost: Spent, seconds: float) -> Reply:
+        """Keep a reply; it is on the disk when this returns."""
+        self._write(
+            {
+                "event": "replied",
+                "request_id": request_id,
+                "answer": asdict(answer),
+                "n_tokens": cost.n_tokens,
+                "cost": cost.cost,
+                "seconds": round(seconds, 3),
+            },
+            durable=True,
+        )
+        return self._replies[request_id]
+
+    def rows(self) -> list[Row]:
+        """Rows of ``generation_request``, by request id."""
+        return [
+            {"benchmark": self._benchmark, **{k: v for k, v in row.items() if k != "benchmark"}}
+            for _, row in sorted(self._rows.items())
+        ]
+
+    def publish(self, store: Store) -> None:
+        """Make the table of this benchmark from all that the ledger holds."""
+        rows = [{**row, "error": row["error"] or None} for row in self.rows()]
+        store.replace(_TABLE, rows, {"benchmark": self._benchmark}, self._run_id)
+
+    def load(self) -> None:
+        """Read the file; what was on its way when its process ended counts as failed.
+
+        Raises ``BadInput`` naming the line for a file that is damaged before its last line.
+        """
+        for number, event in _events(self.path):
+            try:
+                self._apply(event)
+            except (KeyError, TypeError, AttributeError) as e:
+                raise _damaged(self.path, number) from e
+        for request_id in list(self._pending):
+            self._end_of_attempt(request_id, None, 0.0)
+            _add_error(self._rows[request_id], "the run ended before a reply")
+
+    def _write(self, event: Mapping[str, Any], *, durable: bool = False) -> None:
+        self._file.write(json.dumps(event).encode() + b"\n")
+        self._file.flush()
+        if durable:
+            os.fsync(self._file.fileno())
+        self._apply(event)
+
+    def _apply(self, event: Mapping[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "row":
+            row = {**_EMPTY, **event["row"]}
+            self._rows[row["request_id"]] = row
+            if row["reply"] is not None:
+                self._keep(row)
+        elif kind == "asked":
+            self._begin_attempt(event)
+        elif kind == "failed":
+            row = self._end_of_attempt(event["request_id"], event, event["seconds"])
+            _add_error(row, event["error"])
+        else:
+            row = self._end_of_attempt(event["request_id"], event, event["seconds"])
+            answer = event["answer"]
+            row["status"] = "refused" if answer["refused"] else "replied"
+            row["reply"] = answer["text"]
+            for name in ("finish_reason", "n_input_tokens", "n_output_tokens"):
+                row[name] = answer[name]
+            self._keep(row)
+
+    def _keep(self, row: Row) -> None:
+        request_id = row["request_id"]
+        self._replies[request_id] = Reply(request_id, row["reply"], row["finish_reason"])
+
+    def _begin_attempt(self, event: Mapping[str, Any]) -> None:
+        request_id = event["row"]["request_id"]
+        if request_id in self._pending:  # of a run that was killed
+            self._end_of_attempt(request_id, None, 0.0)
+            _add_error(self._rows[request_id], "the run ended before a reply")
+        row = self._rows.setdefault(request_id, {**_EMPTY, **event["row"]})
+        row["run_id"] = event["row"]["run_id"]
+        row["n_attempts"] += 1
+        if event["cost"] is not None and row["cost"] is None:
+            row["cost"] = 0.0
+        self._pending[request_id] = Spent(1, event["n_tokens"], event["cost"] or 0.0)
+
+    def _end_of_attempt(
+        self, request_id: str, event: Mapping[str, Any] | None, seconds: float
+    ) -> Row:
+        """Book what an attempt cost: as the event says, or the most when there is none."""
+        row, most = self._rows[request_id], self._pending.pop(request_id)
+        row["n_tokens_most"] += most.n_tokens if event is None else event["n_tokens"]
+        if row["cost"] is not None:
+            row["cost"] += most.cost if event is None else event["cost"]
+        row["seconds"] += seconds
+        return row
+
+
+_EMPTY: Row = {
+    "status": "failed",
+    "reply": None,
+    "finish_reason": None,
+    "n_attempts": 0,
+    "n_input_tokens": None,
+    "n_output_tokens": None,
+    "n_tokens_most": 0,
+    "cost": None,
+    "seconds": 0.0,
+    "error": "",
+}
+
+
+@contextmanager
+def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
+    """Open the ledger of a benchmark, for this process alone.
+
+    Raises ``UsageProblem`` while another process has it, ``BadInput`` for a damaged file.
+    """
+    path = store.work_directory("generate", benchmark) / _FILE
+    with claimed(path.with_suffix(".claim")) as mine:
+        if not mine:
+            raise UsageProblem(
+                f"benchmark {benchmark}", "another process is writing it", "wait for its end"
+            )
+        if path.exists():
+            _drop_torn_line(path)
+        else:
+            _write_rows(path, store.read(_TABLE, benchmark=benchmark).to_pylist())
+        with path.open("ab") as file:
+            ledger = Ledger(path, file, benchmark, run_id)
+            ledger.load()
+            yield ledger
+
+
+def _write_rows(path: Path, rows: Iterable[Row]) -> None:
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        for row in rows:
+            event = {"event": "row", "row": {**row, "error": row["error"] or ""}}
+            file.write(json.dumps(event).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _drop_torn_line(path: Path) -> None:
+    with path.open("r+b") as file:
+        content = file.read()
+        file.truncate(content.rfind(b"\n") + 1)
+
+
+def _events(path: Path) -> Iterator[tuple[int, Row]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield number, json.loads(line)
+            except ValueError as e:
+                raise _damaged(path, number) from e
+
+
+def _damaged(path: Path, number: int) -> BadInput:
+    fix = "remove that line: its request is asked again"
+    return BadInput(f"{path}, line {number}", "is damaged", fix)
+
+
+def _add_error(row: Row, error: str) -> None:
+    line = f"attempt {row['n_attempts']}: {error}"
+    row["error"] = f"{row['error']}; {line}" if row["error"] else line

@@ -1,0 +1,225 @@
+"""Sentences and verdicts out of the replies of chat models. Pure text in, values out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_THOUGHT = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)|\A.*?</think(?:ing)?>", re.S | re.I)
+_QUOTED_LINE = re.compile(r"^[ \t]*>[ \t]?", re.M)
+_ESCAPED = re.compile(r"\\([.()\[\]*_#`>-])")
+_LIST_AFTER_COLON = re.compile(r":[ \t]+(?=\(?1[.)]\s)")
+_TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
+_FENCE = re.compile(r"^\s*(?:```|~~~).*$", re.M)
+_INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]")
+# Of limited length: in a reply of stray marks, each would be looked for to the end.
+_EMPHASIS = re.compile(
+    r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
+)
+_NUMBER = (
+    r"(?:\(\s*\d{1,3}\s*\)|\[\d{1,3}\]|#?\d{1,3}\s*[.):\]．、）]|#\d{1,3}\b|[①-⑳]\s*[.):]?|[a-h]\))"
+)
+_LABEL = r"(?:sentence|example|option|version)\s*(?:#\s*)?(?:\d{1,3}|[①-⑳])?\s*[:.)]"
+_NUMBERED = re.compile(
+    rf"^\s*[-*•]?\s*[*_]{{0,2}}(?:{_NUMBER}|{_LABEL})[*_]{{0,2}}(?:\s+|$|(?=[^\d\s]))", re.I
+)
+_BULLET = re.compile(r"^\s*(?:[-*+•▪◦‣·●–—]\s+|[•▪◦‣●])")
+_NEXT = re.compile(r"(?<=\s)(?:\((\d{1,3})\)|(\d{1,3})[.)])(?=\s+\S)")
+_FIRST_NUMBER = re.compile(r"^\s*\(?(\d{1,3})[.)]")
+_ENDS = re.compile(r"[.!?…][\"'”’»)\]*_`]*,?$")
+_PREAMBLE = re.compile(
+    r"^(?:(?:sure|certainly|absolutely|of course|okay|ok|great|yes)\b[!,.:]*\s*"
+    r"(?:thing[!,.]*\s*)?)?"
+    r"(?:(?:here(?:['’]s| is| are)|below (?:is|are)|(?:my |the )?(?:revised|rewritten|corrected|"
+    r"updated|new|changed)\s+(?:sentence|version|draft))[^:\n]{0,120}:|answer\s*:)\s*",
+    re.I,
+)
+_CHATTER = re.compile(
+    r"^(?:#{1,6}\s|(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]|here (?:is|are)\b|"
+    r"here['’]s\b|\(?notes?\b\s*[:)]|i hope (?:this|these|that)\b|let me know\b|feel free\b|"
+    r"(?:each|all) of (?:these|the) sentences\b|(?:these|the) sentences\b|"
+    r"(?:do|would) you (?:want|like)\b|explanation\s*:|if you(?:['’]d like| need| want)\b)",
+    re.I,
+)
+_REFUSAL = re.compile(
+    r"^(?:(?:i['’]?m|i am|my)?\s*(?:so |very |really )?(?:sorry|apolog)|i (?:can(?:no|['’])t|"
+    r"could ?n['’]t|won['’]t|will not|must decline|do not|don['’]t) |i(?:['’]m| am) (?:not able|"
+    r"unable|not comfortable)|as an? (?:ai|language model|assistant)\b|unfortunately,? i\b)",
+    re.I,
+)
+_COUNT = re.compile(r"\s*[(\[](?:\d+\s+words?|word count[^)\]]*|notes?:[^)\]]*)[)\]]\.?$", re.I)
+_CUT_JSON = re.compile(r'\[\s*"')
+_STRING = re.compile(r'"(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“"}
+
+
+def sentences(reply: str) -> list[str]:
+    """The sentences of a reply, in its order, without numbers, markup and talk around them.
+
+    Lists may be numbered, bulleted or JSON; lines without any mark are a sentence each. A refusal
+    holds none.
+
+    >>> sentences("Sure! Here are two:\\n\\n1. **She** ran.\\n2) 'He is\\n   here.'\\n\\nEnjoy!")
+    ['She ran.', 'He is here.']
+    >>> sentences("I'm sorry, but I can't help with that.")
+    []
+    """
+    text = _INVISIBLE.sub("", "\n".join(_spoken(reply).splitlines()))
+    text = _FENCE.sub("", text).strip()
+    listed = _from_json(text)
+    items = listed if listed is not None else _from_lines(_plain(text))
+    return [clean for clean in map(_clean, items) if any(c.isalnum() for c in clean)]
+
+
+def _spoken(reply: str) -> str:
+    """A reply without what the model thought aloud before it."""
+    return _THOUGHT.sub("", reply)
+
+
+def _plain(text: str) -> str:
+    """The text without the marks of quoted lines, with a list that follows a colon on its own."""
+    return _LIST_AFTER_COLON.sub(":\n", _ESCAPED.sub(r"\1", _QUOTED_LINE.sub("", text)))
+
+
+def _from_json(text: str) -> list[str] | None:
+    """The strings of a JSON array, or of an object around one, also with talk around it."""
+    for opening, closing in ("[]", "{}"):
+        start, end = text.find(opening), text.rfind(closing)
+        if start == -1 or end <= start:
+            continue
+        try:
+            found = list(_strings(json.loads(text[start : end + 1])))
+        except (ValueError, RecursionError):
+            continue
+        if found:
+            return found
+    if _CUT_JSON.match(text):
+        return [json.loads(whole, strict=False) for whole in _STRING.findall(text)]
+    return None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Texts in a JSON value; of an object with several, the one called sentence or the longest."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        nested = [item for item in value.values() if isinstance(item, (list, dict))]
+        texts = [item for item in value.values() if isinstance(item, str)]
+        if nested:
+            for item in nested:
+                yield from _strings(item)
+        elif isinstance(value.get("sentence"), str):
+            yield value["sentence"]
+        elif texts:
+            yield max(texts, key=len)
+
+
+def _from_lines(text: str) -> list[str]:
+    lines = [part for line in text.split("\n") for part in _split_numbers(line)]
+    if cells := [match.group(1).split("|") for line in lines if (match := _TABLE_ROW.match(line))]:
+        longest = (max(row, key=len).strip() for row in cells)
+        return [cell for cell in longest if _ENDS.search(cell)]
+    for mark in (_NUMBERED, _BULLET):
+        if any(mark.match(line) for line in lines):
+            return _marked(lines, mark)
+    return _unmarked(lines)
+
+
+def _split_numbers(line: str) -> list[str]:
+    """Cut `1. One. 2. Two.` before each number that follows on the one before."""
+    first = _FIRST_NUMBER.match(line)
+    if not first:
+        return [line]
+    cuts, number = [0], int(first.group(1))
+    for match in _NEXT.finditer(line, first.end()):
+        if int(match.group(1) or match.group(2)) == number + 1:
+            cuts.append(match.start())
+            number += 1
+    return [line[a:b] for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
+
+
+def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
+    """Items of a list: a line with a mark and the lines that go on with it."""
+    items: list[str] = []
+    open_item = False
+    for line in lines:
+        if match := mark.match(line):
+            items.append(line[match.end() :].strip())
+            open_item = True
+        elif not line.strip():
+            # A mark alone on its line waits for its text; anything else ends with a blank line.
+            open_item = open_item and not items[-1].strip("*_ ")
+        elif open_item and not _ENDS.search(items[-1]) and not _BULLET.match(line):
+            items[-1] = f"{items[-1]} {line.strip()}".strip()
+        else:
+            open_item = False
+    return items
+
+
+def _unmarked(lines: list[str]) -> list[str]:
+    """Lines of a reply without marks, but for the talk around the sentences."""
+    found: list[str] = []
+    for line in (line.strip() for line in lines):
+        bare = line.strip("*_ ")
+        announced = _PREAMBLE.match(bare)
+        rest = bare[announced.end() :] if announced else line
+        if not rest or rest.endswith(":") or _CHATTER.match(rest):
+            continue
+        if _REFUSAL.match(rest):
+            return found
+        found.append(rest)
+    return found
+
+
+def _clean(item: str) -> str:
+    text = " ".join(item.split())
+    for _ in range(3):  # markup within quotes within markup
+        before = text
+        text = _EMPHASIS.sub(lambda m: m.group(2) or m.group(3), text)
+        text = _COUNT.sub("", _unquoted(text.strip("*_` ").rstrip(",")))
+        if text == before:
+            break
+    return text
+
+
+def _unquoted(text: str) -> str:
+    """The text without quotes around all of it: those that close only at its end."""
+    closing = _QUOTES.get(text[:1])
+    if closing is None or len(text) < 2:
+        return text
+    end = text[-1]
+    inner = text[1:-1]
+    if end != closing or text[0] in inner:
+        return text
+    # A single quote may as well be an apostrophe: it closes only what is a sentence without it.
+    if closing in "'’":
+        return inner.strip() if _ENDS.search(inner) else text
+    return text if closing in inner else inner.strip()
+
+
+_VERDICT = re.compile(r"\b(not\s+)?(un)?likely\b", re.I)
+
+
+def verdict(reply: str) -> bool | None:
+    """Whether a reply says `likely`; ``None`` when it says neither or both.
+
+    The first clause that holds either word decides: explanations may follow.
+
+    >>> verdict("**Unlikely** - a door can't sing."), verdict("Likely.\\nNothing unlikely in it.")
+    (False, True)
+    >>> verdict("It is hard to say."), verdict("likely or unlikely")
+    (None, None)
+    """
+    for clause in re.split(r"[.!?;\n]", _spoken(reply)):
+        found = {(bool(m.group(1)), bool(m.group(2))) for m in _VERDICT.finditer(clause)}
+        if not found:
+            continue
+        if found == {(False, False)}:
+            return True
+        return False if found in ({(False, True)}, {(True, False)}) else None
+    return None

@@ -1,0 +1,119 @@
+"""The wordings that are put to the model: read from TOML, checked, filled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: Role -> placeholders each wording must hold, and those it may hold besides.
+_PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "generate": (frozenset({"word", "pronoun", "n", "max_words"}), frozenset()),
+    "revise": (frozenset({"word", "pronoun", "sentence"}), frozenset({"max_words"})),
+    "convert": (frozenset({"sentence", "pronoun"}), frozenset()),
+    "judge": (frozenset({"sentence"}), frozenset()),
+}
+_SEVERAL = ("revise", "judge")
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Wordings by role; of ``revise`` and ``judge`` any number, used in turn."""
+
+    generate: str
+    revise: tuple[str, ...]
+    convert: str
+    judge: tuple[str, ...]
+
+    @property
+    def hash(self) -> str:
+        """Hash of all wordings (16 hex digits), to be recorded with a build."""
+        roles = [self.generate, self.revise, self.convert, self.judge]
+        return hashlib.sha256(json.dumps(roles).encode()).hexdigest()[:16]
+
+
+def load(path: Path | None = None) -> Prompts:
+    """Read the wordings of a file, or those that come with Plumbline.
+
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the role (and which of
+    its wordings, from 1) for a placeholder that is unknown there or missing.
+
+    >>> len(load().revise), len(load().judge)
+    (4, 2)
+    """
+    if path is None:
+        text = (resources.files("eval_workers.generation") / "prompts.toml").read_text("utf-8")
+        return parse("prompts", text)
+    try:
+        return parse(f"prompts {path}", path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UsageProblem(f"prompts {path}", "no such file") from None
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadInput(f"prompts {path}", f"can't be read: {e}", "save it as UTF-8") from e
+
+
+def parse(what: str, text: str) -> Prompts:
+    """The wordings of a TOML text; ``what`` names it in errors, which are as in ``load``."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise BadInput(what, f"no valid TOML: {e}") from e
+    known = ", ".join(_PLACEHOLDERS)
+    if wrong := sorted(set(content) ^ set(_PLACEHOLDERS)):
+        state = "is missing" if wrong[0] in _PLACEHOLDERS else "is no role"
+        raise BadInput(what, f"{wrong[0]} {state}", f"the roles are {known}")
+    found = {role: _wordings(what, role, content[role]) for role in _PLACEHOLDERS}
+    return Prompts(
+        found["generate"][0], tuple(found["revise"]), found["convert"][0], tuple(found["judge"])
+    )
+
+
+def _wordings(what: str, role: str, value: Any) -> list[str]:
+    wordings = value if role in _SEVERAL and isinstance(value, list) else [value]
+    if not wordings or not all(isinstance(wording, str) for wording in wordings):
+        wanted = "text or a list of texts" if role in _SEVERAL else "text"
+        raise BadInput(what, f"{role} has to be {wanted}")
+    for number, wording in enumerate(wordings, 1):
+        where = f"{role}, wording {number}" if role in _SEVERAL else role
+        if problem := _problem(role, wording):
+            required, further = _PLACEHOLDERS[role]
+            names = ", ".join(f"{{{name}}}" for name in sorted(required | further))
+            raise BadInput(what, f"{where}: {problem}", f"known here: {names}")
+    return [wording.strip() for wording in wordings]
+
+
+def _problem(role: str, wording: str) -> str | None:
+    required, further = _PLACEHOLDERS[role]
+    try:
+        parts = list(Formatter().parse(wording))
+    except ValueError as e:
+        return f"{e}; a brace that is meant as such is written twice"
+    fields = [(name, spec, change) for _, name, spec, change in parts if name is not None]
+    for name, spec, change in fields:
+        if name not in required | further or spec or change:
+            written = name + (f"!{change}" if change else "") + (f":{spec}" if spec else "")
+            return f"{{{written}}} is no placeholder"
+    if missing := sorted(required - {name for name, _, _ in fields}):
+        return f"{{{missing[0]}}} is missing"
+    return None
+
+
+def fill(wording: str, **values: object) -> str:
+    """A wording with its placeholders filled; values are put in as they are.
+
+    >>> fill("Is '{sentence}' {{fine}}?", sentence="She {ran}.")
+    "Is 'She {ran}.' {fine}?"
+    """
+    return wording.format_map({name: str(value) for name, value in values.items()})

@@ -1,0 +1,95 @@
+"""What is asked of a chat model, and what it answered: plain values with an identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Purpose = Literal["generate", "revise", "convert", "judge"]
+Pronoun = Literal["she", "he"]
+
+
+@dataclass(frozen=True)
+class ChatModel:
+    """A model as its server names it.
+
+    Attributes:
+        seed: sent with each request, raised by its round; ``None`` for servers that refuse one.
+        token_limit: name of the parameter that bounds the reply; newer models of OpenAI want
+            ``max_completion_tokens``.
+    """
+
+    name: str
+    seed: int | None = 0
+    token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+
+    def request(
+        self,
+        purpose: Purpose,
+        prompt: str,
+        *,
+        word: str,
+        pronoun: str,
+        round: int,
+        temperature: float,
+        max_tokens: int,
+    ) -> Request:
+        """A request to this model; ``max_tokens`` bounds the tokens of its reply."""
+        parameters: dict[str, float | int] = {
+            "temperature": temperature,
+            self.token_limit: max_tokens,
+        }
+        if self.seed is not None:
+            parameters["seed"] = self.seed + round
+        settled = tuple(sorted(parameters.items()))
+        return Request(self.name, prompt, settled, purpose, word, pronoun, round, max_tokens)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One chat completion that is wanted: a single user message, its parameters and its place.
+
+    Attributes:
+        round: from 1; a question that is asked again (a revision, an unclear verdict) counts on.
+    """
+
+    model: str
+    prompt: str
+    parameters: tuple[tuple[str, float | int], ...]
+    purpose: Purpose
+    word: str
+    pronoun: str
+    round: int
+    max_tokens: int
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The messages as sent."""
+        return [{"role": "user", "content": self.prompt}]
+
+    @cached_property
+    def request_id(self) -> str:
+        """Hash of all that makes this request what it is (32 hex digits).
+
+        >>> model = ChatModel("m")
+        >>> one, two = (
+        ...     model.request("judge", "Is it?", word="tea", pronoun="she", round=r,
+        ...                   temperature=0, max_tokens=9) for r in (1, 2))
+        >>> len(one.request_id), one.request_id == two.request_id
+        (32, False)
+        """
+        place = (self.purpose, self.word, self.pronoun, self.round)
+        text = json.dumps([self.model, self.messages, self.parameters, *place])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back for a request; the text is empty when the server's filter refused it."""
+
+    request_id: str
+    text: str
+    finish_reason: str | None = None

@@ -1,0 +1,176 @@
+"""A chat server on a real socket that answers by script and remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Say:
+    """One answer: a completion holding ``text``, or ``body`` as it is, or a way to fail."""
+
+    text: str = ""
+    status: int = 200
+    body: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    usage: bool = True
+    delay_s: float = 0.0
+    cut: bool = False
+
+
+#: Given the prompt, and how often it has been asked (from 1): the answer.
+Script = Callable[[str, int], Say]
+
+
+def completion(text: str | None, prompt: str, usage: bool = True) -> bytes:
+    """The body of a completion; tokens are counted as words."""
+    message = {"role": "assistant", "content": text}
+    content: dict[str, Any] = {
+        "id": "chat-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
+    if usage:
+        n_in, n_out = len(prompt.split()), len((text or "").split())
+        content["usage"] = {
+            "prompt_tokens": n_in,
+            "completion_tokens": n_out,
+            "total_tokens": n_in + n_out,
+        }
+    return json.dumps(content).encode()
+
+
+class ChatServer:
+    """What was asked: the prompts, whole bodies, keys, and the most requests at a time."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.asked: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.bodies: list[dict[str, Any]] = []
+        self.keys: set[str] = set()
+        self.times: list[float] = []
+        self.most_at_once = 0
+        self.url = ""
+        self._at_once = 0
+        self._lock = threading.Lock()
+
+    @property
+    def n_asked(self) -> int:
+        """Requests that arrived, repeated ones too."""
+        return sum(self.asked.values())
+
+    def handle(self, handler: BaseHTTPRequestHandler) -> None:
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        prompt = body["messages"][-1]["content"]
+        identity = json.dumps(body, sort_keys=True)
+        with self._lock:
+            self.asked[identity] += 1
+            self.bodies.append(body)
+            self.keys.add(handler.headers.get("Authorization", ""))
+            self.times.append(time.monotonic())
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+            count = self.asked[identity]
+        try:
+            say = self.script(prompt, count)
+            time.sleep(say.delay_s)
+            self._send(handler, say, prompt)
+            if say.status == 200 and not say.cut:
+                with self._lock:
+                    self.answered[identity] += 1
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        finally:
+            with self._lock:
+                self._at_once -= 1
+
+    def _send(self, handler: BaseHTTPRequestHandler, say: Say, prompt: str) -> None:
+        body = say.body
+        if body is None:
+            error = json.dumps({"error": {"message": say.text, "code": None}}).encode()
+            body = completion(say.text, prompt, say.usage) if say.status == 200 else error
+        handler.send_response(say.status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(body)))
+        for name, value in say.headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body[: len(body) // 2] if say.cut else body)
+        handler.wfile.flush()
+        if say.cut:
+            linger = struct.pack("ii", 1, 0)
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            handler.close_connection = True
+
+
+@contextmanager
+def serving(script: Script) -> Iterator[ChatServer]:
+    """A server on a port of its own, until the end of the block."""
+    server = ChatServer(script)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            server.handle(self)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    class Listener(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 64
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Clients that are killed hang up; any other error is the script's."""
+            if not isinstance(sys.exc_info()[1], ConnectionError):
+                super().handle_error(request, client_address)
+
+    listener = Listener(("127.0.0.1", 0), Handler)
+    server.url = f"http://127.0.0.1:{listener.server_address[1]}/v1"
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server
+    finally:
+        listener.shutdown()
+        thread.join()
+        listener.server_close()
+
+
+_VERBS = ("polished", "painted", "carried", "repaired", "described", "dropped", "borrowed", "sold")
+_PLACES = ("yesterday", "in silence", "before lunch", "near Rome", "with care", "all night")
+
+
+def good_script(prompt: str, count: int) -> Say:
+    """A well-behaved model: numbered lists, revisions that do, likely pairs."""
+    if "likely" in prompt:
+        return Say("Likely.")
+    word = re.search(r'(?:word|mention) "(.+?)"|letter for letter: (\w+)|\(a\) (\w+)', prompt)
+    pronoun = "she" if re.search(r"\bshe\b", prompt) else "he"
+    seed = next(filter(None, word.groups())) if word else "thing"
+    n = re.search(r"write (\d+)", prompt)
+    if n is None:
+        return Say(f"{pronoun.capitalize()} found the {seed} at last.")
+    start = 0 if pronoun == "she" else 3
+    lines = [
+        f"{k + 1}. {pronoun.capitalize()} {_VERBS[(start + k) % 8]} the {seed}"
+        f" {_PLACES[(start + 2 * k) % 6]}."
+        for k in range(int(n.group(1)))
+    ]
+    return Say("\n".join(lines))

@@ -1,0 +1,410 @@
+"""Builds against a scripted server on a real socket: complete, resumable, within budget."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers.generation import prompts
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.budget import Budget, Price
+from eval_workers.generation.judge import PairToJudge
+from eval_workers.generation.requests import ChatModel
+from eval_workers.generation.session import (
+    Build,
+    Server,
+    ToConvert,
+    convert_sentences,
+    judge_pairs,
+    write_sentences,
+)
+from eval_workers.generation.write import Progress, WritingSpec
+from tests.chat_server import ChatServer, Say, completion, good_script, serving
+from tests.conftest import REPOSITORY
+from warehouse.errors import BadInput, Interrupted, UsageProblem
+from warehouse.store import Store
+
+MODEL = ChatModel("scripted")
+SPEC = WritingSpec(MODEL, prompts.load(), n_sentences=3)
+WORDS = ["clock", "garden", "window", "spoon"]
+QUICK = Manners(concurrency=4, max_attempts=4, first_wait_s=0.01, longest_wait_s=5.0)
+
+
+def _build(store: Store, server: ChatServer | None, run_id: str = "run-1", **options: Any) -> Build:
+    to = Server(server.url, 5.0, options.pop("manners", QUICK)) if server else None
+    return Build(store, "demo", run_id, to, **options)
+
+
+def _texts(written: list[Progress]) -> list[tuple[str, str, str]]:
+    return [(s.word, s.pronoun, s.text) for p in written for s in p.kept]
+
+
+def _requests(store: Store) -> list[dict[str, Any]]:
+    return store.read("generation_request", benchmark="demo").to_pylist()
+
+
+def test_a_build_ends_complete(store: Store) -> None:
+    with serving(good_script) as server:
+        written = write_sentences(_build(store, server), WORDS, SPEC)
+    assert [p.word for p in written] == WORDS
+    assert Counter((w, p) for w, p, _ in _texts(written)) == {
+        (word, pronoun): 3 for word in WORDS for pronoun in ("she", "he")
+    }
+    assert all(p.balances() and not p.requests for p in written)
+    assert server.n_asked == 8 and set(server.asked.values()) == {1}
+    rows = _requests(store)
+    assert len(rows) == 8
+    assert {r["status"] for r in rows} == {"replied"} and {r["n_attempts"] for r in rows} == {1}
+    for row in rows:
+        assert row["reply"] == good_script(row["prompt"], 1).text
+        assert row["n_input_tokens"] == len(row["prompt"].split())
+        assert row["n_output_tokens"] == len(row["reply"].split())
+        assert row["n_tokens_most"] == row["n_input_tokens"] + row["n_output_tokens"]
+        assert row["cost"] is None and row["error"] is None and row["run_id"] == "run-1"
+    assert {body["temperature"] for body in server.bodies} == {0.7}
+    assert {body["seed"] for body in server.bodies} == {1}
+    assert 1 < server.most_at_once <= 4
+
+
+def _mixed(prompt: str, count: int) -> Say:
+    """Lists of which a part is unusable in every way; revisions that do the second time."""
+    if "write" in prompt and "different" in prompt:
+        good = good_script(prompt, count).text.splitlines()
+        pronoun = good[0].split()[1]
+        bad = [f"2. {pronoun} left the room at once.", "3. no end"]
+        return Say("\n".join([good[0], *bad, *good[1:2]]))
+    if "Change this sentence" in prompt:
+        return Say("I left the room at once.")
+    say = good_script(prompt, count)
+    return replace(say, text=say.text.replace("He found", "He lost"))
+
+
+def test_every_sentence_is_kept_rejected_or_revised(store: Store) -> None:
+    with serving(_mixed) as server:
+        written = write_sentences(_build(store, server), WORDS[:2], SPEC)
+    for p in written:
+        assert p.balances() and p.n_waiting == 0
+        assert len({s.text for s in p.kept}) == len(p.kept) == 6
+        assert p.n_revised > 0 and p.rejected
+    rejects = store.read("reject").to_pylist()
+    assert len(rejects) == sum(len(p.rejected) for p in written)
+    assert any(r["reason"] == "does not start like a sentence" for r in rejects)
+    ids = {r["request_id"]: r for r in _requests(store)}
+    for row in rejects:
+        assert row["excerpt"] in ids[row["source_file"]]["reply"]
+    rounds = {(r["purpose"], r["round"]) for r in ids.values()}
+    assert {("generate", 1), ("revise", 1), ("revise", 2)} <= rounds
+    second = next(r for r in ids.values() if (r["purpose"], r["round"]) == ("revise", 2))
+    assert "Here is a draft: I left the room at once." in second["prompt"]
+
+
+def test_revisions_use_the_wordings_in_turn_and_end(store: Store) -> None:
+    def stubborn(prompt: str, count: int) -> Say:
+        return Say("1. The room was empty.") if "different" in prompt else Say("Still no change.")
+
+    spec = replace(SPEC, n_sentences=1, generate_rounds=1)
+    with serving(stubborn) as server:
+        (written,) = write_sentences(_build(store, server), ["clock"], spec)
+    assert not written.kept and written.balances()
+    assert server.n_asked == 2 * (1 + 10)
+    openings = [w.split("{")[0][:12] for w in spec.prompts.revise]
+    for row in _requests(store):
+        if row["purpose"] == "revise":
+            assert row["prompt"].startswith(openings[(row["round"] - 1) % 4])
+    reasons = {r.reason for r in written.rejected}
+    assert reasons == {"lacks the word after all revisions"}
+
+
+def test_a_refusal_leads_to_another_try_and_then_to_none(store: Store) -> None:
+    def refusing(prompt: str, count: int) -> Say:
+        return Say("I'm sorry, but I can't help with that.")
+
+    with serving(refusing) as server:
+        (written,) = write_sentences(_build(store, server), ["clock"], SPEC)
+    assert (written.n_in, written.kept, written.rejected) == (0, (), ())
+    assert server.n_asked == 6  # three rounds for each pronoun, told apart by seed
+    assert {body["seed"] for body in server.bodies} == {1, 2, 3}
+
+
+FLAWS = {
+    "429": Say("slow down", 429, headers={"Retry-After": "0.3"}),
+    "500": Say("oops", 500),
+    "cut": Say("1. She wound the clock.", cut=True),
+    "no choices": Say(body=b'{"choices": []}'),
+    "no JSON": Say(body=b'{"choices": ['),
+    "no object": Say(body=b"[1, 2]"),
+    "late": Say("too late", delay_s=1.5),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_what_fails_is_tried_again(store: Store, flaw: str) -> None:
+    def flawed(prompt: str, count: int) -> Say:
+        return FLAWS[flaw] if count <= 2 else good_script(prompt, count)
+
+    with serving(flawed) as server:
+        build = replace(_build(store, server), server=Server(server.url, 0.5, QUICK))
+        spec = replace(SPEC, n_sentences=1)
+        written = write_sentences(build, ["clock"], spec)
+    assert len(_texts(written)) == 2
+    assert set(server.asked.values()) == {3}
+    for row in _requests(store):
+        assert row["n_attempts"] == 3 and row["status"] == "replied"
+        assert "attempt 1: " in row["error"] and "attempt 2: " in row["error"]
+        charged = flaw not in ("429", "500")
+        known = row["n_input_tokens"] + row["n_output_tokens"]
+        assert (row["n_tokens_most"] > known) == charged
+    if flaw == "429":
+        first, *_, last = sorted(server.times)
+        assert last - first >= 0.6
+
+
+def test_a_server_that_never_answers_stops_the_build(store: Store) -> None:
+    with serving(lambda prompt, count: Say("down", 503)) as server:
+        with pytest.raises(Interrupted, match=r"4 attempts: status 503: down; 0 of 4 words"):
+            write_sentences(_build(store, server), WORDS, SPEC)
+        assert max(server.asked.values()) == 4
+        server.script = good_script
+        written = write_sentences(_build(store, server, "run-2"), WORDS, SPEC)
+    assert len(_texts(written)) == 24
+    assert max(r["n_attempts"] for r in _requests(store)) == 5
+
+
+def test_a_connection_refused_is_one_line(store: Store) -> None:
+    with serving(good_script) as server:
+        pass
+    with pytest.raises(Interrupted, match="ConnectError"):
+        write_sentences(_build(store, server), ["clock"], SPEC)
+    assert {r["n_tokens_most"] for r in _requests(store)} == {0}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_what_the_server_refuses_for_good_is_asked_once(store: Store, status: int) -> None:
+    unknown = Say("model unknown", status)
+    problem = pytest.raises(BadInput, match=f"status {status}: model unknown")
+    with serving(lambda prompt, count: unknown) as server, problem:
+        write_sentences(_build(store, server), WORDS, SPEC)
+    assert server.n_asked <= QUICK.concurrency
+    assert set(server.asked.values()) == {1}
+
+
+def test_a_filtered_prompt_counts_as_an_empty_reply(store: Store) -> None:
+    error = {"error": {"message": "filtered", "code": "content_filter"}}
+
+    def filtered(prompt: str, count: int) -> Say:
+        if '"garden"' in prompt:
+            return Say(status=400, body=json.dumps(error).encode())
+        return good_script(prompt, count)
+
+    with serving(filtered) as server:
+        written = write_sentences(_build(store, server), ["clock", "garden"], SPEC)
+    assert [len(p.kept) for p in written] == [6, 0]
+    statuses = Counter(r["status"] for r in _requests(store))
+    assert statuses == {"replied": 2, "refused": 6}
+
+
+def test_a_quota_that_is_used_up_is_not_knocked_at(store: Store) -> None:
+    error = {"error": {"message": "no quota", "code": "insufficient_quota"}}
+    script = lambda prompt, count: Say(status=429, body=json.dumps(error).encode())  # noqa: E731
+    with serving(script) as server, pytest.raises(Interrupted, match="no quota"):
+        write_sentences(_build(store, server), WORDS, SPEC)
+    assert max(server.asked.values()) == 1
+
+
+def test_a_server_that_asks_for_too_long_a_wait_stops_the_build(store: Store) -> None:
+    say = Say("later", 429, headers={"Retry-After": "3600"})
+    problem = pytest.raises(Interrupted, match="asks to wait 3600 s")
+    with serving(lambda prompt, count: say) as server, problem:
+        write_sentences(_build(store, server), WORDS, SPEC)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 7])
+def test_the_budget_of_requests_is_never_exceeded(store: Store, limit: int) -> None:
+    with serving(good_script) as server:
+        with pytest.raises(Interrupted, match=f"exceed {limit} requests; . of 4 words") as stop:
+            write_sentences(_build(store, server, budget=Budget(limit)), WORDS, SPEC)
+        assert stop.value.exit_code == 5
+        assert server.n_asked == limit == len(_requests(store))
+        written = write_sentences(_build(store, server, budget=Budget(8)), WORDS, SPEC)
+        assert server.n_asked == 8 and set(server.asked.values()) == {1}
+    assert len(_texts(written)) == 24
+
+
+def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(store: Store) -> None:
+    price = Price(input=10.0, output=100.0, currency="EUR")
+    with serving(good_script) as server:
+        with pytest.raises(Interrupted, match="exceed 1200 tokens"):
+            write_sentences(_build(store, server, budget=Budget(None, 1200)), WORDS, SPEC)
+        spent = sum(r["n_tokens_most"] for r in _requests(store))
+        most = max(len(r["prompt"].encode()) for r in _requests(store)) + 64 + 232
+        assert 1200 - most < spent <= 1200
+        build = _build(store, server, budget=Budget(max_cost=0.07), price=price)
+        with pytest.raises(Interrupted, match=r"exceed a cost of 0\.07"):
+            write_sentences(build, [f"word{c}" for c in "abcdefghijkl"], SPEC)
+    rows = [r for r in _requests(store) if r["cost"] is not None]
+    assert rows and 0.03 < sum(r["cost"] for r in rows) <= 0.07
+    for row in rows:
+        wanted = row["n_input_tokens"] * 10e-6 + row["n_output_tokens"] * 100e-6
+        assert row["cost"] == pytest.approx(wanted)
+
+
+def test_tokens_that_are_not_told_count_at_the_most(store: Store) -> None:
+    def silent(prompt: str, count: int) -> Say:
+        return Say(body=completion(good_script(prompt, count).text, prompt, usage=False))
+
+    with serving(silent) as server:
+        write_sentences(_build(store, server), ["clock"], SPEC)
+    for row in _requests(store):
+        assert row["n_input_tokens"] is None
+        assert row["n_tokens_most"] == len(row["prompt"].encode()) + 64 + 3 * (40 + 16) + 64
+
+
+def test_a_replay_is_the_build_again(store: Store, tmp_path: Path) -> None:
+    with serving(_mixed) as server:
+        written = write_sentences(_build(store, server), WORDS, SPEC)
+    assert write_sentences(_build(store, None, "run-2"), WORDS, SPEC) == written
+    # From the table alone, as in a warehouse that was copied without its work.
+    copy = Store.open(tmp_path / "copy")
+    copy.replace("generation_request", _requests(store), {"benchmark": "demo"}, "run-1")
+    assert write_sentences(_build(copy, None, "run-2"), WORDS, SPEC) == written
+    assert _requests(copy) == _requests(store)
+    with pytest.raises(BadInput, match=r"no reply to request .* \(generate, word 'lamp', she\)"):
+        write_sentences(_build(store, None), [*WORDS, "lamp"], SPEC)
+
+
+def test_the_order_of_replies_changes_nothing(store: Store, tmp_path: Path) -> None:
+    def delayed(prompt: str, count: int) -> Say:
+        return replace(_mixed(prompt, count), delay_s=(hash(prompt) % 7) / 200)
+
+    with serving(delayed) as server:
+        one = write_sentences(_build(store, server), WORDS, SPEC)
+        slowly = Manners(concurrency=1, first_wait_s=0.01)
+        other = Store.open(tmp_path / "other")
+        two = write_sentences(_build(other, server, manners=slowly), WORDS, SPEC)
+    assert one == two
+
+
+PAIRS = [
+    PairToJudge(str(k), "clock", f"She wound clock {k}.", f"He wound clock {k}.") for k in range(4)
+]
+
+
+def test_pairs_with_an_unlikely_or_unclear_side_are_dropped(store: Store) -> None:
+    def judging(prompt: str, count: int) -> Say:
+        if "He wound clock 1." in prompt:
+            return Say("Unlikely, I think.")
+        if "She wound clock 2." in prompt:
+            return Say("likely or unlikely")
+        if "He wound clock 3." in prompt:
+            return Say("Likely." if "single word" in prompt else "Hm.")
+        return Say("**Likely**")
+
+    with serving(judging) as server:
+        judged = judge_pairs(_build(store, server), PAIRS, MODEL, SPEC.prompts)
+    assert [j.is_natural for j in judged] == [True, False, False, True]
+    assert judged[1].reason == "the he side is unlikely"
+    assert judged[2].reason == "the answers about the she side are unclear"
+    assert server.n_asked == 8 + 2
+    assert {body["temperature"] for body in server.bodies} == {0}
+    assert len(store.read("reject").to_pylist()) == 2
+
+
+def test_conversions_are_asked_for_until_they_are_right(store: Store) -> None:
+    def converting(prompt: str, count: int) -> Say:
+        if "Ann" in prompt:
+            return Say("No idea.")
+        seen.append(prompt)
+        return Say("He gave Tom his spoon." if len(seen) > 1 else "He gave Tom the fork.")
+
+    seen: list[str] = []
+    wanted = [
+        ToConvert("She gave Tom her spoon.", "spoon", "he"),
+        ToConvert("Ann saw her spoon.", "spoon", "he"),
+    ]
+    with serving(converting) as server:
+        one, two = convert_sentences(
+            _build(store, server),
+            wanted,
+            MODEL,
+            SPEC.prompts,
+            lambda before, after: None if "spoon" in after else "lost the spoon",
+        )
+    assert one.sentence == "He gave Tom his spoon."
+    assert (two.sentence, two.reason) == (None, "lost the spoon")
+    assert server.n_asked == 2 + 3
+
+
+KILLED = """
+import sys
+from tests.test_generation import MODEL, QUICK, SPEC, Build, Server, write_sentences
+from warehouse.store import Store
+url, root = sys.argv[1:]
+write_sentences(Build(Store.open(root), "demo", "killed", Server(url, 60.0, QUICK)),
+                [f"word{c}" for c in "abcdefghij"], SPEC)
+"""
+
+
+def test_a_killed_build_pays_for_nothing_twice(store: Store) -> None:
+    held = False
+
+    def holding(prompt: str, count: int) -> Say:
+        """Answers nine requests; those after them wait until the process that asked is gone."""
+        while not held and sum(server.answered.values()) >= 9 and killed.poll() is None:
+            time.sleep(0.01)
+        return good_script(prompt, count)
+
+    with serving(holding) as server:
+        command = [sys.executable, "-c", KILLED, server.url, str(store.root)]
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        killed = subprocess.Popen(command, env=environment, cwd=REPOSITORY)
+        deadline = time.monotonic() + 60
+        # All four places taken by requests that are held: what was answered before is used.
+        while server.n_asked - sum(server.answered.values()) < 4 or server.n_asked < 13:
+            assert killed.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        answered = server.answered.copy()
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        held = True
+        n_before, before = server.n_asked, server.asked.copy()
+        ledger = store.work_directory("generate", "demo") / "ledger.jsonl"
+        with ledger.open("ab") as file:
+            file.write(b'{"event": "replied", "request_id": "torn')
+        words = [f"word{c}" for c in "abcdefghij"]
+        written = write_sentences(_build(store, server, "again"), words, SPEC)
+    assert len(_texts(written)) == 60
+    assert sum(answered.values()) >= 9 and n_before <= 9 + 2 * 4
+    asked_again = {body for body in before if server.asked[body] > before[body]}
+    assert len(asked_again) <= 4 and not asked_again & set(answered)
+    assert len(server.asked) == len(_requests(store)) == 20
+    again = [r for r in _requests(store) if r["n_attempts"] > 1]
+    assert len(again) == len(asked_again) > 0
+    assert all("the run ended before a reply" in r["error"] for r in again)
+    assert write_sentences(_build(store, None), words, SPEC) == written
+
+
+def test_one_process_writes_a_benchmark_at_a_time(store: Store) -> None:
+    from eval_workers.generation.ledger import open_ledger
+
+    with open_ledger(store, "demo", "other"), pytest.raises(UsageProblem, match="another process"):
+        write_sentences(_build(store, None), WORDS, SPEC)
+
+
+def test_a_damaged_ledger_is_named_by_its_line(store: Store) -> None:
+    with serving(good_script) as server:
+        write_sentences(_build(store, server), ["clock"], SPEC)
+    ledger = store.work_directory("generate", "demo") / "ledger.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
+    with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2"):
+        write_sentences(_build(store, None), ["clock"], SPEC)

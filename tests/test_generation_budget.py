@@ -1,0 +1,223 @@
+"""Prices, what is set aside, what a build would take, and what the ledger keeps of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eval_workers.generation import prompts
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.budget import Budget, Price, Purse, Spent, most, price_of
+from eval_workers.generation.estimate import Habits, estimate
+from eval_workers.generation.judge import PairToJudge
+from eval_workers.generation.ledger import Answer, open_ledger
+from eval_workers.generation.parse import sentences
+from eval_workers.generation.requests import ChatModel, Reply, Request
+from eval_workers.generation.session import judge_pairs, write_sentences
+from eval_workers.generation.write import WritingSpec, progress
+from tests.chat_server import good_script, serving
+from tests.test_generation import WORDS, _build, _requests
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+SPEC = WritingSpec(ChatModel("scripted"), prompts.load(), n_sentences=3)
+PRICES = """
+currency = "EUR"
+[models."small"]
+input = 0.15
+output = 0.6
+"""
+
+
+def _request(round: int = 1) -> Request:
+    return SPEC.generate("clock", "she", round, 2)
+
+
+def test_the_price_of_a_model(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(PRICES, encoding="utf-8")
+    assert price_of("small", file) == Price(0.15, 0.6, "EUR")
+    assert price_of("small", file).cost(2_000_000, 1_000_000) == pytest.approx(0.9)
+    with pytest.raises(UsageProblem, match="no price of large"):
+        price_of("large", file)
+    with pytest.raises(UsageProblem, match="no such file"):
+        price_of("small", tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0.15", "-1"),
+        ("0.15", "nan"),
+        ("0.15", "true"),
+        ("0.15", '"cheap"'),
+        ("output", "outptu"),
+        ("currency =", "curency ="),
+        ("currency =", "currency"),
+    ],
+)
+def test_a_wrong_price_table_is_one_line(tmp_path: Path, old: str, new: str) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(PRICES.replace(old, new), encoding="utf-8")
+    with pytest.raises(BadInput) as raised:
+        price_of("small", file)
+    assert str(file) in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_what_is_set_aside_is_waited_for_before_the_budget_is_said_to_be_spent() -> None:
+    async def run() -> list[object]:
+        purse = Purse(Budget(max_tokens=100), Spent(1, 20))
+        first = await purse.set_aside(Spent(1, 60))
+        waiting = asyncio.create_task(
+            purse.set_aside(Spent(1, 30))
+        )  # 110 if both came to their most
+        await asyncio.sleep(0.01)
+        seen: list[object] = [waiting.done()]
+        assert first is not None
+        await purse.settle(first, Spent(1, 10))
+        second = await waiting
+        seen += [second is not None, await purse.set_aside(Spent(1, 71)), purse.spent]
+        return seen
+
+    assert asyncio.run(run()) == [False, True, None, Spent(2, 30)]
+
+
+def test_a_token_is_a_byte_at_least() -> None:
+    """The bound holds for any text: tokenizers of bytes make one token of a byte at the most."""
+    request = replace(_request(), prompt="漢字 🙂" * 10)
+    assert most(request, None).n_tokens >= len(("漢字 🙂" * 10).encode()) + request.max_tokens
+
+
+@pytest.mark.parametrize("cut", range(1, 40, 3))
+def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int) -> None:
+    answer = Answer("1. She wound the clock.", "stop", 10, 5)
+    with open_ledger(store, "demo", "run") as ledger:
+        for round in (1, 2):
+            request = _request(round)
+            ledger.asked(request, Spent(1, 99), has_price=False)
+            ledger.replied(request.request_id, answer, Spent(1, 15), 0.5)
+        path = ledger.path
+    whole = path.read_bytes()
+    path.write_bytes(whole[: -(len(whole.splitlines()[-1]) * cut // 40 + 1)])
+    with open_ledger(store, "demo", "run-2") as ledger:
+        assert set(ledger.replies) == {_request(1).request_id}
+        assert ledger.spent == Spent(2, 15 + 99)  # the second may have been paid for
+        ledger.asked(_request(2), Spent(1, 99), has_price=False)
+        ledger.replied(_request(2).request_id, answer, Spent(1, 15), 0.5)
+    with open_ledger(store, "demo", "run-3") as ledger:
+        assert len(ledger.replies) == 2 and ledger.spent == Spent(3, 129)
+        assert [json.loads(line)["event"] for line in path.read_bytes().splitlines()].count(
+            "asked"
+        ) == 3
+
+
+def test_a_request_is_known_by_all_that_makes_it() -> None:
+    request = _request()
+    others = [
+        replace(request, **{field: value})
+        for field, value in (
+            ("model", "other"),
+            ("prompt", "other"),
+            ("parameters", (("temperature", 0.1),)),
+            ("purpose", "revise"),
+            ("word", "other"),
+            ("pronoun", "he"),
+            ("round", 2),
+        )
+    ]
+    assert len({r.request_id for r in [request, *others]}) == 8
+    assert ChatModel("m", seed=None).request(
+        "judge", "p", word="w", pronoun="she", round=1, temperature=0, max_tokens=5
+    ).parameters == (("max_tokens", 5), ("temperature", 0))
+
+
+def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) -> None:
+    """Against a build on a real socket: requests exactly, tokens by the characters sent."""
+    told = estimate(WORDS, SPEC, Price(1.0, 2.0, "EUR"), Habits(0.0, 0.0, 0.0))
+    with serving(good_script) as server:
+        written = write_sentences(_build(store, server), WORDS, SPEC)
+        kept = [s for p in written for s in p.kept]
+        pairs = [PairToJudge(str(k), s.word, s.text, f"{s.text}!") for k, s in enumerate(kept)]
+        judge_pairs(_build(store, server), pairs, SPEC.model, SPEC.prompts)
+    rows = _requests(store)
+    assert told.n_requests == len(rows) == server.n_asked == 8 + 2 * 24
+    characters = sum(len(r["prompt"]) for r in rows)
+    # A little more than was needed: it takes all sentences to be of the greatest length.
+    assert 1.0 <= told.n_input_tokens / (characters / 4 + 8 * len(rows)) < 1.15
+    assert told.cost == pytest.approx((told.n_input_tokens + 2 * told.n_output_tokens) / 1e6)
+    worse = estimate(WORDS, SPEC)
+    assert worse.n_requests > told.n_requests and worse.cost is None
+    assert worse.n_requests_most == 8 * (3 * (1 + 3 * 10) + 2 * 2 * 3)
+    assert estimate([], SPEC).n_requests == 0
+
+
+TEXTS = [
+    "She wound the clock.",
+    "He wound the clock.",
+    "She sold the old clock to a friend.",
+    "He hid the clock from a friend in the cellar.",
+    "Her sister heard the clock.",
+    "His brother stopped the clock twice.",
+    "The room was empty.",
+    "The house was cold and dark.",
+    "She was late.",
+    "He was early.",
+    "no sentence",
+    "Her clock woke him.",
+]
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 4), st.integers(0, 3), st.integers(1, 3))
+@settings(max_examples=150)
+def test_whatever_is_replied_every_sentence_has_one_fate(
+    chance: Random, n_sentences: int, revise_rounds: int, generate_rounds: int
+) -> None:
+    """Replies drawn at random, arriving one by one in any order: the end is the same."""
+    spec = replace(
+        SPEC,
+        n_sentences=n_sentences,
+        revise_rounds=revise_rounds,
+        generate_rounds=generate_rounds,
+    )
+    drawn: dict[str, Reply] = {}
+
+    def reply(request: Request) -> Reply:
+        if request.request_id not in drawn:
+            n = chance.choice([0, 1, 1, 2, 5]) if request.purpose == "generate" else 1
+            lines = [f"{k}. {chance.choice(TEXTS)}" for k in range(1, n + 1)]
+            drawn[request.request_id] = Reply(request.request_id, "\n".join(lines))
+        return drawn[request.request_id]
+
+    ends = []
+    for _ in range(2):
+        replies: dict[str, Reply] = {}
+        while (now := progress("clock", spec, replies)).requests:
+            assert now.balances()
+            assert not {r.request_id for r in now.requests} & set(replies)
+            request = chance.choice(now.requests)
+            replies[request.request_id] = reply(request)
+        ends.append(now)
+        assert now.balances() and now.n_waiting == 0
+        assert now.n_in == sum(len(sentences(r.text)) for r in replies.values())
+        for pronoun in ("she", "he"):
+            assert sum(s.pronoun == pronoun for s in now.kept) <= n_sentences
+        places = [(s.request_id, s.position) for s in now.kept]
+        places += [(r.sentence.request_id, r.sentence.position) for r in now.rejected]
+        assert len(places) == len(set(places))
+    assert ends[0] == ends[1]
+
+
+def test_what_is_asked_first() -> None:
+    first = progress("clock", SPEC, {}).requests
+    assert [(r.purpose, r.pronoun) for r in first] == [("generate", "she"), ("generate", "he")]
+    with pytest.raises(UsageProblem, match="n_sentences = 0"):
+        replace(SPEC, n_sentences=0)
+    with pytest.raises(UsageProblem, match="concurrency = 0"):
+        Manners(concurrency=0)

@@ -1,0 +1,108 @@
+"""The key is sent, and appears nowhere else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from eval_workers.generation.client import ChatClient
+from eval_workers.generation.session import write_sentences
+from tests.chat_server import Say, completion, serving
+from tests.test_generation import SPEC, _build, _requests
+from warehouse.errors import PlumblineError, UsageProblem
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+KEY = 'sk-secret/"4711"+déjà'.encode("ascii", "ignore").decode()
+SPELLINGS = {KEY, json.dumps(KEY)[1:-1], quote(KEY), quote(KEY, safe="")}
+
+
+def _everything_under(root: Path) -> str:
+    return "\n".join(
+        str(path) + path.read_bytes().decode("latin-1")
+        for path in root.rglob("*")
+        if path.is_file()
+    )
+
+
+ECHOES = {
+    "error": Say(f"Incorrect API key provided: {KEY}.", 401),
+    "error body": Say(body=f"no JSON {KEY}".encode(), status=500),
+    "escaped": Say(body=json.dumps({"error": {"message": KEY, "at": KEY}}).encode(), status=400),
+    "quoted": Say(f"see /login?key={quote(KEY, safe='')}", 403),
+    "reply": Say(f"1. She wound the clock {KEY}."),
+    "no choices": Say(body=json.dumps({"choices": [], "key": KEY}).encode()),
+    "finish reason": Say(body=completion("x", "x").replace(b"stop", quote(KEY).encode())),
+    "header": Say("slow", 429, headers={"Retry-After": f"3600{quote(KEY)}", "X-Key": quote(KEY)}),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_the_key_stays_secret_though_the_server_repeats_it(
+    store: Store,
+    echo: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_API_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    said = ""
+    with serving(lambda prompt, count: ECHOES[echo]) as server:
+        try:
+            with recorded(store, "benchmark build", {"words": ["clock"]}) as run_id:
+                write_sentences(_build(store, server, run_id), ["clock"], SPEC)
+        except PlumblineError as e:
+            said = "".join(traceback.format_exception(e)) + repr(e) + repr(e.args)
+            causes = [e.__cause__, e.__context__]
+            said += "".join(map(repr, causes))
+    assert server.keys == {f"Bearer {KEY}"}
+    out, err = capfd.readouterr()
+    seen = "\n".join([said, out, err, caplog.text, _everything_under(store.root)])
+    seen += json.dumps(_requests(store)) + str(store.read("reject").to_pylist())
+    seen += str(store.read("run").to_pylist())
+    assert len(_requests(store)) > 0
+    for spelling in SPELLINGS:
+        assert spelling not in seen
+    if echo != "header":
+        assert "[key]" in seen
+
+
+def test_which_key_is_sent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLUMBLINE_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "openai-key-1")
+    with serving(lambda prompt, count: Say("no", 401)) as server:
+        for name, value in (("", ""), ("PLUMBLINE_API_KEY", "mine-key-22")):
+            if name:
+                monkeypatch.setenv(name, value)
+            with pytest.raises(PlumblineError):
+                write_sentences(_build(store, server), ["clock"], SPEC)
+    assert server.keys == {"Bearer openai-key-1", "Bearer mine-key-22"}
+
+
+def test_short_dummies_are_left_in_replies(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_API_KEY", "EMPTY")
+    say = Say("1. She found the EMPTY clock.\n2. Her clock stopped.\n3. She is the clock.")
+    with serving(lambda prompt, count: say) as server:
+        write_sentences(_build(store, server), ["clock"], SPEC)
+    assert any("EMPTY" in row["reply"] for row in _requests(store))
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("https://user:secret99@host/v1", "may not hold a user, password or query"),
+        ("https://host/v1?key=secret99", "may not hold a user, password or query"),
+        ("secret99", "is no http or https address"),
+        ("https://api.openai.com/v1", "wants a key"),
+    ],
+)
+def test_addresses_that_are_refused(url: str, problem: str) -> None:
+    with pytest.raises(UsageProblem, match=problem) as raised:
+        ChatClient(url, environment={})
+    assert "secret99" not in str(raised.value)

@@ -1,0 +1,125 @@
+"""Replies are read as a person reads them; sentences are judged by what they hold."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_workers.generation.checks import check, has_word, n_words, repeats
+from eval_workers.generation.parse import sentences, verdict
+from tests.conftest import REPOSITORY
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+EXAMPLES = tomllib.loads((REPOSITORY / "tests" / "chat_replies.toml").read_text("utf-8"))
+LIKELY = {"yes": True, "no": False, "unclear": None}
+
+
+@pytest.mark.parametrize("example", EXAMPLES["reply"], ids=lambda e: e["name"])
+def test_the_sentences_of_a_reply(example: dict[str, Any]) -> None:
+    assert sentences(example["text"]) == example["sentences"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES["verdict"], ids=lambda e: e["text"][:30] or "nothing")
+def test_the_verdict_of_a_reply(example: dict[str, Any]) -> None:
+    assert verdict(example["text"]) is LIKELY[example["likely"]]
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    assert all(s == " ".join(s.split()) and s for s in sentences(text))
+    assert verdict(text) in (True, False, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["*a ", "`a ", "1. ", "**", "<think>", '"a" ', "(1", "[", "here is "]
+)
+def test_replies_of_stray_marks_take_no_time(text: str) -> None:
+    """What takes the square of their length would take minutes."""
+    start = time.monotonic()
+    sentences(text * (200_000 // len(text)))
+    verdict(text * (200_000 // len(text)))
+    assert time.monotonic() - start < 20
+
+
+_PLAIN = st.lists(
+    st.lists(st.sampled_from(["clock", "she", "found", "Łódź", "isn't", "12", "old"]), min_size=1),
+    min_size=1,
+)
+
+
+@given(_PLAIN, st.sampled_from(["{k}. {s}", "{k}) {s}", "({k}) {s}", "- {s}", "**{k}.** {s}"]))
+def test_lists_come_back_whatever_their_marks(items: list[list[str]], mark: str) -> None:
+    wanted = [f"The {' '.join(words)}." for words in items]
+    text = "\n".join(mark.format(k=k, s=s) for k, s in enumerate(wanted, 1))
+    assert sentences(f"Sure, here you are:\n\n{text}\n\nEnjoy!") == wanted
+
+
+WANTED: dict[str, Any] = {"word": "clock", "pronoun": "she", "max_words": 8}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fate", "reason"),
+    [
+        ("She wound the clock.", "keep", ""),
+        ("The clock was HERS.", "keep", ""),
+        ("“Wind the clock,” said her aunt.", "keep", ""),
+        ("She'd sold the clock’s hands…", "keep", ""),
+        ("A clock-maker taught her (twice!)", "keep", ""),
+        ('Did she wind the clock?"', "keep", ""),
+        ("She wound the clocks.", "revise", "lacks the word"),
+        ("She has an o'clock-less day, clockwise.", "revise", "lacks the word"),
+        ("The clock struck nine.", "revise", "lacks the pronoun"),
+        ("The shed held a clock.", "revise", "lacks the pronoun"),
+        ("His clock struck nine.", "revise", "lacks the pronoun"),
+        ("Her clock woke him.", "reject", "holds a pronoun of the other gender"),
+        ("He/she wound the clock.", "reject", "holds a pronoun of the other gender"),
+        ("She wound the clock in the old hall twice.", "reject", "has more than 8 words"),
+        ("she wound the clock.", "reject", "does not start like a sentence"),
+        ("She wound the clock", "reject", "does not end like a sentence"),
+        ("She wound the clock and,", "reject", "does not end like a sentence"),
+        ("Her clock.", "reject", "has fewer than 3 words"),
+        ("She wound the \x07clock.", "reject", "holds characters that can't be printed"),
+        ("She wound the cl\ufffdck.", "reject", "holds characters that can't be printed"),
+        ("She wound the {clock}.", "reject", "holds a brace"),
+        ("...", "reject", "does not start like a sentence"),
+    ],
+)
+def test_the_fate_of_a_sentence(sentence: str, fate: str, reason: str) -> None:
+    found = check(sentence, **WANTED)
+    assert (found.fate, found.reason) == (fate, reason)
+
+
+def test_male_sentences_are_held_to_male_pronouns() -> None:
+    wanted = {**WANTED, "pronoun": "he"}
+    for form in ("He", "Him", "His", "Himself"):
+        assert check(f"{form} and the clock.", **wanted).fate == "keep"
+    assert check("She and the clock.", **wanted).reason == "lacks the pronoun"
+    assert check("He and the clock herself.", **wanted).fate == "reject"
+
+
+def test_repeats_of_the_same_word_are_found() -> None:
+    others = ["She carried the old clock home before the storm broke."]
+    same = "HE CARRIED THE OLD CLOCK HOME, BEFORE THE STORM BROKE!"
+    assert repeats(same, others) == "repeats another sentence"
+    near = "She carried the old clock home before the big storm broke."  # 9 of 10 words
+    assert repeats(near, others) == "nearly repeats another sentence"
+    far = "She carried the new clock out before the storm came."  # 6 of 12
+    assert repeats(far, others) is None
+    # Exactly 4 of 5 words in common is near; 4 of 6 is not.
+    assert repeats("One two three four five.", ["One two three four."]) is not None
+    assert repeats("One two three four five six.", ["One two three four."]) is None
+
+
+def test_words_are_counted_between_white_space() -> None:
+    assert n_words("  A\u00a0well-known\tclock — hers.\n") == 5
+    assert has_word("Ｃｌｏｃｋ towers", "clock")
+    assert not has_word("A C.L.O.C.K.", "clock")

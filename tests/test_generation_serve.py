@@ -1,0 +1,87 @@
+"""A real server of chat completions with a real model, though one that knows nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from eval_workers.generation import prompts
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.requests import ChatModel
+from eval_workers.generation.session import Build, Server, write_sentences
+from eval_workers.generation.write import WritingSpec
+from tests.tiny_models import save
+from warehouse.store import Store
+
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}1."
+
+SERVE = "from transformers.cli.transformers import main; main()"
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Address and model of `transformers serve`, which runs until the end of the test."""
+    model = save("neox", tmp_path / "noise")
+    (model / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    port = _free_port()
+    command = [sys.executable, "-c", SERVE, "serve", str(model), "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--device", "cpu", "--default-seed", "1"]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    log = tmp_path / "serve.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
+    try:
+        address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 120
+        while True:
+            assert server.poll() is None and time.monotonic() < deadline, log.read_text()
+            try:
+                with urlopen(f"{address}/health", timeout=1):
+                    break
+            except (URLError, OSError):
+                time.sleep(0.1)
+        yield f"{address}/v1", str(model)
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+@pytest.mark.slow
+def test_a_model_that_writes_noise_is_asked_and_its_noise_counted(
+    served: tuple[str, str], store: Store
+) -> None:
+    url, model = served
+    spec = WritingSpec(
+        ChatModel(model),
+        prompts.load(),
+        n_sentences=2,
+        max_words=4,
+        revise_rounds=2,
+        generate_rounds=2,
+    )
+    server = Server(url, 60.0, Manners(concurrency=2, max_attempts=1))
+    words = ["clock", "tea"]
+    written = write_sentences(Build(store, "noise", "run", server), words, spec)
+    rows = store.read("generation_request", benchmark="noise").to_pylist()
+    assert len(rows) >= 8 and {row["status"] for row in rows} == {"replied"}
+    for row in rows:
+        assert row["n_input_tokens"] > 0 and 0 < row["n_output_tokens"] <= 128
+        assert row["finish_reason"] in ("stop", "length")
+    assert all(p.balances() and not p.kept and p.n_waiting == 0 for p in written)
+    assert sum(p.n_in for p in written) > 0
+    assert store.read("reject").num_rows == sum(len(p.rejected) for p in written)
+    assert write_sentences(Build(store, "noise", "again", None), words, spec) == written
