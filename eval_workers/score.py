@@ -128,6 +128,8 @@ def score_benchmark(
             state = work.state()
             scores = chunked(state.missing, plan.directory).scores()
             if scores is not None:
+                if progress is not None:  # the last chunks may have been a helper's
+                    progress(work.benchmark, plan.n_pairs, plan.n_pairs)
                 n_done, seconds = plan.n_pairs - n_before, time.monotonic() - start
                 rate = n_done / seconds if n_done else None
                 return _publish(work, backend, state, scores, run_id, rate)

@@ -6,6 +6,7 @@ Importing this module imports neither Spark, torch nor Prefect: the commands do 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -116,5 +117,6 @@ def _complain(message: str, status: int) -> int:
 
 
 def entry() -> None:
-    """The console script."""
+    """The console script; of a warning it shows what it says, not where it was raised."""
+    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
     sys.exit(main())

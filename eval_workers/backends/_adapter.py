@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -63,8 +64,10 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        held = peft.PeftModelForCausalLM(model, config)
-        loaded = held.load_adapter(str(adapter.directory), "default")
+        with warnings.catch_warnings():  # PEFT's, of layers it adjusts to and names that will go
+            warnings.simplefilter("ignore")
+            held = peft.PeftModelForCausalLM(model, config)
+            loaded = held.load_adapter(str(adapter.directory), "default")
     except (RuntimeError, ValueError, KeyError) as e:
         problem = f"does not fit the model: {loading.first_line(e)}"
         raise BadInput(what, problem, fix) from e
