@@ -184,3 +184,23 @@ def test_the_form_is_that_of_every_released_sentence(data: Path) -> None:
                 assert tuple(in_form(text, "released") for text in written) == theirs
                 n, n_same = n + 1, n_same + (written == theirs)
     assert (n, n_same) == (16_668, 16_208)
+
+
+def test_labels_tell_all_identities_apart(filled: Store, model: Path, tmp_path: Path) -> None:
+    import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
+    other = save("neox", tmp_path / model.name, seed=1)
+    for path, options in (
+        (model, ModelOptions()),
+        (other, ModelOptions()),  # another model of the same name
+        (model, ModelOptions(dtype="bfloat16")),
+        (model, ModelOptions(text_form="released")),
+    ):
+        score_benchmarks(filled, str(path), ["use-5"], options, "run")
+    query = "SELECT label, left(model_key, 6) FROM model_label JOIN model USING (model_key)"
+    found = dict(connect(filled.root).execute(query).fetchall())
+    assert len(found) == 5
+    name = model.name
+    plain = {label for label in found if label == f"{name} (float32, key {found[label]})"}
+    assert len(plain) == 2
+    others = {"bfloat16", "released text form, float32", "released scores"}
+    assert set(found) - plain == {f"{name} ({what})" for what in others}
