@@ -51,7 +51,7 @@ _KNOWN = ", ".join(["id", "name", *(field.name for field in fields(ModelOptions)
     [
         (
             '[[model]]\nid = "a"\nsize = 3',
-            f"entry 1 (a) has the unknown key size; known are {_KNOWN}",
+            f"entry 1 (a) has the unknown key size; known: {_KNOWN}",
         ),
         ('[[model]]\nid = "a"\n[[model]]\nid = 3', "entry 2: id = 3 has to be str"),
         (
