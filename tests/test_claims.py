@@ -76,9 +76,10 @@ def test_a_dead_process_loses_its_claim_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", [f"another-host {os.getpid()} 0", "", "half"])
+@pytest.mark.parametrize("text", ["another-host {pid} 0", "", "half"])
 def test_other_claims_are_held_until_they_expire(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.claim"
+    text = text.format(pid=os.getpid())
     path.write_text(text)
     with claimed(path) as mine:
         assert not mine
