@@ -38,6 +38,9 @@ def build(
         float | None, typer.Option(help="Most money, in the price table's currency.")
     ] = None,
     concurrency: Annotated[int | None, typer.Option(help="Requests at a time.")] = None,
+    judge: Annotated[
+        bool | None, typer.Option("--judge/--no-judge", help="Have both sides of pairs judged.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take; ask and write nothing.")
     ] = False,
@@ -73,10 +76,11 @@ def build(
     given |= {"base_url": base_url, "n_sentences": sentences, "max_words": max_words}
     given |= {"prices": prices, "prompts": prompts, "max_requests": max_requests}
     given |= {"max_tokens": max_tokens, "max_cost": max_cost, "concurrency": concurrency}
+    given |= {"judge": judge}
     spec = load(config, given)
     directory = out or Path("out/cards") / name
     order = Order(name, spec, warehouse, directory, replay=replay, offline=offline)
-    order.config()  # model and wordings, before anything is made
+    order.config()  # model, wordings and price, before anything is made
     held = Store.open(warehouse, create=False) if warehouse.exists() else None
     words = seed_words(held, spec)
     if spec.corpus:  # what the last step needs, before anything is paid for

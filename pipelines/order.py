@@ -34,10 +34,16 @@ class Order:
     offline: bool = False
 
     def config(self) -> dict[str, object]:
-        """What is recorded of the run: every option, and the wordings' hash."""
+        """What is recorded of the run: every option, the wordings' hash and the price.
+
+        Raises ``UsageProblem`` or ``BadInput`` for a spec that nothing can be written with.
+        """
         said = {"name": self.name, "replay": self.replay, "offline": self.offline}
-        wordings = None if self.offline else self.spec.writing().prompts.hash
-        return {**said, **asdict(self.spec), "prompts_hash": wordings}
+        if self.offline:
+            return {**said, **asdict(self.spec)}
+        price, wordings = self.spec.price(), self.spec.writing().prompts.hash
+        asked = {"prompts_hash": wordings, "price": asdict(price) if price else None}
+        return {**said, **asdict(self.spec), **asked}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def spending(spent: Spent, currency: str | None) -> str:
 
 @contextmanager
 def asking_bar(kind: str, currency: str | None) -> Iterator[Tell]:
-    """A bar on the error stream while something is asked; ``kind`` names what is counted."""
+    """A bar on the error stream from the first answer on; ``kind`` names what is counted."""
     from rich import progress as rich
     from rich.console import Console
 
@@ -31,11 +31,17 @@ def asking_bar(kind: str, currency: str | None) -> Iterator[Tell]:
         rich.MofNCompleteColumn(),
         rich.TextColumn("{task.fields[spent]}", markup=False),
     )
-    with rich.Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(kind, total=None, spent="")
+    bar = rich.Progress(*columns, console=Console(stderr=True))
 
-        def tell(n_done: int, n_all: int, spent: Spent) -> None:
-            said = spending(spent, currency)
-            bar.update(task, completed=n_done, total=n_all, spent=said)
+    def tell(n_done: int, n_all: int, spent: Spent) -> None:
+        if not bar.task_ids:
+            bar.add_task(kind, spent="")
+            bar.start()
+        said = spending(spent, currency)
+        bar.update(bar.task_ids[0], completed=n_done, total=n_all, spent=said)
 
+    try:
         yield tell
+    finally:
+        if bar.task_ids:
+            bar.stop()

@@ -28,7 +28,7 @@ def pair_id(word: str, template: str) -> str:
     """Identifier of a pair: its word and a hash of its template, so that it never names another.
 
     >>> pair_id("tea", "{pronoun} drank tea.")
-    'tea-00da54a29b'
+    'tea-d6214149ed'
     """
     return f"{word}-{hashlib.sha256(template.encode()).hexdigest()[:10]}"
 
