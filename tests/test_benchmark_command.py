@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from eval_workers.generation import build as steps
-from eval_workers.generation.build import Counts
 from eval_workers.generation.spec import BuildSpec, load
 from pipelines.cli import main
 from tests.chat_server import serving
 from tests.conftest import REPOSITORY
-from tests.test_benchmark_build import WORDS, _pairs, _requests, imperfect
+from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imperfect
 from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
@@ -159,9 +158,8 @@ for name, command in json.loads(sys.argv[1]):
 
 
 @pytest.mark.slow
-def test_the_command(here: Path, whole: tuple[Store, Counts, int]) -> None:
+def test_the_command(here: Path) -> None:
     """One process, one Prefect server: a budget that stops, the rest, a replay, offline."""
-    undisturbed, counts, n_whole = whole
     with serving(imperfect) as server:
         command = _configured(here, server.url)
         runs = [
@@ -180,32 +178,38 @@ def test_the_command(here: Path, whole: tuple[Store, Counts, int]) -> None:
             timeout=300,
         )
         assert re.findall(r"status (\d)", done.stdout) == ["5", "0", "0", "0"], done.stderr[-3000:]
-        assert server.n_asked == n_whole and set(server.asked.values()) == {1}
+        assert set(server.asked.values()) == {1}
     stopped, built, replayed, fixed = (Store.open(here / f"after-{name}") for name, _ in runs)
     errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert len(errors) == 1 and "could exceed 100 requests" in errors[0]
     assert len(_requests(stopped)) == 100 and _pairs(stopped) == []
-    said = done.stdout.split("status ")[2]
+    said = done.stdout.split("status ")[1]
+    pairs = _pairs(built)
+    natural = [p for p in pairs if p["is_natural"]]
+    n_rejected, n_unpaired, n_unnatural = (
+        len(_rejects(built, step)) for step in ("write", "pair", "judge")
+    )
+    assert len(pairs) == len(natural) + n_unnatural and n_unnatural and n_unpaired
     for line in (
-        f"demo: {counts.n_pairs} pairs of 40 words",
-        f"sentences: {counts.n_in} read = {counts.n_kept} kept + {counts.n_rejected} rejected",
-        f"kept: {counts.n_pairs} pairs + {counts.n_unpaired} that make no pair",
-        f"natural: {counts.n_natural}",
-        f"spent in all: {n_whole} requests",
+        f"demo: {len(pairs)} pairs of 40 words",
+        f"read = {len(pairs) + n_unpaired} kept + {n_rejected} rejected + 18 revised",
+        f"kept: {len(pairs)} pairs + {n_unpaired} that make no pair",
+        f"natural: {len(natural)}",
+        f"spent in all: {server.n_asked} requests",
         "Next: plumbline score --model ID_OR_PATH --benchmark demo",
     ):
         assert line in said
-    assert _pairs(built) == _pairs(replayed) == _pairs(undisturbed)
-    natural = [p for p in _pairs(built) if p["is_natural"]]
+    assert _pairs(replayed) == pairs and _requests(replayed) == _requests(built)
+    assert len(_requests(built)) == server.n_asked
     within = sum(p["word"] not in WORDS[:10] for p in natural)
     assert f"|MaxPMI| <= 0.65 in c: {within}" in said
     associated = built.read("pair_association", corpus="c", benchmark="demo")
-    assert associated.num_rows == counts.n_pairs
+    assert associated.num_rows == len(pairs)
     status = {r["status"] for r in built.read("run").to_pylist() if "build" in r["command"]}
     assert status == {"interrupted", "finished"}
     card = (here / "out/cards/demo/README.md").read_text("utf-8")
     assert "Seed words: the first 40 of the sample of c (she/he, seed 0)" in card
-    assert f"- Sentence pairs: {counts.n_natural}" in card
+    assert f"- Sentence pairs: {len(natural)}" in card
     rows = _pairs(fixed, "fixed")
     assert len(rows) == 40 * 10 and {r["source_file"] for r in rows} == {"offline-writer"}
     assert {r["is_natural"] for r in rows} == {None} and _requests(fixed, "fixed") == []
