@@ -34,6 +34,7 @@ from warehouse.store import Store
         ("n_words = 0", 2, "n_words = 0: has to be more than 0"),
         ("max_cost = 1.5", 2, "max_cost: needs the model's price"),
         ("words = ", 3, "can't be read"),
+        ("base_url = 'http://me:hidden@host/v1'", 2, "may not hold a user, password or query"),
     ],
 )
 def test_a_wrong_configuration_is_one_line(
@@ -43,7 +44,7 @@ def test_a_wrong_configuration_is_one_line(
     file.write_text(text)
     assert main(["benchmark", "build", "demo", "--config", str(file)]) == status
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert f"config {file}" in line and message in line
+    assert f"config {file}" in line and message in line and "hidden" not in line
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,8 @@ def test_the_first_words_of_a_sample(store: Store) -> None:
         steps.seed_words(store, replace(spec, n_words=41))
     with pytest.raises(UsageProblem, match="seed 1 holds 0 words"):
         steps.seed_words(store, replace(spec, seed=1))
+    with pytest.raises(UsageProblem, match="--n 3 --seed 0 --contrast her/his"):
+        steps.seed_words(store, replace(spec, contrast="her/his"))
 
 
 def test_options_take_the_place_of_keys(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
         problem = f"its sample for {spec.contrast}, seed {spec.seed} holds {len(words)} words"
         wanted = f"--n {spec.n_words} " if spec.n_words else ""
         fix = f"plumbline corpus words --corpus {spec.corpus} {wanted}--seed {spec.seed}"
+        fix += f" --contrast {spec.contrast}" if spec.contrast != BuildSpec.contrast else ""
         raise UsageProblem(f"seed words of corpus {spec.corpus!r}", problem, fix)
     return tuple(words[: spec.n_words])
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from eval_workers.generation import prompts
 from eval_workers.generation.asker import Manners
 from eval_workers.generation.budget import Budget, Price, price_of
-from eval_workers.generation.client import DEFAULT_URL
+from eval_workers.generation.client import DEFAULT_URL, checked_url
 from eval_workers.generation.requests import ChatModel
 from eval_workers.generation.session import Server
 from eval_workers.generation.write import WritingSpec
@@ -79,6 +79,7 @@ class BuildSpec:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise UsageProblem(f"{name} = {value}", "has to be 0 or more")
+        checked_url(self.base_url)  # it is recorded with the run
         if self.max_cost is not None and not self.prices:
             raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
 
