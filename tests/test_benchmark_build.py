@@ -245,3 +245,20 @@ def test_the_offline_writer() -> None:
         assert len(str(row["sentence_f"]).split()) <= 10
     with pytest.raises(UsageProblem, match="frames of at most 3 words"):
         offline_pairs("demo", ["tea"], 4, 3, seed=0)
+
+
+def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
+    spec = replace(SPEC, words=WORDS[:6])
+    with serving(imperfect) as server:
+        _built(_order(store, server), spec)
+    assert all(_rejects(store, step) for step in ("write", "pair", "judge"))
+    order = _order(store, None, "run-2")
+    written = write_sentences(order, spec.words, spec.writing())
+    found = steps.pair_sentences(order, written, spec)
+    steps.publish(order, found.pairs, ["write", "pair"])
+    assert {p["is_natural"] for p in _pairs(store)} == {None}
+    assert steps.count(spec.words, written, found, found.pairs).n_natural is None
+    assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
+    steps.publish(order, steps.write_offline("demo", spec.words, spec), [])
+    assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))
+    assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}
