@@ -114,10 +114,8 @@ def _description(benchmark: str) -> str:
 def _provenance(store: Store, benchmark: str, n_left_out: int) -> dict[str, object]:
     """Where the pairs came from, as far as the warehouse knows."""
     pairs = store.read("benchmark_pair", benchmark=benchmark)
-    rejects = store.read("reject", stage="benchmark", subject=benchmark).num_rows
-    found: dict[str, object] = {
-        "Source": ", ".join(sorted(set(pairs["source_file"].to_pylist()))),
-        "Rows of the source not used": f"{rejects:,}",
+    found = {
+        **_sources(store, benchmark, set(pairs["source_file"].to_pylist())),
         "Pairs left out, their source calls them unnatural": f"{n_left_out:,}",
     }
     directory = store.directory("benchmark_pair", {"benchmark": benchmark})
@@ -128,3 +126,18 @@ def _provenance(store: Store, benchmark: str, n_left_out: int) -> dict[str, obje
         found["Date"] = f"{run['started_at']:%Y-%m-%d}"
         found["Version of the code"] = run["git_commit"]
     return found
+
+
+def _sources(store: Store, benchmark: str, sources: set[str]) -> dict[str, object]:
+    """Files the pairs came from, or the model that wrote them: then each source is a request."""
+    requests = store.read("generation_request", benchmark=benchmark)
+    if not sources <= set(requests["request_id"].to_pylist()):
+        rejects = store.read("reject", stage="benchmark", subject=benchmark).num_rows
+        files = ", ".join(sorted(sources))
+        return {"Source": files, "Rows of the source not used": f"{rejects:,}"}
+    steps = [f"{benchmark}/{step}" for step in ("write", "pair")]
+    n_rejects = sum(store.read("reject", stage="generate", subject=s).num_rows for s in steps)
+    theirs = requests.filter(pc.is_in(requests["request_id"], pa.array(sorted(sources))))
+    models = ", ".join(sorted(set(theirs["model"].to_pylist())))
+    source = f"sentences that a chat model wrote ({models}), {requests.num_rows:,} requests"
+    return {"Source": source, "Sentences that make no pair": f"{n_rejects:,}"}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from warehouse.store import Store
 
 benchmark_app = typer.Typer(
-    help="Sentence pairs: import released benchmarks, list and show them.",
+    help="Sentence pairs: import released benchmarks, build new ones, list and show them.",
     no_args_is_help=True,
 )
 

@@ -67,7 +67,7 @@ def constrain(store: Store, corpus: str, benchmark: str, contrast: str = "she/he
     if pairs.num_rows == 0:
         fix = f"plumbline benchmark import {benchmark}"
         raise UsageProblem(f"benchmark {benchmark!r}", "not in the warehouse", fix)
-    delta = _deltas(store, corpus, contrast)
+    delta = deltas(store, corpus, contrast)
     targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
     texts = [without_placeholders(t) for t in pairs["template"].to_pylist()]
     config = {"corpus": corpus, "benchmark": benchmark, "contrast": contrast}
@@ -82,7 +82,11 @@ def constrain(store: Store, corpus: str, benchmark: str, contrast: str = "she/he
     return len(rows)
 
 
-def _deltas(store: Store, corpus: str, contrast: str) -> dict[str, float]:
+def deltas(store: Store, corpus: str, contrast: str) -> dict[str, float]:
+    """Leans of a corpus's words, in nats; words without one are left out.
+
+    Raises ``UsageProblem`` when the corpus has none of that contrast.
+    """
     table = store.read("word_delta", corpus=corpus)
     chosen = table.filter(pc.equal(table["contrast"], contrast))
     if chosen.num_rows == 0:

@@ -88,7 +88,8 @@ def words(
         typer.echo(f"Left out: {done.n_excluded:,} excluded, {done.n_rejected:,} rejected words")
     typer.echo("Table: seed_word")
     same = f"--corpus {corpus} --seed {seed} --contrast {contrast}"
-    typer.echo(f"Next: plumbline corpus words {same} --show, then plumbline corpus vet")
+    typer.echo(f"Next: plumbline corpus words {same} --show, then plumbline corpus vet;")
+    typer.echo(f"then plumbline benchmark build NAME --corpus {corpus} --model M --dry-run")
 
 
 def _show(store: Store, corpus: str, contrast: str, seed: int) -> None:

@@ -19,7 +19,7 @@ from eval_workers import model_cli, score_cli
 from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
 from jobs import statistics_cli, vocabulary_cli
-from pipelines import measure, offline, settings, sql_cli
+from pipelines import build_cli, measure, offline, settings, sql_cli
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
 from warehouse.errors import Interrupted, PlumblineError
@@ -37,6 +37,7 @@ jobs_cli.corpus_app.add_typer(statistics_cli.statistics_app)
 jobs_cli.corpus_app.add_typer(vocabulary_cli.vocabulary_app)
 app.add_typer(jobs_cli.corpus_app, name="corpus")
 app.command("word")(jobs_cli.word)
+eval_cli.benchmark_app.command("build")(build_cli.build)
 app.add_typer(eval_cli.benchmark_app, name="benchmark")
 app.command("constrain")(jobs_cli.constrain)
 app.command("score")(score_cli.score)

@@ -248,7 +248,7 @@ def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
                 constrain(settings, corpus.name, name)
 
 
-def _was_stopped(error: BaseException | None) -> bool:
+def was_stopped(error: BaseException | None) -> bool:
     """Whether a signal is behind an error: it stops Prefect's server, too, which then complains."""
     while error is not None:
         if isinstance(error, (KeyboardInterrupt, TerminationSignal, Interrupted)):
@@ -263,7 +263,7 @@ def run(settings: Settings) -> None:
     try:
         page, failures = pipeline(settings)
     except BaseException as e:
-        if _was_stopped(e):
+        if was_stopped(e):
             raise Interrupted("stopped", "", "the same command goes on from here") from None
         raise
     warehouse = settings.warehouse_path()

@@ -13,6 +13,7 @@ _DEFAULTS = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",  # slow disks need more than 20 s
     "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command prints its own stages and errors
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_CLIENT_MAX_RETRIES": "1",  # Ctrl-C ends the server too: five retries take minutes
 }
 
 

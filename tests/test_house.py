@@ -28,7 +28,10 @@ ALLOWED = {
 }
 HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttext")
 #: Modules whose work a heavy package is; every other one must not load any.
-ENGINE_ROOMS = ("jobs.session", "jobs.count", "eval_workers.backends.", "pipelines.flow")
+ENGINE_ROOMS = (
+    *("jobs.session", "jobs.count", "eval_workers.backends."),
+    *("pipelines.flow", "pipelines.benchmark_flow"),
+)
 
 
 def modules() -> list[str]:

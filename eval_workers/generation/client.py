@@ -70,7 +70,7 @@ class ChatClient:
         timeout_s: float = 120.0,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        self.base_url = _checked_url(base_url)
+        self.base_url = checked_url(base_url)
         self._timeout_s = timeout_s
         key = next((environment[name] for name in KEYS if environment.get(name)), "")
         if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
@@ -165,7 +165,12 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout_s)
 
 
-def _checked_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """The address, if it is one that may be shown and kept; else raises ``UsageProblem``.
+
+    >>> checked_url("http://localhost:8000/v1")
+    'http://localhost:8000/v1'
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageProblem("--base-url", "is no http or https address", f"such as {DEFAULT_URL}")

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eval_workers.generation import conversion
 from eval_workers.generation.budget import Price
 from eval_workers.generation.judge import ROUNDS, PairToJudge, judgement
 from eval_workers.generation.requests import Request
@@ -59,8 +60,13 @@ def estimate(
     spec: WritingSpec,
     price: Price | None = None,
     habits: Habits = Habits(),
+    *,
+    judge: bool = True,
 ) -> Estimate:
     """What writing and judging sentences for these seed words would take from the start.
+
+    Without ``judge`` nothing is judged. Conversions are among ``n_requests_most`` alone: rules
+    can't tell one "her" in some hundreds.
 
     >>> from eval_workers.generation.prompts import load
     >>> from eval_workers.generation.requests import ChatModel
@@ -72,19 +78,19 @@ def estimate(
     n_lists = len(words) * len(PRONOUNS)
     n_sentences = n_lists * spec.n_sentences
     revisions = n_sentences * _revisions(habits.revised, spec.revise_rounds)
-    verdicts = 2 * n_sentences * (1 + habits.natural_asked_twice)
+    verdicts = 2 * n_sentences * (1 + habits.natural_asked_twice) if judge else 0.0
     lists_again = n_lists * _lists_again(habits, spec)
     prompts = [spec.generate(w, p, 1, spec.n_sentences) for w in words for p in PRONOUNS]
     list_tokens = sum(map(_tokens, prompts)) / max(1, len(prompts))
-    revise, judge = _typical(spec)
+    revise, verdict = _typical(spec)
     sentence = _TOKENS_A_WORD * spec.max_words
-    n_input = (n_lists + lists_again) * list_tokens + revisions * revise + verdicts * judge
+    n_input = (n_lists + lists_again) * list_tokens + revisions * revise + verdicts * verdict
     written = (n_lists + lists_again) * spec.n_sentences * (sentence + _TOKENS_A_NUMBER)
     n_output = written + revisions * sentence + verdicts * _VERDICT_TOKENS
     n_input_tokens, n_output_tokens = math.ceil(n_input), math.ceil(n_output)
     return Estimate(
         n_requests=math.ceil(n_lists + lists_again + revisions + verdicts),
-        n_requests_most=_most(n_lists, spec),
+        n_requests_most=_most(n_lists, spec, judge),
         n_input_tokens=n_input_tokens,
         n_output_tokens=n_output_tokens,
         cost=price.cost(n_input_tokens, n_output_tokens) if price else None,
@@ -107,10 +113,12 @@ def _lists_again(habits: Habits, spec: WritingSpec) -> float:
     return sum(wanting**round for round in range(1, spec.generate_rounds))
 
 
-def _most(n_lists: int, spec: WritingSpec) -> int:
+def _most(n_lists: int, spec: WritingSpec, judge: bool) -> int:
     each_list = spec.generate_rounds * (1 + spec.n_sentences * spec.revise_rounds)
-    verdicts = 2 * ROUNDS * spec.n_sentences
-    return n_lists * (each_list + verdicts)
+    verdicts = 2 * ROUNDS * spec.n_sentences if judge else 0
+    # One of the two lists of a word is of sentences with "she", where alone a "her" can stand.
+    conversions = n_lists // len(PRONOUNS) * spec.n_sentences * conversion.ROUNDS
+    return n_lists * (each_list + verdicts) + conversions
 
 
 def _typical(spec: WritingSpec) -> tuple[float, float]:

@@ -1,0 +1,163 @@
+"""From seed words to a published benchmark, step by step.
+
+Each step may be called again after it was stopped: what was asked is in the ledger. What a step
+gives is what the next one takes; ``benchmark_pair`` is written last, and at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from eval_workers.benchmarks import Row, discover
+from eval_workers.generation.budget import Spent
+from eval_workers.generation.judge import PairToJudge
+from eval_workers.generation.offline import offline_pairs
+from eval_workers.generation.pairing import Paired, fault, paired, undecided
+from eval_workers.generation.session import Build, ToConvert, convert_sentences, judge_pairs
+from eval_workers.generation.spec import BuildSpec
+from eval_workers.generation.write import Progress
+from warehouse.errors import BadInput, UsageProblem, disk_problems
+from warehouse.store import Store
+
+#: Parts of a benchmark's ``reject`` rows: which step left a sentence or a pair out.
+_STEPS = ("write", "pair", "judge")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What became of the sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
+
+    ``n_natural`` is ``None`` where nothing was judged.
+    """
+
+    n_words: int
+    n_in: int
+    n_kept: int
+    n_rejected: int
+    n_revised: int
+    n_unpaired: int
+    n_pairs: int
+    n_natural: int | None
+
+
+def check_name(name: str) -> None:
+    """Raise ``UsageProblem`` for a name that a benchmark of one's own can't have."""
+    if not name or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in name):
+        fix = "use letters, digits, - _ and ."
+        raise UsageProblem(f"benchmark {name!r}", "is no name for a benchmark", fix)
+    if name in discover():
+        problem = "is the name of one that is imported"
+        raise UsageProblem(f"benchmark {name!r}", problem, "take another name")
+
+
+def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
+    """The seed words in their order: those of ``spec.words``, or of the sample of its corpus.
+
+    Raises ``UsageProblem`` when there is no such sample, or it is smaller than ``spec.n_words``.
+
+    >>> seed_words(None, BuildSpec(words=("tea", "clock", "tea")))
+    ('tea', 'clock')
+    """
+    if spec.words:
+        return tuple(dict.fromkeys(spec.words))[: spec.n_words]
+    if not spec.corpus or store is None:
+        fix = "give --corpus NAME, or words = [...] in the configuration"
+        raise UsageProblem("seed words", "there is no corpus to take them from", fix)
+    table = store.read("seed_word", corpus=spec.corpus)
+    of = pc.and_(pc.equal(table["contrast"], spec.contrast), pc.equal(table["seed"], spec.seed))
+    words = table.filter(of).sort_by("position")["word"].to_pylist()
+    if len(words) < (spec.n_words or 1):
+        problem = f"its sample for {spec.contrast}, seed {spec.seed} holds {len(words)} words"
+        wanted = f"--n {spec.n_words} " if spec.n_words else ""
+        fix = f"plumbline corpus words --corpus {spec.corpus} {wanted}--seed {spec.seed}"
+        fix += f" --contrast {spec.contrast}" if spec.contrast != BuildSpec.contrast else ""
+        raise UsageProblem(f"seed words of corpus {spec.corpus!r}", problem, fix)
+    return tuple(words[: spec.n_words])
+
+
+def pair_sentences(build: Build, written: Sequence[Progress], spec: BuildSpec) -> Paired:
+    """Pairs of the sentences that were kept, in their order; the others are rows of ``reject``.
+
+    A "her" that the rules can't tell is converted by the model. Raises as ``Build.run``.
+    """
+    sentences = [sentence for progress in written for sentence in progress.kept]
+    unclear, writing = undecided(sentences), spec.writing()
+    wanted = [ToConvert(sentence.text, sentence.word, "he") for sentence in unclear]
+    model, wordings = writing.model, writing.prompts
+    answers = convert_sentences(build, wanted, model, wordings, fault) if wanted else []
+    found = paired(build.benchmark, sentences, dict(zip(unclear, answers, strict=True)))
+    assert len(sentences) == len(found.pairs) + len(found.rejects), "sentences are lost"
+    _put_rejects(build.store, build.benchmark, "pair", found.rejects, build.run_id)
+    return found
+
+
+def judge(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
+    """The pairs with ``is_natural``: whether the model finds both sides likely.
+
+    Pairs that it doesn't are kept, since metrics leave them out by that column, and are rows of
+    ``reject`` besides, with the reason. Raises as ``Build.run``.
+    """
+    writing = spec.writing()
+    wanted = [
+        PairToJudge(str(p["pair_id"]), str(p["word"]), str(p["sentence_f"]), str(p["sentence_m"]))
+        for p in pairs
+    ]
+    judged = judge_pairs(build, wanted, writing.model, writing.prompts)
+    together = zip(pairs, judged, strict=True)
+    return [pair | {"is_natural": verdict.is_natural} for pair, verdict in together]
+
+
+def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
+    """Put the pairs in the place of those the benchmark had.
+
+    ``steps`` are those that were taken: rejects of others are of a build before, and go. Raises
+    ``BadInput`` when there is no pair, and leaves the benchmark as it was.
+    """
+    store, name, run_id = build.store, build.benchmark, build.run_id
+    if not pairs:
+        fix = f"see table reject, subject {name}/write and {name}/pair"
+        raise BadInput(f"benchmark {name}", "no sentence became a pair", fix)
+    rows = [{"benchmark": name, **pair} for pair in pairs]
+    with disk_problems(store.root):
+        store.replace("benchmark_pair", rows, {"benchmark": name}, run_id)
+    for step in set(_STEPS) - set(steps):
+        _put_rejects(store, name, step, [], run_id)
+
+
+def write_offline(name: str, words: Sequence[str], spec: BuildSpec) -> list[Row]:
+    """Pairs of the offline writer, without asking anybody; see ``offline.offline_pairs``."""
+    return offline_pairs(name, words, spec.n_sentences, spec.max_words, spec.seed)
+
+
+def count(
+    words: Sequence[str], written: Sequence[Progress], found: Paired, pairs: Sequence[Row]
+) -> Counts:
+    """The account of a build, each sentence once."""
+    verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
+    return Counts(
+        n_words=len(words),
+        n_in=sum(p.n_in for p in written),
+        n_kept=sum(len(p.kept) for p in written),
+        n_rejected=sum(len(p.rejected) for p in written),
+        n_revised=sum(p.n_revised for p in written),
+        n_unpaired=len(found.rejects),
+        n_pairs=len(pairs),
+        n_natural=sum(v is True for v in verdicts) if verdicts else None,
+    )
+
+
+def spent(store: Store, name: str) -> Spent:
+    """What all requests of a benchmark took so far; attempts count, each."""
+    rows = store.read("generation_request", benchmark=name).to_pylist()
+    parts = (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows)
+    return sum(parts, Spent())
+
+
+def _put_rejects(store: Store, name: str, step: str, rejects: Sequence[Row], run_id: str) -> None:
+    rows = [row | {"run_id": run_id} for row in rejects]
+    with disk_problems(store.root):
+        partition = {"stage": "generate", "subject": f"{name}/{step}"}
+        store.replace("reject", rows, partition, run_id)

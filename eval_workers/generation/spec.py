@@ -1,0 +1,177 @@
+"""What a benchmark is built with: the keys of its configuration file, and what is made of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from eval_workers.generation import prompts
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.budget import Budget, Price, price_of
+from eval_workers.generation.client import DEFAULT_URL, checked_url
+from eval_workers.generation.requests import ChatModel
+from eval_workers.generation.session import Server
+from eval_workers.generation.write import WritingSpec
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TokenLimit = Literal["max_tokens", "max_completion_tokens"]
+_KINDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
+
+
+@dataclass(frozen=True)
+class BuildSpec:
+    """What to build a benchmark with. Paths are relative to the working directory.
+
+    Attributes:
+        corpus: whose seed words are used, and whose leans give MaxPMI; may be empty with ``words``.
+        contrast: contrast of those leans.
+        seed: of the sample of seed words, and of the offline writer.
+        n_words: the first so many of the sample; ``None`` for all.
+        words: seed words in place of a sample.
+        model, base_url, timeout_s, concurrency: who is asked, where, and how.
+        token_limit, send_seed: what the server takes, see ``ChatModel``.
+        n_sentences: wanted for each word and pronoun.
+        max_words, temperature, generate_rounds, revise_rounds: see ``WritingSpec``.
+        judge: whether both sides of each pair are judged; without, ``is_natural`` is NULL.
+        eta: bound on \\|MaxPMI\\|, in nats, for the number of pairs within it.
+        prompts, prices: files in place of the wordings that come with Plumbline, and of no prices.
+        max_requests, max_tokens, max_cost: the budget; ``None`` for no limit.
+    """
+
+    corpus: str = ""
+    contrast: str = "she/he"
+    seed: int = 0
+    n_words: int | None = None
+    words: tuple[str, ...] = ()
+    model: str = ""
+    base_url: str = DEFAULT_URL
+    timeout_s: float = 120.0
+    concurrency: int = 8
+    token_limit: TokenLimit = "max_tokens"
+    send_seed: bool = True
+    n_sentences: int = 5
+    max_words: int = 10
+    temperature: float = 0.7
+    generate_rounds: int = 3
+    revise_rounds: int = 10
+    judge: bool = True
+    eta: float = 0.65
+    prompts: str = ""
+    prices: str = ""
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("n_words", "n_sentences", "max_words", "concurrency", "timeout_s"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageProblem(f"{name} = {value}", "has to be more than 0")
+        for name in ("seed", "temperature", "eta", "max_requests", "max_tokens", "max_cost"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise UsageProblem(f"{name} = {value}", "has to be 0 or more")
+        checked_url(self.base_url)  # it is recorded with the run
+        if self.max_cost is not None and not self.prices:
+            raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
+
+    def writing(self) -> WritingSpec:
+        """What is to be written. Raises ``UsageProblem`` without a model, and as ``prompts.load``.
+
+        >>> BuildSpec(model="m", max_words=7).writing().max_words
+        7
+        """
+        if not self.model:
+            fix = "give --model NAME, or --offline for sentences of a fixed grammar"
+            raise UsageProblem("model", "is not given", fix)
+        return WritingSpec(
+            ChatModel(self.model, 0 if self.send_seed else None, self.token_limit),
+            prompts.load(Path(self.prompts) if self.prompts else None),
+            n_sentences=self.n_sentences,
+            max_words=self.max_words,
+            temperature=self.temperature,
+            revise_rounds=self.revise_rounds,
+            generate_rounds=self.generate_rounds,
+        )
+
+    def server(self) -> Server:
+        """Where to ask."""
+        return Server(self.base_url, self.timeout_s, Manners(concurrency=self.concurrency))
+
+    def budget(self) -> Budget:
+        """What the build may cost."""
+        return Budget(self.max_requests, self.max_tokens, self.max_cost)
+
+    def price(self) -> Price | None:
+        """The model's price; ``None`` without a price table. Raises as ``price_of``."""
+        return price_of(self.model, Path(self.prices)) if self.prices else None
+
+
+def load(path: Path | None, given: Mapping[str, object]) -> BuildSpec:
+    """Read a configuration file, if one is named; what is ``given`` takes the place of its keys.
+
+    ``None`` in ``given`` counts as not given. Raises ``UsageProblem`` for a file that isn't there
+    and for keys and values that can't be, ``BadInput`` for a file that is no TOML; both name it.
+
+    >>> load(None, {"model": "m", "n_words": None}).model
+    'm'
+    """
+    spec = BuildSpec()
+    if path is not None:
+        spec = _checked(spec, _typed(path, _read(path)), f"config {path}: ")
+    return _checked(spec, {k: v for k, v in given.items() if v is not None}, "")
+
+
+def _checked(spec: BuildSpec, values: Mapping[str, Any], where: str) -> BuildSpec:
+    try:
+        return replace(spec, **values)
+    except UsageProblem as e:
+        what, problem, fix = e.args
+        raise UsageProblem(f"{where}{what}", problem, fix) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UsageProblem(f"config {path}", "no such file") from None
+    except (OSError, ValueError) as e:
+        raise BadInput(f"config {path}", f"can't be read: {e}", "save it as TOML in UTF-8") from e
+
+
+def _typed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    known = [f.name for f in fields(BuildSpec)]
+    kinds = get_type_hints(BuildSpec)
+    typed = {}
+    for key, value in values.items():
+        if key not in known:
+            raise UsageProblem(f"config {path}", f"no key {key!r}", f"known: {', '.join(known)}")
+        wanted, fits = _fits(kinds[key], value)
+        if not fits:
+            raise UsageProblem(f"config {path}", f"{key} is {value!r}", f"expected {wanted}")
+        typed[key] = tuple(value) if isinstance(value, list) else value
+    return typed
+
+
+def _fits(kind: Any, value: object) -> tuple[str, bool]:
+    """What is expected of a value of this kind, and whether it is that.
+
+    >>> _fits(float, 3), _fits(int, True), _fits(int | None, "3")
+    (('a number', True), ('a whole number', False), ('a whole number', False))
+    """
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind))), value in get_args(kind)
+    if get_origin(kind) is tuple:
+        is_list = isinstance(value, list) and all(isinstance(v, str) for v in value)
+        return "a list of texts", is_list
+    (plain,) = [k for k in (get_args(kind) or (kind,)) if k is not type(None)]
+    allowed = (int, float) if plain is float else (plain,)
+    return _KINDS[plain], type(value) in allowed

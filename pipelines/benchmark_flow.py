@@ -1,0 +1,138 @@
+"""The Prefect flow of a benchmark: seed words, write, pair, judge, publish, constrain, card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+
+from eval_workers.generation import build as steps
+from eval_workers.generation.bar import asking_bar
+from eval_workers.generation.pairing import Paired
+from eval_workers.generation.session import Build, write_sentences
+from eval_workers.generation.write import Progress
+from pipelines.flow import Stages, was_stopped
+from pipelines.order import Built, Order, facts
+from warehouse.errors import Interrupted, PlumblineError
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+Row = dict[str, Any]
+
+
+@task(task_run_name="seed words", cache_policy=NO_CACHE)
+def seed_words(order: Order) -> tuple[str, ...]:
+    """The seed words of the corpus's sample, or those of the configuration."""
+    return steps.seed_words(_store(order), order.spec)
+
+
+@task(task_run_name="write {order.name}", cache_policy=NO_CACHE)
+def write(order: Order, run_id: str, words: Sequence[str]) -> list[Progress]:
+    """Sentences for each word, by the model or the ledger."""
+    with _build(order, run_id, "words") as build:
+        return write_sentences(build, words, order.spec.writing())
+
+
+@task(task_run_name="pair {order.name}", cache_policy=NO_CACHE)
+def pair(order: Order, run_id: str, written: list[Progress]) -> Paired:
+    """Each sentence with its counterpart of the other gender."""
+    with _build(order, run_id, "conversions") as build:
+        return steps.pair_sentences(build, written, order.spec)
+
+
+@task(task_run_name="judge {order.name}", cache_policy=NO_CACHE)
+def judge(order: Order, run_id: str, found: Paired) -> list[Row]:
+    """Whether both sides of each pair read naturally."""
+    with _build(order, run_id, "pairs") as build:
+        return steps.judge(build, found.pairs, order.spec)
+
+
+@task(task_run_name="publish {order.name}", cache_policy=NO_CACHE)
+def publish(order: Order, run_id: str, pairs: Sequence[Row], taken: Sequence[str]) -> None:
+    """The pairs as rows of `benchmark_pair`."""
+    steps.publish(Build(_store(order), order.name, run_id, None), pairs, taken)
+
+
+@task(task_run_name="constrain {order.name}", cache_policy=NO_CACHE)
+def constrain(order: Order) -> None:
+    """MaxPMI of every pair against the corpus."""
+    from jobs.constrain import constrain as constrain_benchmark
+
+    spec = order.spec
+    constrain_benchmark(_store(order), spec.corpus, order.name, spec.contrast)
+
+
+@task(task_run_name="card {order.name}", cache_policy=NO_CACHE)
+def card(order: Order, counts: steps.Counts) -> list[Path]:
+    """The dataset card, with the pairs as Parquet and JSON lines; returns the files."""
+    from eval_workers.card import write_card
+
+    made = facts(order, counts)
+    return list(write_card(_store(order), order.name, order.out, made=made).paths)
+
+
+@flow(name="benchmark", flow_run_name="benchmark {order.name}")
+def benchmark(order: Order) -> Built:
+    """Build a benchmark from seed words."""
+    stages = Stages()
+    with recorded(_store(order), "benchmark build", order.config()) as run_id:
+        with stages.stage("seed words"):
+            words = seed_words(order)
+        pairs, counts, taken = _pairs(order, run_id, words, stages)
+        with stages.stage("publish"):
+            publish(order, run_id, pairs, taken)
+        if order.spec.corpus:
+            with stages.stage(f"constrain by {order.spec.corpus}"):
+                constrain(order)
+        with stages.stage("card"):
+            paths = card(order, counts)
+    return Built(counts, tuple(paths))
+
+
+def _pairs(
+    order: Order, run_id: str, words: tuple[str, ...], stages: Stages
+) -> tuple[list[Row], steps.Counts, list[str]]:
+    """The pairs, their account, and the steps that were taken."""
+    nothing = Paired((), ())
+    if order.offline:
+        with stages.stage("write offline"):
+            rows = steps.write_offline(order.name, words, order.spec)
+        return rows, steps.count(words, [], nothing, rows), []
+    with stages.stage("write"):
+        written = write(order, run_id, words)
+    with stages.stage("pair"):
+        found = pair(order, run_id, written)
+    pairs, taken = list(found.pairs), ["write", "pair"]
+    if order.spec.judge:
+        with stages.stage("judge"):
+            pairs = judge(order, run_id, found)
+        taken.append("judge")
+    return pairs, steps.count(words, written, found, pairs), taken
+
+
+@contextmanager
+def _build(order: Order, run_id: str, kind: str) -> Iterator[Build]:
+    spec = order.spec
+    price, server = spec.price(), None if order.replay else spec.server()
+    with asking_bar(kind, price.currency if price else None) as tell:
+        yield Build(_store(order), order.name, run_id, server, spec.budget(), price, tell)
+
+
+def _store(order: Order) -> Store:
+    return Store.open(order.warehouse)
+
+
+def run(order: Order) -> Built:
+    """Build a benchmark; an interrupt is one line, like every error."""
+    try:
+        return benchmark(order)
+    except PlumblineError:
+        raise
+    except BaseException as e:
+        if was_stopped(e):
+            raise Interrupted("stopped", "", "the same command goes on from here") from None
+        raise

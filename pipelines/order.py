@@ -1,0 +1,135 @@
+"""What `plumbline benchmark build` was asked for, and what it says before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from eval_workers.generation.bar import spending
+from eval_workers.generation.build import Counts, spent
+from eval_workers.generation.estimate import estimate
+from eval_workers.generation.offline import SOURCE
+from eval_workers.generation.spec import BuildSpec
+from warehouse.store import Store
+
+
+@dataclass(frozen=True)
+class Order:
+    """A benchmark to build.
+
+    Attributes:
+        out: directory of its card.
+        replay: replies come from the ledger alone.
+        offline: our own grammar writes, nobody is asked.
+    """
+
+    name: str
+    spec: BuildSpec
+    warehouse: Path
+    out: Path
+    replay: bool = False
+    offline: bool = False
+
+    def config(self) -> dict[str, object]:
+        """What is recorded of the run: every option, the wordings' hash and the price.
+
+        Raises ``UsageProblem`` or ``BadInput`` for a spec that nothing can be written with.
+        """
+        said = {"name": self.name, "replay": self.replay, "offline": self.offline}
+        if self.offline:
+            return {**said, **asdict(self.spec)}
+        price, wordings = self.spec.price(), self.spec.writing().prompts.hash
+        asked = {"prompts_hash": wordings, "price": asdict(price) if price else None}
+        return {**said, **asdict(self.spec), **asked}
+
+
+@dataclass(frozen=True)
+class Built:
+    """A benchmark that was built: its account, and the files of its card."""
+
+    counts: Counts
+    paths: tuple[Path, ...]
+
+
+def facts(order: Order, counts: Counts) -> dict[str, object]:
+    """How the pairs were made, for the card."""
+    spec = order.spec
+    sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
+    words = "given" if spec.words else f"the first {counts.n_words:,} of {sample}"
+    found: dict[str, object] = {"Seed words": words}
+    if order.offline:
+        grammar = f"{SOURCE}: fixed frames of Plumbline's own, no model; nobody judged them"
+        return {**found, "Written by": grammar, "Seed of the frames": spec.seed}
+    fates = (
+        f"{counts.n_in:,} read, {counts.n_kept:,} kept, {counts.n_rejected:,} rejected, "
+        f"{counts.n_revised:,} revised"
+    )
+    return {
+        **found,
+        "Written by": f"{spec.model}, at temperature {spec.temperature:g}",
+        "Wordings (hash)": spec.writing().prompts.hash,
+        "Words of a sentence, at most": spec.max_words,
+        "Sentences": fates,
+        "Judged by": spec.model if spec.judge else "nobody",
+    }
+
+
+def before(order: Order, words: Sequence[str], store: Store | None) -> Iterator[str]:
+    """Lines of `--dry-run`: requests, tokens and money, from the start."""
+    spec = order.spec
+    n_pairs = 2 * spec.n_sentences * len(words)
+    yield f"{order.name}: {len(words):,} words, {n_pairs:,} pairs at the most"
+    if order.offline:
+        yield "requests: none, the sentences are those of fixed frames"
+        return
+    price = spec.price()
+    told = estimate(words, spec.writing(), price, judge=spec.judge)
+    yield f"requests: about {told.n_requests:,}, at most {told.n_requests_most:,}"
+    yield f"tokens: about {told.n_input_tokens:,} in, {told.n_output_tokens:,} out"
+    yield (
+        f"cost: about {told.cost:,.2f} {told.currency}"
+        if told.cost is not None
+        else "cost: unknown without --prices FILE"
+    )
+    already = spent(store, order.name) if store is not None else None
+    if already is not None and already.n_requests:
+        yield f"in the ledger already: {spending(already, told.currency)}"
+
+
+def after(order: Order, built: Built, store: Store) -> Iterator[str]:
+    """Closing lines of a build: its account, what was written, what to do next."""
+    counts, spec = built.counts, order.spec
+    yield f"{order.name}: {counts.n_pairs:,} pairs of {counts.n_words:,} words"
+    if not order.offline:
+        yield (
+            f"sentences: {counts.n_in:,} read = {counts.n_kept:,} kept + "
+            f"{counts.n_rejected:,} rejected + {counts.n_revised:,} revised"
+        )
+        yield f"kept: {counts.n_pairs:,} pairs + {counts.n_unpaired:,} that make no pair"
+        currency = price.currency if (price := spec.price()) else None
+        yield f"spent in all: {spending(spent(store, order.name), currency)}"
+    if counts.n_natural is not None:
+        yield f"natural: {counts.n_natural:,}"
+    if spec.corpus:
+        yield f"|MaxPMI| <= {spec.eta:g} in {spec.corpus}: {_n_within(order, store):,}"
+    tables = ["benchmark_pair", *([] if order.offline else ["generation_request", "reject"])]
+    tables += ["pair_association"] if spec.corpus else []
+    yield f"Wrote {', '.join(tables)} in {order.warehouse}"
+    for path in built.paths:
+        yield f"Wrote {path}"
+    yield f"Next: plumbline score --model ID_OR_PATH --benchmark {order.name}"
+
+
+def _n_within(order: Order, store: Store) -> int:
+    """Pairs that metrics use whose MaxPMI is within eta."""
+    pairs = store.read("benchmark_pair", benchmark=order.name)
+    used = pairs.filter(pc.fill_null(pairs["is_natural"], True))["pair_id"].to_pylist()
+    where = (pc.field("contrast") == order.spec.contrast) & pc.field("pair_id").isin(used)
+    rows = store.read(
+        "pair_association", where, corpus=order.spec.corpus, benchmark=order.name
+    ).to_pylist()
+    eta = order.spec.eta
+    return sum(r["max_pmi_nats"] is not None and abs(r["max_pmi_nats"]) <= eta for r in rows)

@@ -1,0 +1,264 @@
+"""From seed words to a published benchmark: with a scripted server, killed, replayed, offline."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers.card import statistics, write_card
+from eval_workers.generation import build as steps
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.build import Counts
+from eval_workers.generation.offline import offline_pairs
+from eval_workers.generation.session import Build, Server, write_sentences
+from eval_workers.generation.spec import BuildSpec
+from eval_workers.pairs import template_problem
+from tests.chat_server import ChatServer, Say, good_script, serving
+from tests.conftest import REPOSITORY
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
+SPEC = BuildSpec(words=WORDS, model="scripted", n_sentences=3)
+CONCURRENCY = 4
+
+
+def imperfect(prompt: str, count: int) -> Say:
+    """A model with faults of every kind, some for each word, by the word's place."""
+    if prompt.startswith("Replace every pronoun"):
+        sentence = prompt.rsplit("\n", 1)[1]
+        right = sentence.replace(" her ", " his ")
+        return Say("No idea." if WORDS[6] in sentence else right)
+    if "likely" in prompt:
+        return Say("Unlikely." if " dropped " in prompt else "Likely.")
+    say = good_script(prompt, count)
+    if "different" not in prompt:
+        return say
+    place = next(k for k, word in enumerate(WORDS) if f'"{word}"' in prompt)
+    word, lines = WORDS[place], say.text.splitlines()
+    pronoun = "She" if '"she"' in prompt else "He"
+    if place % 4 == 0:
+        lines[0] = f"1. {pronoun} left the room at once."
+    if place % 5 == 0 and pronoun == "She":
+        lines[1] = f"2. The {word} on the shelf was hers."
+    if place % 6 == 0 and pronoun == "She":
+        lines[2] = f"3. They saw her smile near the {word}."
+    if place % 7 == 0 and pronoun == "He":
+        lines[0] = f"1. {pronoun} took the {word} " + "very " * 9 + "far."
+    return Say("\n".join(lines))
+
+
+def _order(store: Store, server: ChatServer | None, run_id: str = "run-1") -> Build:
+    manners = Manners(concurrency=CONCURRENCY, first_wait_s=0.01)
+    return Build(store, "demo", run_id, Server(server.url, 60.0, manners) if server else None)
+
+
+def _built(order: Build, spec: BuildSpec = SPEC) -> Counts:
+    """The steps one after the other, as the flow takes them."""
+    words = steps.seed_words(order.store, spec)
+    written = write_sentences(order, words, spec.writing())
+    found = steps.pair_sentences(order, written, spec)
+    pairs = steps.judge(order, found.pairs, spec)
+    steps.publish(order, pairs, ["write", "pair", "judge"])
+    return steps.count(words, written, found, pairs)
+
+
+def _pairs(store: Store, name: str = "demo") -> list[dict[str, Any]]:
+    return store.read("benchmark_pair", benchmark=name).to_pylist()
+
+
+def _rejects(store: Store, step: str, name: str = "demo") -> list[dict[str, Any]]:
+    rows = store.read("reject", stage="generate", subject=f"{name}/{step}").to_pylist()
+    return [{k: v for k, v in row.items() if k != "run_id"} for row in rows]
+
+
+def _requests(store: Store, name: str = "demo") -> list[dict[str, Any]]:
+    return store.read("generation_request", benchmark=name).to_pylist()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Counts, int]]:
+    """A build of 40 words that nothing disturbed: its warehouse, account and requests."""
+    store = Store.open(tmp_path_factory.mktemp("whole") / "warehouse")
+    with serving(imperfect) as server:
+        counts = _built(_order(store, server))
+    assert set(server.asked.values()) == {1}
+    yield store, counts, server.n_asked
+
+
+def test_every_sentence_has_one_fate(whole: tuple[Store, Counts, int]) -> None:
+    store, counts, n_asked = whole
+    assert counts.n_words == 40 and 200 < counts.n_kept < 40 * 6
+    assert counts.n_in == counts.n_kept + counts.n_rejected + counts.n_revised
+    assert counts.n_kept == counts.n_pairs + counts.n_unpaired
+    assert counts.n_rejected == len(_rejects(store, "write")) > 0
+    assert counts.n_revised == 10 + 8, "of she, and of he where it isn't too long besides"
+    unpaired = _rejects(store, "pair")
+    reasons = {r["reason"] for r in unpaired}
+    assert len(unpaired) == counts.n_unpaired == 8 + 1
+    assert any(reason.startswith('holds "hers"') for reason in reasons)
+    assert any("stays undecided: " in reason for reason in reasons)
+    requests = _requests(store)
+    assert len(requests) == n_asked and {r["status"] for r in requests} == {"replied"}
+    replies = {r["request_id"]: r["reply"] for r in requests}
+    for row in unpaired:
+        assert row["excerpt"] in replies[row["source_file"]]
+
+
+def test_what_is_published(whole: tuple[Store, Counts, int]) -> None:
+    store, counts, _ = whole
+    pairs = _pairs(store)
+    assert len(pairs) == counts.n_pairs == len({p["pair_id"] for p in pairs})
+    replies = {r["request_id"]: r["reply"] for r in _requests(store)}
+    for pair in pairs:
+        assert template_problem(pair["template"]) is None and pair["word"] in pair["template"]
+        reply = replies[pair["source_file"]]
+        assert pair["sentence_f"] in reply or pair["sentence_m"] in reply
+        swapped = re.sub(r"\bShe\b", "He", pair["sentence_f"]).replace("saw her", "saw his")
+        assert swapped == pair["sentence_m"]
+        assert pair["is_natural"] == (" dropped " not in pair["template"])
+    assert counts.n_natural == sum(p["is_natural"] for p in pairs) < counts.n_pairs
+    assert len(_rejects(store, "judge")) == counts.n_pairs - counts.n_natural
+    told = sum("{pronoun1} smile" in p["template"] for p in pairs)
+    assert told == 7 - 1, "what the rules could not tell and the model could"
+    assert statistics(store.root, "demo")["n_pairs"] == counts.n_natural
+
+
+def test_the_card_names_the_model(whole: tuple[Store, Counts, int], tmp_path: Path) -> None:
+    store, counts, n_asked = whole
+    text = write_card(store, "demo", tmp_path).paths[0].read_text("utf-8")
+    assert f"a chat model wrote (scripted), {n_asked} requests" in text
+    assert f"Sentences that make no pair: {counts.n_rejected + counts.n_unpaired}" in text
+
+
+def test_a_replay_from_the_table_is_the_same_benchmark(
+    whole: tuple[Store, Counts, int], tmp_path: Path
+) -> None:
+    store, counts, _ = whole
+    copy = Store.open(tmp_path / "copy")
+    copy.replace("generation_request", _requests(store), {"benchmark": "demo"}, "run-1")
+    assert _built(_order(copy, None, "run-2")) == counts
+    assert _pairs(copy) == _pairs(store) and _requests(copy) == _requests(store)
+    for step in ("write", "pair", "judge"):
+        assert _rejects(copy, step) == _rejects(store, step)
+    with pytest.raises(BadInput, match="no reply to request"):
+        _built(_order(copy, None, "run-3"), replace(SPEC, max_words=9))
+
+
+#: The killed build is of fewer words: what becomes of a word does not depend on the others.
+FEWER = replace(SPEC, words=WORDS[:16])
+
+KILLED = """
+import sys
+from types import SimpleNamespace
+from tests.test_benchmark_build import FEWER, _built, _order
+from warehouse.store import Store
+url, root = sys.argv[1:]
+_built(_order(Store.open(root), SimpleNamespace(url=url), "killed"), FEWER)
+"""
+
+
+def test_a_killed_build_goes_on_and_ends_the_same(
+    whole: tuple[Store, Counts, int], store: Store
+) -> None:
+    undisturbed = whole[0]
+    wanted = {r["request_id"]: r for r in _requests(undisturbed) if r["word"] in FEWER.words}
+    with serving(imperfect) as server:
+        command = [sys.executable, "-c", KILLED, server.url, str(store.root)]
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        killed = subprocess.Popen(command, env=environment, cwd=REPOSITORY)
+        deadline = time.monotonic() + 60
+        while server.n_asked < len(wanted) // 2:
+            assert killed.poll() is None and time.monotonic() < deadline
+            time.sleep(0.005)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        time.sleep(0.2)  # for handlers that are still at it
+        assert len(wanted) // 2 <= server.n_asked < len(wanted)
+        _built(_order(store, server, "again"), FEWER)
+        assert len(wanted) <= server.n_asked <= len(wanted) + CONCURRENCY
+        assert max(server.asked.values()) <= 2
+    rows = [p for p in _pairs(undisturbed) if p["word"] in FEWER.words]
+    assert _pairs(store) == rows != []
+    for step in ("write", "pair"):
+        rejects = [r for r in _rejects(undisturbed, step) if r["source_file"] in wanted]
+        assert _rejects(store, step) == rejects != []
+    assert {r["request_id"]: r["reply"] for r in _requests(store)} == {
+        request_id: r["reply"] for request_id, r in wanted.items()
+    }
+
+
+def test_two_words_with_the_same_sentence_make_one_pair(store: Store) -> None:
+    def same(prompt: str, count: int) -> Say:
+        if "likely" in prompt:
+            return Say("Likely.")
+        pronoun = "She" if '"she"' in prompt else "He"
+        end = "here" if pronoun == "She" else "there"
+        return Say(f"1. {pronoun} put the clock and the spoon {end}.\n2. At 5 p.m. "
+                   f"{pronoun.lower()} sold a spoon and some clock.")  # fmt: skip
+
+    spec = replace(SPEC, words=("clock", "spoon"), n_sentences=2, generate_rounds=1)
+    with serving(same) as server:
+        counts = _built(_order(store, server), spec)
+    assert (counts.n_pairs, {p["word"] for p in _pairs(store)}) == (2, {"clock"})
+    reasons = [r["reason"] for r in _rejects(store, "pair")]
+    assert reasons.count("repeats a sentence of the word clock") == 2
+    assert set(reasons) == {
+        "repeats a sentence of the word clock",
+        "a template can't keep the capitals of its pronouns",
+    }
+
+
+def test_no_pair_leaves_the_benchmark_as_it_was(store: Store) -> None:
+    spec = replace(SPEC, words=("clock",), generate_rounds=1, n_sentences=1)
+    hers = Say("1. The clock was hers and no other.")
+    with serving(lambda prompt, count: hers) as server:
+        with pytest.raises(BadInput, match="no sentence became a pair"):
+            _built(_order(store, server), spec)
+        server.script = good_script
+        _built(_order(store, server, "run-2"), replace(spec, words=("spoon",)))
+        before = _pairs(store)
+        with pytest.raises(BadInput, match="no sentence became a pair"):
+            _built(_order(store, None, "run-3"), spec)
+    assert _pairs(store) == before != []
+
+
+def test_the_offline_writer() -> None:
+    rows = offline_pairs("demo", ["tea", "clock"], 4, 10, seed=0)
+    assert rows == offline_pairs("demo", ["tea", "clock"], 4, 10, seed=0)
+    assert rows != offline_pairs("demo", ["tea", "clock"], 4, 10, seed=1)
+    assert rows[8:] == offline_pairs("demo", ["clock"], 4, 10, seed=0)
+    assert len({r["pair_id"] for r in rows}) == 16
+    assert sum(bool(r["pronoun_first"]) for r in rows) == 8
+    for row in rows:
+        assert f'"{row["word"]}"' in str(row["template"]) and row["source_file"] == "offline-writer"
+        assert len(str(row["sentence_f"]).split()) <= 10
+    with pytest.raises(UsageProblem, match="frames of at most 3 words"):
+        offline_pairs("demo", ["tea"], 4, 3, seed=0)
+
+
+def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
+    spec = replace(SPEC, words=WORDS[:6])
+    with serving(imperfect) as server:
+        _built(_order(store, server), spec)
+    assert all(_rejects(store, step) for step in ("write", "pair", "judge"))
+    order = _order(store, None, "run-2")
+    written = write_sentences(order, spec.words, spec.writing())
+    found = steps.pair_sentences(order, written, spec)
+    steps.publish(order, found.pairs, ["write", "pair"])
+    assert {p["is_natural"] for p in _pairs(store)} == {None}
+    assert steps.count(spec.words, written, found, found.pairs).n_natural is None
+    assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
+    steps.publish(order, steps.write_offline("demo", spec.words, spec), [])
+    assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))
+    assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}

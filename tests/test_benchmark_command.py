@@ -1,0 +1,219 @@
+"""The command that builds a benchmark: its configuration, dry run, exit codes, and the flow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers.generation import build as steps
+from eval_workers.generation.spec import BuildSpec, load
+from pipelines.cli import main
+from tests.chat_server import serving
+from tests.conftest import REPOSITORY
+from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imperfect
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        ("modle = 'm'", 2, "no key 'modle' (known: corpus, contrast,"),
+        ("n_sentences = 'five'", 2, "n_sentences is 'five' (expected a whole number)"),
+        ("judge = 1", 2, "judge is 1 (expected true or false)"),
+        ("words = 'tea'", 2, "words is 'tea' (expected a list of texts)"),
+        ("token_limit = 'tokens'", 2, "(expected 'max_tokens' or 'max_completion_tokens')"),
+        ("n_words = 0", 2, "n_words = 0: has to be more than 0"),
+        ("max_cost = 1.5", 2, "max_cost: needs the model's price"),
+        ("words = ", 3, "can't be read"),
+        ("base_url = 'http://me:hidden@host/v1'", 2, "may not hold a user, password or query"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, status: int, message: str
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    assert main(["benchmark", "build", "demo", "--config", str(file)]) == status
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert f"config {file}" in line and message in line and "hidden" not in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["use-5", "--offline"], "is the name of one that is imported"),
+        (["a/b", "--offline"], "is no name for a benchmark"),
+        (["demo", "--model", "m"], "no corpus to take them from"),
+        (["demo", "--corpus", "c"], "model: is not given"),
+        (["demo", "--corpus", "c", "--model", "m"], "plumbline corpus words --corpus c --seed 0"),
+        (["demo", "--offline", "--replay"], "contradict each other"),
+        (["demo", "--config", "nowhere.toml"], "nowhere.toml: no such file"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    store: Store, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    where = ["--warehouse", str(store.root)]
+    assert main(["benchmark", "build", *arguments, *where]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+def test_the_first_words_of_a_sample(store: Store) -> None:
+    fill_corpus(store)
+    spec = BuildSpec(corpus="c", n_words=3)
+    assert steps.seed_words(store, spec) == WORDS[:3]
+    assert steps.seed_words(store, replace(spec, n_words=None)) == WORDS
+    with pytest.raises(UsageProblem, match=r"holds 40 words \(.* --n 41 --seed 0\)"):
+        steps.seed_words(store, replace(spec, n_words=41))
+    with pytest.raises(UsageProblem, match="seed 1 holds 0 words"):
+        steps.seed_words(store, replace(spec, seed=1))
+    with pytest.raises(UsageProblem, match="--n 3 --seed 0 --contrast her/his"):
+        steps.seed_words(store, replace(spec, contrast="her/his"))
+
+
+def test_options_take_the_place_of_keys(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('model = "a"\nmax_words = 7\nwords = ["tea"]\ntemperature = 1\n')
+    spec = load(file, {"model": "b", "max_words": None})
+    assert (spec.model, spec.max_words, spec.words, spec.temperature) == ("b", 7, ("tea",), 1)
+
+
+def fill_corpus(store: Store) -> None:
+    """A corpus `c` with leans of the words, of which the first ten are beyond 0.65, as a sample."""
+    totals = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens")
+    more = ("n_kept_tokens", "n_words", "n_words_kept", "n_tokens_pruned", "n_pairs")
+    row: dict[str, Any] = dict.fromkeys((*totals, *more), 0) | {"min_count": 1}
+    row |= {"corpus": "c", "source": "counted", "targets": "she-he", "run_id": "r"}
+    store.publish("corpus", [row], unit="corpus", run_id="r")
+    lean = {word: 1.0 if k < 10 else 0.01 * k for k, word in enumerate(WORDS)}
+    of = {"corpus": "c", "contrast": "she/he"}
+    counts = {"n_word": 1, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1}
+    deltas = [{**of, "word": w, "delta_nats": d, **counts} for w, d in lean.items()]
+    store.publish("word_delta", deltas, unit="a", run_id="r")
+    fixed = {**of, "seed": 0, "n_word": 1, "low_nats": -1.0, "high_nats": 1.0, "run_id": "r"}
+    sample = [
+        {**fixed, "position": k, "word": w, "delta_nats": d}
+        for k, (w, d) in enumerate(lean.items(), 1)
+    ]
+    store.publish("seed_word", sample, unit="she/he 0", run_id="r")
+
+
+CONFIG = """
+corpus = "c"
+model = "scripted"
+base_url = "{url}"
+n_sentences = 3
+concurrency = 4
+prices = "{prices}"
+"""
+PRICES = 'currency = "EUR"\n[models.scripted]\ninput = 1.0\noutput = 2.0\n'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a warehouse of a corpus and a price table, as the working directory."""
+    fill_corpus(Store.open(tmp_path / "out/warehouse"))
+    (tmp_path / "prices.toml").write_text(PRICES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _configured(here: Path, url: str) -> list[str]:
+    (here / "mine.toml").write_text(CONFIG.format(url=url, prices="prices.toml"))
+    return ["benchmark", "build", "demo", "--config", "mine.toml"]
+
+
+def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = sorted(here.rglob("*"))
+    with serving(imperfect) as server:
+        command = _configured(here, server.url)
+        assert main([*command, "--dry-run"]) == 0
+        assert server.n_asked == 0
+    said = capsys.readouterr().out
+    # 80 lists of at most 3 rounds with 10 revisions a sentence, 4 verdicts and 3 conversions.
+    most = 80 * (3 * (1 + 3 * 10) + 12) + 40 * 9
+    assert "demo: 40 words, 240 pairs at the most" in said and f"at most {most:,}" in said
+    assert re.search(r"cost: about 0\.\d\d EUR", said)
+    assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
+    assert main(["benchmark", "build", "demo", "--offline", "--corpus", "c", "--dry-run"]) == 0
+    assert "requests: none" in capsys.readouterr().out
+
+
+DRIVER = """
+import json, shutil, sys
+from pathlib import Path
+from pipelines.cli import main
+for name, command in json.loads(sys.argv[1]):
+    status = main(command)
+    print(f"status {status}", flush=True)
+    shutil.copytree("out/warehouse", f"after-{name}", ignore=shutil.ignore_patterns("_work"))
+"""
+
+
+@pytest.mark.slow
+def test_the_command(here: Path) -> None:
+    """One process, one Prefect server: a budget that stops, the rest, a replay, offline."""
+    with serving(imperfect) as server:
+        command = _configured(here, server.url)
+        runs = [
+            ("stopped", [*command, "--max-requests", "100"]),
+            ("built", command),
+            ("replayed", [*command, "--replay", "--base-url", "http://127.0.0.1:9/v1"]),
+            ("offline", ["benchmark", "build", "fixed", "--offline", "--corpus", "c"]),
+        ]
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, json.dumps(runs)],
+            cwd=here,
+            env={**inherited, "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert re.findall(r"status (\d)", done.stdout) == ["5", "0", "0", "0"], done.stderr[-3000:]
+        assert set(server.asked.values()) == {1}
+    stopped, built, replayed, fixed = (Store.open(here / f"after-{name}") for name, _ in runs)
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert len(errors) == 1 and "could exceed 100 requests" in errors[0]
+    assert len(_requests(stopped)) == 100 and _pairs(stopped) == []
+    said = done.stdout.split("status ")[1]
+    pairs = _pairs(built)
+    natural = [p for p in pairs if p["is_natural"]]
+    n_rejected, n_unpaired, n_unnatural = (
+        len(_rejects(built, step)) for step in ("write", "pair", "judge")
+    )
+    assert len(pairs) == len(natural) + n_unnatural and n_unnatural and n_unpaired
+    for line in (
+        f"demo: {len(pairs)} pairs of 40 words",
+        f"read = {len(pairs) + n_unpaired} kept + {n_rejected} rejected + 18 revised",
+        f"kept: {len(pairs)} pairs + {n_unpaired} that make no pair",
+        f"natural: {len(natural)}",
+        f"spent in all: {server.n_asked} requests",
+        "Next: plumbline score --model ID_OR_PATH --benchmark demo",
+    ):
+        assert line in said
+    assert _pairs(replayed) == pairs and _requests(replayed) == _requests(built)
+    assert len(_requests(built)) == server.n_asked
+    within = sum(p["word"] not in WORDS[:10] for p in natural)
+    assert f"|MaxPMI| <= 0.65 in c: {within}" in said
+    associated = built.read("pair_association", corpus="c", benchmark="demo")
+    assert associated.num_rows == len(pairs)
+    status = {r["status"] for r in built.read("run").to_pylist() if "build" in r["command"]}
+    assert status == {"interrupted", "finished"}
+    card = (here / "out/cards/demo/README.md").read_text("utf-8")
+    assert "Seed words: the first 40 of the sample of c (she/he, seed 0)" in card
+    assert f"- Sentence pairs: {len(natural)}" in card
+    rows = _pairs(fixed, "fixed")
+    assert len(rows) == 40 * 10 and {r["source_file"] for r in rows} == {"offline-writer"}
+    assert {r["is_natural"] for r in rows} == {None} and _requests(fixed, "fixed") == []
+    assert "offline-writer" in (here / "out/cards/fixed/README.md").read_text("utf-8")
