@@ -54,7 +54,7 @@ def _requests(store: Store) -> list[dict[str, Any]]:
 
 
 def test_a_build_ends_complete(store: Store) -> None:
-    with serving(good_script) as server:
+    with serving(lambda *asked: replace(good_script(*asked), delay_s=0.1)) as server:
         written = write_sentences(_build(store, server), WORDS, SPEC)
     assert [p.word for p in written] == WORDS
     assert Counter((w, p) for w, p, _ in _texts(written)) == {
