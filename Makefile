@@ -48,7 +48,7 @@ pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 	@$(BIN)/plumbline pipeline --corpus "$$CORPUS" --benchmarks "$$BENCHMARKS" --model "$$MODEL" --out "$$OUT" $${CONF:+--conf "$$CONF"}
 
 test: $(STAMP) ## run every test (real Spark, DuckDB, Prefect and models)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-vllm: $(VLLM_STAMP) ## run the tests of the vLLM backend, in .venv-vllm
 	$(VLLM)/bin/python -m pytest -m vllm tests/test_vllm.py
