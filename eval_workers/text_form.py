@@ -2,8 +2,7 @@
 
 The released scores of UnStereoEval (Belem et al., ICLR 2024) are those of sentences without
 straight double quotes, of which then only the first letter is a capital. This form gives the
-sentences of all 16,668 released pairs, and with the GPT-2 vocabulary the released numbers of OPT
-tokens of all of them (as written: 98.9%).
+sentences of all 16,668 released pairs.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
+from eval_workers.backends import transformers_backend
 from eval_workers.backends._tree import end_of_tree, tree
 from eval_workers.backends.base import ModelOptions, Tokens
 from eval_workers.backends.transformers_backend import TREE_TYPES, TransformersBackend
@@ -110,8 +111,12 @@ def _far_off(backend: TransformersBackend, path: Path) -> float:
 
 
 @pytest.mark.parametrize("model_type", TREE_TYPES)
-def test_each_architecture_scores_trees_as_single_texts(model_type: str, tmp_path: Path) -> None:
+def test_each_architecture_scores_trees_as_single_texts(
+    model_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = _made(model_type, tmp_path / model_type)
+    # So that the output layer (330 tokens) is multiplied in several parts, as a large one is.
+    monkeypatch.setitem(transformers_backend._LOGITS, "cpu", 4000)
     for batch_tokens in (20, 1000):
         backend = TransformersBackend(str(path), ModelOptions(batch_tokens=batch_tokens))
         assert backend._longest_in_tree > 1000
