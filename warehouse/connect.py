@@ -9,8 +9,9 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
-from warehouse.schemas import TABLES, Table
+from warehouse.schemas import TABLES
 from warehouse.store import Store
 
 _SQL_TYPES = {

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
-from warehouse.schemas import TABLES, WAREHOUSE_VERSION, Table
+from warehouse.schemas import TABLES, WAREHOUSE_VERSION
 
 _MARKER = "plumbline.json"
 _GLOB_CHARACTERS = frozenset("*?[]{}")

@@ -1,0 +1,1 @@
+"""The tables, a file a subject; ``warehouse.schemas`` holds them all."""
