@@ -11,15 +11,15 @@ import sys
 from pathlib import Path
 
 from warehouse.columns import Table
-from warehouse.tables import corpora, pairs, scores
+from warehouse.tables import corpora, pairs, sampled, scores
 
 #: Version of the layout on disk. A warehouse of another version is refused, never guessed at.
 WAREHOUSE_VERSION = 1
 
+_SUBJECTS = (corpora, pairs, scores, sampled)
+
 #: Name -> table, in the order data flows.
-TABLES: dict[str, Table] = {
-    table.name: table for table in corpora.TABLES + pairs.TABLES + scores.TABLES
-}
+TABLES: dict[str, Table] = {table.name: table for subject in _SUBJECTS for table in subject.TABLES}
 
 
 def markdown() -> str:
