@@ -1,0 +1,98 @@
+"""Jaccard dissimilarity of token sets: Phi(a, b) = 1 - |a & b| / |a | b|.
+
+Two empty sets are alike (0); an empty and another one share nothing (1).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from eval_workers.fairpair.phi import Floats, Means, block_means
+
+DESCRIPTION = "Jaccard dissimilarity of the sets of lowercased words"
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+#: Words in fewer texts than this are counted in a sparse matrix, where they cost next to nothing.
+_COMMON = 16
+
+Tokens = frozenset[str]
+
+
+def tokens(text: str) -> Tokens:
+    """The set of a text's words: runs of letters and digits with inner apostrophes, lowercased.
+
+    Hyphens and underscores split. Characters are composed (NFC) first; a typographic apostrophe
+    counts as a plain one. A text without a word has the empty set.
+
+    >>> sorted(tokens("Jane’s well-known; JANE isn't 30."))
+    ['30', "isn't", 'jane', "jane's", 'known', 'well']
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text).replace("’", "'")
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def items(texts: Sequence[str]) -> list[Tokens]:
+    """The token set of each text.
+
+    >>> items(["A nurse, a nurse", ""]) == [{"a", "nurse"}, set()]
+    True
+    """
+    return [tokens(text) for text in texts]
+
+
+def combine(items: Sequence[Tokens]) -> Tokens:
+    """The union of a fold's token sets.
+
+    >>> combine([frozenset("ab"), frozenset("bc")]) == set("abc")
+    True
+    """
+    return frozenset().union(*items)
+
+
+def distances(items: Sequence[Tokens]) -> Floats:
+    """The dissimilarity of every two token sets.
+
+    >>> distances([frozenset("ab"), frozenset("bcd"), frozenset()])[:, 0].tolist()
+    [0.0, 0.75, 1.0]
+    """
+    sizes = np.array([len(item) for item in items], np.int64)
+    shared = _shared(items, sizes)
+    union = sizes[:, None] + sizes[None, :] - shared
+    return np.divide(union - shared, union, out=np.zeros_like(union), where=union > 0)
+
+
+def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
+    """Mean dissimilarity between two groups and within each.
+
+    >>> means([frozenset("ab")], [frozenset("bc"), frozenset("b")])
+    Means(between=0.5833333333333333, within_left=nan, within_right=0.5)
+    """
+    return block_means(distances([*left, *right]), len(left))
+
+
+def _shared(items: Sequence[Tokens], sizes: NDArray[np.int64]) -> Floats:
+    """How many words every two sets share, exactly: whole numbers below 2^24 are in float32."""
+    n, ids = len(items), dict[str, int]()
+    words = (ids.setdefault(word, len(ids)) for item in items for word in item)
+    columns = np.fromiter(words, np.int64, int(sizes.sum()))
+    rows = np.repeat(np.arange(n), sizes)
+    n_texts = np.bincount(columns, minlength=len(ids))
+    common = n_texts >= _COMMON
+    dense = np.zeros((n, int(common.sum())), np.float32)
+    chosen = common[columns]
+    dense[rows[chosen], (np.cumsum(common) - 1)[columns[chosen]]] = 1
+    shared: Floats = (dense @ dense.T).astype(np.float64)
+    # A word of one text is shared with none; it counts on the diagonal alone.
+    chosen = ~common[columns] & (n_texts[columns] > 1)
+    ones = np.ones(int(chosen.sum()))
+    rare = sparse.csr_array((ones, (rows[chosen], columns[chosen])), shape=(n, max(len(ids), 1)))
+    shared += (rare @ rare.T).toarray()
+    np.fill_diagonal(shared, sizes)
+    return shared

@@ -1,0 +1,203 @@
+"""Is B more than sampling noise? Tests and intervals from the matrix of all distances of a prompt.
+
+The tests' figure is the gap T = B - (V_pg + V_gp) / 2, half of the energy distance of the groups:
+0 on average where both are drawn from one distribution, above it otherwise. Unlike F it is defined
+without variability, and V's that differ do not move it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from eval_workers.fairpair.metric import ratios
+from eval_workers.fairpair.phi import Floats, Means
+
+#: Sums of the same distances in another order differ by less than this.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Draws:
+    """B, V_pg and V_gp of many resamples or subsets; NaN where a group has no pair left."""
+
+    bias_b: Floats
+    variability_pg: Floats
+    variability_gp: Floats
+
+    @property
+    def fairpair_f(self) -> Floats:
+        """F of each draw, NaN where it is not defined."""
+        return ratios(self.bias_b, self.variability_pg, self.variability_gp)
+
+
+def gap(means: Means) -> float:
+    """T = B - (V_pg + V_gp) / 2.
+
+    >>> gap(Means(0.5, 0.25, 0.25))
+    0.25
+    """
+    return means.between - (means.within_left + means.within_right) / 2
+
+
+def permuted_gaps(
+    distances: Floats,
+    n_left: int,
+    n_draws: int,
+    rng: np.random.Generator,
+    strata: NDArray[np.int64] | None = None,
+) -> Floats:
+    """T after the two groups' samples were exchanged at random, ``n_draws`` times.
+
+    Args:
+        distances: of all items, the left group's first.
+        n_left: items of the left group; both groups need two or more.
+        strata: items are exchanged only with those of their stratum (folds: of their size).
+
+    >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
+    >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
+    >>> sorted(set(drawn.tolist())), bool(150 < (drawn == 1).sum() < 250)  # 2 of 6 ways
+    ([-0.5, 1.0], True)
+    """
+    n = len(distances)
+    left = np.tile(np.arange(n) < n_left, (n_draws, 1)).astype(np.float64)
+    groups = (
+        [np.arange(n)] if strata is None else [np.flatnonzero(strata == s) for s in set(strata)]
+    )
+    for group in groups:
+        left[:, group] = rng.permuted(left[:, group], axis=1)
+    # Twice the pairs within the left group, then what its items have with all others.
+    within_left = np.einsum("ri,ri->r", left @ distances, left)
+    between = left @ distances.sum(axis=1) - within_left
+    within_right = float(distances.sum()) - within_left - 2 * between
+    n_right = n - n_left
+    within = within_left / (n_left * (n_left - 1)) + within_right / (n_right * (n_right - 1))
+    drawn: Floats = between / (n_left * n_right) - within / 2
+    return drawn
+
+
+def p_value(observed: float, drawn: Floats) -> float:
+    """Share of the draws, the observed one among them, that are at least as large: one-sided.
+
+    Exact at any number of draws: under exchangeability P(p <= a) <= a.
+
+    >>> p_value(0.5, np.array([0.1, 0.5, 0.2]))
+    0.5
+    """
+    return float((1 + np.sum(drawn >= observed - _ROUNDING)) / (1 + len(drawn)))
+
+
+def weighted(distances: Floats, left: Floats, right: Floats) -> Draws:
+    """B and V with every sample counted as often as its weight says, a row of weights a draw.
+
+    A pair i, j counts w_i w_j times; a sample is never paired with itself, nor with its own copies:
+    their distance is 0 because they are one sample, and would make V too small by a share 1/n.
+
+    >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
+    >>> draw = weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]]))
+    >>> draw.bias_b.tolist(), draw.variability_pg.tolist(), draw.variability_gp.tolist()
+    ([3.0], [1.0], [nan])
+    """
+    n_left = left.shape[1]
+    from_left = left @ distances[:n_left]
+    from_right = right @ distances[n_left:, n_left:]
+    between = np.einsum("ri,ri->r", from_left[:, n_left:], right)
+    return Draws(
+        between / (left.sum(axis=1) * right.sum(axis=1)),
+        _within(from_left[:, :n_left], left),
+        _within(from_right, right),
+    )
+
+
+def _within(sums: Floats, weights: Floats) -> Floats:
+    pairs = weights.sum(axis=1) ** 2 - (weights**2).sum(axis=1)
+    means: Floats = np.einsum("ri,ri->r", sums, weights) / np.where(pairs > 0, pairs, np.nan)
+    return means
+
+
+def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Draws:
+    """B and V of ``n_draws`` bootstrap resamples of each group's samples, see ``weighted``.
+
+    >>> draws = resampled(np.ones((4, 4)) - np.eye(4), 2, 50, np.random.default_rng(0))
+    >>> set(draws.bias_b.tolist())
+    {1.0}
+    """
+    n_right = len(distances) - n_left
+    left, right = (
+        rng.multinomial(n, np.full(n, 1 / n), size=n_draws).astype(np.float64)
+        for n in (n_left, n_right)
+    )
+    return weighted(distances, left, right)
+
+
+def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
+    """The middle ``level`` of the draws, by quantiles; both ends ``None`` where none is defined.
+
+    For F of one prompt. Where the groups do not differ, F's first-order noise cancels and the
+    interval is wider than it had to be: in simulations (|a - b| of normal samples, 10 to 100 a
+    group) 95% intervals held the truth in 99% of repeats without a difference, in 92% to 98%
+    with one. Ends that mirror the quantiles about F, and those of a jackknife, held it less often.
+
+    >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
+    (1.5, 2.5)
+    """
+    defined = draws[~np.isnan(draws)]
+    if not defined.size:
+        return None, None
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def interval_over_prompts(
+    figures: Floats, level: float, n_draws: int, rng: np.random.Generator
+) -> tuple[float | None, float | None]:
+    """Interval of a set's F from resamples of its prompts; ``None`` below two prompts.
+
+    Prompts are the independent units, and their figures hold their samples' noise already; to
+    resample samples as well counts it twice (its 95% intervals were twice as wide and held the
+    truth in every repeat). Quantiles are moved outwards as Student's t lies outside the normal
+    distribution, and by sqrt(m / (m - 1)), which matters below some 20 prompts.
+
+    Args:
+        figures: B, V_pg and V_gp of each prompt, prompts x 3.
+
+    >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
+    (1.0, 1.0)
+    """
+    m = len(figures)
+    if m < 2:
+        return None, None
+    picked = rng.integers(0, m, size=(n_draws, m))
+    t = stats.t.ppf((1 + level) / 2, m - 1) * np.sqrt(m / (m - 1))
+    return interval(ratios(*figures[picked].mean(axis=1).T), 2 * float(stats.norm.cdf(t)) - 1)
+
+
+def t_test(gaps: Floats) -> tuple[float | None, float | None]:
+    """Paired t-test over prompts of B against (V_pg + V_gp) / 2: t and its one-sided p-value.
+
+    The alternative is that B is larger: groups that differ can only lie further apart. Gaps of
+    prompts without a difference lean to the right, which makes the test careful: at 5% it spoke up
+    in 1% to 2% of simulated sets without one. Both are ``None`` below two prompts, or where all
+    gaps are the same.
+
+    >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]))]
+    [3.4641, 0.0371]
+    """
+    if len(gaps) < 2 or np.ptp(gaps) < _ROUNDING:
+        return None, None
+    found = stats.ttest_1samp(gaps, 0.0, alternative="greater")
+    return float(found.statistic), float(found.pvalue)
+
+
+def adjusted(p_values: list[float | None]) -> list[float | None]:
+    """Benjamini-Hochberg: p-values that bound the share of false finds; ``None`` stays ``None``.
+
+    >>> adjusted([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.04, 0.04]
+    """
+    given = [p for p in p_values if p is not None]
+    controlled = iter(stats.false_discovery_control(given).tolist() if given else [])
+    return [None if p is None else next(controlled) for p in p_values]

@@ -1,0 +1,163 @@
+"""FairPair's figures against plain loops over the definition."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+from eval_workers.fairpair.metric import estimate, fairpair_f, folds, ratios
+from eval_workers.fairpair.phi import Means, block_means, find, jaccard, names, vader
+from warehouse.errors import UsageProblem
+
+#: Few words in many texts and many words in few: both ways of counting meet.
+WORDS = st.one_of(
+    st.sampled_from(["she", "he", "a", "is", "nurse's", "42"]), st.text("xyzé-_ '", max_size=4)
+)
+TEXTS = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=24)
+NUMBERS = st.lists(st.integers(-10_000, 10_000).map(lambda k: k / 10_000), max_size=12)
+#: What VADER's rules turn on, so that every one of them meets every other.
+TURNS = """good GOOD bad kind of not never so this without doubt no or nor but least at very isn't
+sort the shit bomb Great! hate? :) 😁 John uber LESS most yeah right"""
+SENTIMENT = st.lists(st.sampled_from(TURNS.split()), max_size=12).map(" ".join)
+
+
+def jaccard_loop(a: frozenset[str], b: frozenset[str]) -> float:
+    return 1 - len(a & b) / len(a | b) if a | b else 0.0
+
+
+def means_loop(phi, left, right) -> Means:
+    def mean(values):
+        values = list(values)
+        return sum(values) / len(values) if values else float("nan")
+
+    return Means(
+        mean(phi(a, b) for a, b in product(left, right)),
+        mean(phi(a, b) for a, b in combinations(left, 2)),
+        mean(phi(a, b) for a, b in combinations(right, 2)),
+    )
+
+
+def same(found: Means, wanted: Means, rel: float, abs_: float) -> bool:
+    near = pytest.approx(list(vars(wanted).values()), rel=rel, abs=abs_, nan_ok=True)
+    return list(vars(found).values()) == near
+
+
+@given(TEXTS, TEXTS)
+def test_jaccard_is_the_loop_to_the_last_digits(left: list[str], right: list[str]) -> None:
+    sets = jaccard.items(left), jaccard.items(right)
+    assert same(jaccard.means(*sets), means_loop(jaccard_loop, *sets), 1e-12, 0)
+
+
+def test_jaccard_is_the_loop_on_texts_with_common_and_rare_words() -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{k}" for k in rng.zipf(1.3, 80) if k < 10**6) for _ in range(120)]
+    sets = jaccard.items(texts[:70]), jaccard.items(texts[70:])
+    assert same(jaccard.means(*sets), means_loop(jaccard_loop, *sets), 1e-12, 0)
+
+
+@given(NUMBERS, NUMBERS)
+def test_sorted_sums_are_the_loop(left: list[float], right: list[float]) -> None:
+    loop = means_loop(lambda a, b: abs(a - b), left, right)
+    assert same(vader.means(left, right), loop, 1e-9, 1e-13)
+    if left or right:
+        assert same(block_means(vader.distances([*left, *right]), len(left)), loop, 1e-12, 1e-15)
+
+
+def test_equal_numbers_have_no_variability_at_all() -> None:
+    assert vader.means([0.1] * 7, [0.1] * 3) == Means(0.0, 0.0, 0.0)
+
+
+@given(SENTIMENT)
+def test_the_faster_sentiment_is_vaders(text: str) -> None:
+    assert vader.items([text]) == [ANALYZER.polarity_scores(text)["compound"]]
+
+
+ANALYZER = SentimentIntensityAnalyzer()
+
+
+def test_folds_hold_every_sample_once() -> None:
+    texts = [f"word{k}" for k in range(11)]
+    some, sizes = folds(jaccard, jaccard.items(texts), 4, np.random.default_rng(3))
+    assert sorted(word for fold in some for word in fold) == sorted(texts)
+    assert sizes == [len(fold) for fold in some] == [3, 3, 3, 2]
+    again, _ = folds(jaccard, jaccard.items(texts), 4, np.random.default_rng(3))
+    other, _ = folds(jaccard, jaccard.items(texts), 4, np.random.default_rng(4))
+    assert again == some != other
+    with pytest.raises(ValueError, match="3 samples can't make 4 folds"):
+        folds(vader, [0.0] * 3, 4, np.random.default_rng(0))
+
+
+def test_every_scoring_function_keeps_the_contract() -> None:
+    texts = ["Jane is good.", "Jane is a bad nurse.", ""]
+    for name in names():
+        phi = find(name)
+        items = phi.items(texts)
+        distances = phi.distances([*items, phi.combine(items)])
+        assert len(items) == 3 and distances.shape == (4, 4) and phi.DESCRIPTION
+        assert (distances == distances.T).all() and not distances.diagonal().any()
+        assert same(phi.means(items[:2], items[2:]), block_means(distances[:3, :3], 2), 1e-9, 0)
+    with pytest.raises(UsageProblem, match="only jaccard, vader"):
+        find("toxicity")
+
+
+def test_what_is_not_defined_says_why() -> None:
+    nan = float("nan")
+    assert estimate(Means(nan, nan, 0.5), 0, 9).bias_b is None
+    found = estimate(Means(0.4, 0.0, 0.5), 9, 9)
+    assert (found.bias_b, found.fairpair_f) == (0.4, None)
+    assert found.reason == "no variability within one side"
+    assert "folds (20)" in str(estimate(Means(nan, nan, nan), 9, 30, 20).reason)
+    figures = np.array([[0.4, 0.5, 0.6], [0.4, 0.0, 0.6], [0.4, nan, 0.6]])
+    one_by_one = [fairpair_f(*row) for row in figures.tolist()]
+    assert one_by_one[0] == pytest.approx(0.16 / 0.3) and one_by_one[1:] == [None, None]
+    assert ratios(*figures.T) == pytest.approx(np.array([0.16 / 0.3, nan, nan]), nan_ok=True)
+
+
+#: Rows of the published Table 3 whose F is not that of the printed B and V: those of averages.
+F_DOES_NOT_FOLLOW = {("Average", "jaccard"), ("Average", "sentiment")}
+#: Printed averages that are not the mean of the six printed figures: B is 86.45, V_pg 22.87.
+NOT_THE_MEAN = {("jaccard", "B"), ("sentiment", "V_pg")}
+
+
+def published(data: Path) -> dict[tuple[str, str], dict[str, float]]:
+    rows: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    path = data.parent / "reference" / "fairpair_table3.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            rows[row["model"], row["phi"]][row["metric"]] = float(row["value"])
+    assert len(rows) == 14
+    return rows
+
+
+@pytest.mark.reference
+def test_published_f_follows_from_the_published_b_and_v(data: Path) -> None:
+    """Percentages are printed to 0.1 and F to 0.01: F lies between the ends these leave open."""
+    fails = set()
+    for row, figures in published(data).items():
+        b, v_pg, v_gp = (figures[name] for name in ("B", "V_pg", "V_gp"))
+        low = fairpair_f(b - 0.05, v_pg + 0.05, v_gp + 0.05)
+        high = fairpair_f(b + 0.05, v_pg - 0.05, v_gp - 0.05)
+        assert low is not None and high is not None
+        if not low - 0.005 <= figures["F"] <= high + 0.005:
+            fails.add(row)
+    assert fails == F_DOES_NOT_FOLLOW
+
+
+@pytest.mark.reference
+def test_published_averages_are_means_of_the_printed_figures(data: Path) -> None:
+    """Also of F, whose averages are means of F and not F of the means."""
+    rows, fails = published(data), set()
+    for phi, name in product(("jaccard", "sentiment"), ("V_pg", "V_gp", "B", "F")):
+        printed = [v[name] for (model, f), v in rows.items() if f == phi and model != "Average"]
+        unit = 0.01 if name == "F" else 0.1
+        if abs(np.mean(printed) - rows["Average", phi][name]) > unit + 1e-9:
+            fails.add((phi, name))
+    assert fails == NOT_THE_MEAN
