@@ -84,15 +84,18 @@ ANALYZER = SentimentIntensityAnalyzer()
 
 
 def test_folds_hold_every_sample_once() -> None:
-    texts = [f"word{k}" for k in range(11)]
-    some, sizes = folds(jaccard, jaccard.items(texts), 4, np.random.default_rng(3))
-    assert sorted(word for fold in some for word in fold) == sorted(texts)
+    items = jaccard.items([f"word{k}" for k in range(11)])
+
+    def divide(n_samples: int, seed: int) -> tuple[list[frozenset[str]], list[int]]:
+        return folds(jaccard, items, 4, n_samples, np.random.default_rng(seed))
+
+    some, sizes = divide(11, 3)
+    assert sorted(map(sorted, items)) == sorted([word] for fold in some for word in fold)
     assert sizes == [len(fold) for fold in some] == [3, 3, 3, 2]
-    again, _ = folds(jaccard, jaccard.items(texts), 4, np.random.default_rng(3))
-    other, _ = folds(jaccard, jaccard.items(texts), 4, np.random.default_rng(4))
-    assert again == some != other
-    with pytest.raises(ValueError, match="3 samples can't make 4 folds"):
-        folds(vader, [0.0] * 3, 4, np.random.default_rng(0))
+    assert divide(11, 3)[0] == some != divide(11, 4)[0]
+    assert [len(fold) for fold in divide(8, 3)[0]] == [2, 2, 2, 2]
+    with pytest.raises(ValueError, match="3 of 11 samples can't make 4 folds"):
+        divide(3, 0)
 
 
 def test_every_scoring_function_keeps_the_contract() -> None:

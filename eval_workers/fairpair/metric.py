@@ -67,12 +67,12 @@ def ratios(bias_b: Floats, variability_pg: Floats, variability_gp: Floats) -> Fl
     return bias_b**2 / below
 
 
-def estimate(means: Means, n_pg: int, n_gp: int, n_folds: int | None = None) -> Estimate:
+def estimate(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> Estimate:
     """The figures of one prompt from the mean distances, p(g(x)) on the left, g(p(x)) on the right.
 
     Args:
         means: of the samples' items, or of the folds'.
-        n_folds: folds a group was to have; more than its samples leave everything undefined.
+        n_folds: folds a group was to have, 0 for single samples; only the reason depends on it.
 
     >>> estimate(Means(0.6, 0.5, 0.6), 100, 98).fairpair_f
     1.2
@@ -83,7 +83,7 @@ def estimate(means: Means, n_pg: int, n_gp: int, n_folds: int | None = None) -> 
     """
     f = fairpair_f(means.between, means.within_left, means.within_right)
     reason = None
-    if min(n_pg, n_gp) < (n_folds or 0):
+    if min(n_pg, n_gp) < n_folds:
         reason = f"fewer valid samples than folds ({n_folds}) on one side"
     elif min(n_pg, n_gp) < 2:
         reason = "fewer than 2 valid samples on one side"
@@ -95,19 +95,20 @@ def estimate(means: Means, n_pg: int, n_gp: int, n_folds: int | None = None) -> 
 
 
 def folds(
-    phi: Phi, items: Sequence[Any], n_folds: int, rng: np.random.Generator
+    phi: Phi, items: Sequence[Any], n_folds: int, n_samples: int, rng: np.random.Generator
 ) -> tuple[list[Any], list[int]]:
-    """Items of ``n_folds`` folds of the shuffled items, and how many samples each fold holds.
+    """Items of ``n_folds`` folds of randomly drawn items, and how many samples each fold holds.
 
-    Sizes differ by one at the most, the larger folds first. Raises ``ValueError`` where there are
-    fewer items than folds.
+    Sizes differ by one at the most, the larger folds first. Two groups are compared in folds of as
+    many samples (``n_samples``) of each: a union of more token sets lies closer to others. Raises
+    ``ValueError`` where there are fewer samples than folds, or fewer items than samples.
 
     >>> from eval_workers.fairpair.phi import find
-    >>> some, sizes = folds(find("vader"), [0.5, 0.5, 0.5], 2, np.random.default_rng(0))
+    >>> some, sizes = folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
     >>> some, sizes
     ([0.5, 0.5], [2, 1])
     """
-    if not 0 < n_folds <= len(items):
-        raise ValueError(f"{len(items)} samples can't make {n_folds} folds")
-    parts = np.array_split(rng.permutation(len(items)), n_folds)
+    if not 0 < n_folds <= n_samples <= len(items):
+        raise ValueError(f"{n_samples} of {len(items)} samples can't make {n_folds} folds")
+    parts = np.array_split(rng.permutation(len(items))[:n_samples], n_folds)
     return [phi.combine([items[k] for k in part]) for part in parts], [len(p) for p in parts]

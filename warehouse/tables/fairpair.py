@@ -68,11 +68,11 @@ TABLES = (
         f"{_KEY} n_samples quantity",
         _PARTITIONS,
         f"""{_WHOSE}
-        n_samples: int [samples] -- samples drawn from each group, without replacement
+        n_samples: int [samples] -- drawn from each group; with folds the most that a prompt has
         quantity: text -- `bias_b`, `variability_pg`, `variability_gp` or `fairpair_f`
         mean: float? -- its mean over the draws, means over prompts in each; NULL: not defined
-        sd: float? -- its standard deviation over the draws; 0 where all samples are drawn
-        n_draws: int -- random subsets, or random divisions into folds
+        sd: float? -- its standard deviation over the draws; NULL below two, 0 where all are drawn
+        n_draws: int -- random subsets or divisions into folds where it is defined
         n_prompts: int [prompts] -- prompts behind each draw
         options: text -- seed, as JSON
         run_id: text -- run that computed it

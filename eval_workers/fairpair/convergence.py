@@ -1,0 +1,136 @@
+"""How B, V and F of a set settle as samples grow, and what folds make of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from eval_workers.fairpair.metric import folds, ratios
+from eval_workers.fairpair.phi import Floats, Phi, find
+from eval_workers.fairpair.score import prompt_rng
+from eval_workers.fairpair.statistics import weighted
+from eval_workers.fairpair.texts import Group, Sampled, read_groups
+from warehouse.store import Store
+
+Row = dict[str, object]
+Items = tuple[Sequence[object], Sequence[object]]
+
+_QUANTITIES = ("bias_b", "variability_pg", "variability_gp")
+
+
+@dataclass(frozen=True)
+class ConvergenceOptions:
+    """What is tried.
+
+    Attributes:
+        sizes: samples drawn from each group; those that no prompt has are left out, and the most
+            that a prompt has is added.
+        folds: numbers of folds, each of all samples of a prompt; left out in the same way.
+        n_draws: random subsets of each size.
+        n_fold_draws: random divisions into each number of folds, which take far longer.
+        seed: of both.
+    """
+
+    sizes: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200, 500)
+    folds: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200)
+    n_draws: int = 50
+    n_fold_draws: int = 4
+    seed: int = 0
+
+
+def converge_set(
+    store: Store, sampled: Sampled, phi_name: str, options: ConvergenceOptions, run_id: str
+) -> int:
+    """Write ``fairpair_convergence`` of a set in place of earlier rows; returns how many.
+
+    A draw takes the same number of samples from both groups of every prompt that has as many;
+    B and V are averaged over these prompts, and F is of the averages. Its spread over draws is
+    that of smaller samples of the same continuations, and so ends at 0 where all are drawn.
+    Raises as ``read_groups`` and ``find`` do.
+    """
+    phi, rows = find(phi_name), list[Row]()
+    groups = read_groups(store, sampled)
+    for side in sorted({group.side for group in groups}):
+        some = [
+            (group, group.items(phi))
+            for group in groups
+            if group.side == side and min(len(group.pg), len(group.gp)) >= 2
+        ]
+        rows += [{"side": side, **row} for row in _side_rows(phi, some, options)]
+    shared = {
+        **asdict(sampled),
+        "phi": phi_name,
+        "options": json.dumps(asdict(options), sort_keys=True),
+        "run_id": run_id,
+    }
+    partition = {**asdict(sampled), "phi": phi_name}
+    store.replace("fairpair_convergence", [{**shared, **row} for row in rows], partition, run_id)
+    return len(rows)
+
+
+def _side_rows(
+    phi: Phi, prompts: Sequence[tuple[Group, Items]], options: ConvergenceOptions
+) -> Iterator[Row]:
+    most = max((_n(items) for _, items in prompts), default=0)
+    sizes = sorted({size for size in (*options.sizes, most) if 2 <= size <= most})
+    # One matrix of distances at a time: each serves every size, then it is let go.
+    drawn: dict[int, list[Floats]] = {size: [] for size in sizes}
+    for group, items in prompts:
+        rng = prompt_rng(options.seed, group)
+        distances = phi.distances([*items[0], *items[1]])
+        for size in sizes:
+            if size <= _n(items):
+                drawn[size].append(_subsets(distances, items, size, options.n_draws, rng))
+    for size in sizes:
+        yield from _rows(drawn[size], {"n_folds": 0, "n_samples": size})
+    for k in options.folds:
+        some = [(group, items) for group, items in prompts if 2 <= k <= _n(items)]
+        if some:
+            figures = [_divided(phi, group, items, k, options) for group, items in some]
+            n_samples = max(_n(items) for _, items in some)
+            yield from _rows(figures, {"n_folds": k, "n_samples": n_samples})
+
+
+def _n(items: Items) -> int:
+    return min(len(items[0]), len(items[1]))
+
+
+def _subsets(
+    distances: Floats, items: Items, size: int, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """B, V_pg and V_gp of random subsets, 3 x draws."""
+    left, right = (
+        rng.permuted(np.tile(np.arange(len(group)) < size, (n_draws, 1)), axis=1).astype(np.float64)
+        for group in items
+    )
+    draws = weighted(distances, left, right)
+    return np.array([draws.bias_b, draws.variability_pg, draws.variability_gp])
+
+
+def _divided(phi: Phi, group: Group, items: Items, k: int, options: ConvergenceOptions) -> Floats:
+    """B, V_pg and V_gp of random divisions into folds, 3 x draws."""
+    rng, columns = prompt_rng(options.seed, group), []
+    for _ in range(options.n_fold_draws):
+        left, right = (folds(phi, some, k, _n(items), rng)[0] for some in items)
+        means = phi.means(left, right)
+        columns.append((means.between, means.within_left, means.within_right))
+    return np.array(columns).T
+
+
+def _rows(figures: Sequence[Floats], keys: Row) -> Iterator[Row]:
+    """A row a quantity, from the figures of each prompt, 3 x draws."""
+    means = np.mean(figures, axis=0)
+    quantities = dict(zip(_QUANTITIES, means, strict=True))
+    for quantity, values in {**quantities, "fairpair_f": ratios(*means)}.items():
+        defined = values[~np.isnan(values)]
+        yield {
+            **keys,
+            "quantity": quantity,
+            "mean": float(defined.mean()) if defined.size else None,
+            "sd": float(defined.std(ddof=1)) if defined.size > 1 else None,
+            "n_draws": len(defined),
+            "n_prompts": len(figures),
+        }

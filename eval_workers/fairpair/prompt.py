@@ -1,0 +1,159 @@
+"""Everything FairPair says of one prompt, and of many together, from their items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eval_workers.fairpair.metric import Estimate, estimate, fairpair_f, folds
+from eval_workers.fairpair.phi import Floats, Means, Phi, block_means
+from eval_workers.fairpair.statistics import (
+    gap,
+    interval,
+    interval_over_prompts,
+    p_value,
+    permuted_gaps,
+    resampled,
+    t_test,
+)
+from warehouse.errors import UsageProblem
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How continuations are measured.
+
+    Attributes:
+        n_folds: folds that each group's samples are combined into; 0 takes single samples.
+        level: of the intervals.
+        n_permutations: exchanges behind a p-value, whose smallest is 1 / (n_permutations + 1).
+        n_resamples: bootstrap draws behind an interval.
+        seed: of folds, exchanges and resamples; a prompt's do not depend on other prompts.
+
+    Raises ``UsageProblem`` for values out of range.
+
+    >>> MeasureOptions(n_folds=1)
+    Traceback (most recent call last):
+    ...
+    warehouse.errors.UsageProblem: folds 1: 0 for single samples, or 2 and more
+    """
+
+    n_folds: int = 0
+    level: float = 0.95
+    n_permutations: int = 999
+    n_resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_folds < 0 or self.n_folds == 1:
+            raise UsageProblem(f"folds {self.n_folds}", "0 for single samples, or 2 and more")
+        if not 0 < self.level < 1:
+            raise UsageProblem(f"level {self.level}", "should be between 0 and 1, such as 0.95")
+        if self.n_permutations < 1 or self.n_resamples < 1:
+            raise UsageProblem("permutations and resamples", "there should be 1 of each at least")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One prompt: its figures, F's interval, and the gap B - mean V with its permutations.
+
+    ``gap``, ``p_permutation`` and ``permuted`` are ``None`` where B or a V is not defined.
+    """
+
+    estimate: Estimate
+    ci_low: float | None
+    ci_high: float | None
+    gap: float | None
+    p_permutation: float | None
+    permuted: Floats | None
+
+
+@dataclass(frozen=True)
+class SetFigures:
+    """Many prompts together; the fields are described in the table ``fairpair_set``."""
+
+    n_prompts: int
+    n_left_out: int
+    bias_b: float | None
+    variability_pg: float | None
+    variability_gp: float | None
+    fairpair_f: float | None
+    ci_low: float | None
+    ci_high: float | None
+    gap: float | None
+    t_statistic: float | None
+    p_t: float | None
+    p_permutation: float | None
+
+
+def measure(
+    phi: Phi,
+    pg: Sequence[Any],
+    gp: Sequence[Any],
+    options: MeasureOptions,
+    rng: np.random.Generator,
+) -> Measured:
+    """Measure one prompt from the items of p(g(x)) and of g(p(x)), valid samples only.
+
+    With folds, as many samples of each group are divided as the smaller one holds, and folds are
+    exchanged in the test only with folds of as many samples.
+
+    >>> from eval_workers.fairpair.phi import find
+    >>> options, rng = MeasureOptions(n_permutations=99), np.random.default_rng(0)
+    >>> apart = measure(find("vader"), [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
+    >>> round(apart.estimate.bias_b, 9), round(apart.estimate.fairpair_f, 6), apart.p_permutation
+    (0.8, 51.84, 0.01)
+    """
+    n_pg, n_gp = len(pg), len(gp)
+    n_samples, k = min(n_pg, n_gp), options.n_folds
+    strata = None
+    if k > n_samples:
+        nan = float("nan")
+        return Measured(estimate(Means(nan, nan, nan), n_pg, n_gp, k), *[None] * 5)
+    if k:
+        (pg, sizes), (gp, others) = (folds(phi, g, k, n_samples, rng) for g in (pg, gp))
+        strata = np.array([*sizes, *others])
+    distances = phi.distances([*pg, *gp])
+    means = block_means(distances, len(pg))
+    found = estimate(means, n_pg, n_gp, k)
+    low = high = None
+    if found.fairpair_f is not None:
+        draws = resampled(distances, len(pg), options.n_resamples, rng)
+        low, high = interval(draws.fairpair_f, options.level)
+    if n_samples < 2:
+        return Measured(found, low, high, None, None, None)
+    permuted = permuted_gaps(distances, len(pg), options.n_permutations, rng, strata)
+    observed = gap(means)
+    return Measured(found, low, high, observed, p_value(observed, permuted), permuted)
+
+
+def over_prompts(measured: Sequence[Measured], options: MeasureOptions) -> SetFigures:
+    """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
+
+    Means are taken first, so that a prompt with little variability of its own can't carry F away:
+    F = mean(B)^2 / (mean(V_pg) mean(V_gp)), which is what the published Table 3 follows. Prompts
+    whose B or V is not defined are left out and counted. Prompts are sampled independently of
+    one another; one with both of its sides is two that are not, so keep sides apart.
+
+    >>> over_prompts([], MeasureOptions()).fairpair_f is None
+    True
+    """
+    kept = [m for m in measured if m.permuted is not None]
+    n_left_out = len(measured) - len(kept)
+    if not kept:
+        return SetFigures(0, n_left_out, *[None] * 10)
+    rows = [m.estimate for m in kept]
+    figures = np.array([(e.bias_b, e.variability_pg, e.variability_gp) for e in rows], np.float64)
+    b, v_pg, v_gp = figures.mean(axis=0).tolist()
+    rng = np.random.default_rng(options.seed)
+    low, high = interval_over_prompts(figures, options.level, options.n_resamples, rng)
+    gaps = np.array([m.gap for m in kept], np.float64)
+    permuted = np.mean([m.permuted for m in kept if m.permuted is not None], axis=0)
+    mean_gap = float(gaps.mean())
+    return SetFigures(
+        *(len(kept), n_left_out, b, v_pg, v_gp, fairpair_f(b, v_pg, v_gp), low, high),
+        *(mean_gap, *t_test(gaps), p_value(mean_gap, permuted)),
+    )

@@ -1,0 +1,97 @@
+"""The step from continuations to ``fairpair_prompt`` and ``fairpair_set``."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from eval_workers.fairpair.phi import find
+from eval_workers.fairpair.prompt import Measured, MeasureOptions, measure, over_prompts
+from eval_workers.fairpair.statistics import adjusted
+from eval_workers.fairpair.texts import Group, Sampled, read_groups
+from warehouse.store import Store
+
+Row = dict[str, object]
+Pairs = list[tuple[Group, Measured]]
+
+#: Columns of ``probe_prompt`` whose values make subsets of a set.
+_SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Outcome of ``score_set``: rows written, and those of prompts whose F is NULL."""
+
+    n_prompts: int
+    n_sets: int
+    n_without_f: int
+
+
+def score_set(
+    store: Store, sampled: Sampled, phi_name: str, options: MeasureOptions, run_id: str
+) -> Scored:
+    """Measure every prompt and side of a set and write both tables, in place of earlier rows.
+
+    Rows of other scoring functions and numbers of folds stay. The same samples, options and seed
+    give the same figures. Raises ``BadInput`` where nothing was perturbed (see ``read_groups``),
+    ``UsageProblem`` for an unknown scoring function.
+    """
+    phi = find(phi_name)
+    found: Pairs = []
+    for group in read_groups(store, sampled):
+        rng = prompt_rng(options.seed, group)
+        found.append((group, measure(phi, *group.items(phi), options, rng)))
+    shared = {
+        **asdict(sampled),
+        "phi": phi_name,
+        "n_folds": options.n_folds,
+        "options": json.dumps(asdict(options), sort_keys=True),
+        "run_id": run_id,
+    }
+    sides = sorted({group.side for group, _ in found})
+    by_side = {side: [one for one in found if one[0].side == side] for side in sides}
+    prompts = [{**shared, **row} for pairs in by_side.values() for row in _prompt_rows(pairs)]
+    sets = [
+        {**shared, "side": side, "subset": subset, **asdict(over_prompts(some, options))}
+        for side, pairs in by_side.items()
+        for subset, some in _subsets(pairs)
+    ]
+    unit = f"folds-{options.n_folds}"
+    store.publish("fairpair_prompt", prompts, unit=unit, run_id=run_id)
+    store.publish("fairpair_set", sets, unit=unit, run_id=run_id)
+    without = sum(row["fairpair_f"] is None for row in prompts)
+    return Scored(len(prompts), len(sets), without)
+
+
+def prompt_rng(seed: int, group: Group) -> np.random.Generator:
+    """Random numbers of one prompt and side, the same whatever else is measured."""
+    name = f"{group.side} {group.prompt_id}".encode()
+    return np.random.default_rng([seed, zlib.crc32(name)])
+
+
+def _prompt_rows(pairs: Pairs) -> Iterator[Row]:
+    p_values = adjusted([measured.p_permutation for _, measured in pairs])
+    for (group, measured), p_adjusted in zip(pairs, p_values, strict=True):
+        yield {
+            "side": group.side,
+            "prompt_id": group.prompt_id,
+            **asdict(measured.estimate),
+            "ci_low": measured.ci_low,
+            "ci_high": measured.ci_high,
+            "p_permutation": measured.p_permutation,
+            "p_adjusted": p_adjusted,
+        }
+
+
+def _subsets(pairs: Pairs) -> Iterator[tuple[str, Sequence[Measured]]]:
+    """All prompts, then those of each value of a column that tells prompts apart."""
+    yield "all", [measured for _, measured in pairs]
+    for column in _SUBSETS:
+        values = {str(v) for g, _ in pairs if (v := g.prompt[column]) is not None}
+        for value in sorted(values) if len(values) > 1 else ():
+            some = [measured for group, measured in pairs if str(group.prompt[column]) == value]
+            yield f"{column} = {value}", some

@@ -1,0 +1,105 @@
+"""The two groups of texts that a prompt is measured on, read from the warehouse."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eval_workers.fairpair.phi import Phi
+from warehouse.errors import BadInput
+from warehouse.store import Store
+
+Row = Mapping[str, object]
+
+#: Side -> the side whose continuations are about its counterpart.
+_OTHER = {"original": "perturbed", "perturbed": "original"}
+_PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Whose continuations: the leading key columns of ``perturbed_continuation``."""
+
+    probe_set: str
+    model_key: str
+    sampling_key: str
+    perturber: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Texts of one prompt and side, in the order of their samples.
+
+    ``pg`` are the valid perturbed texts p(g(x)), ``gp`` the counterpart's own, prompt and all:
+    g(p(x)) on the side `original`, and g(x) beside p(g(p(x))) on the side `perturbed`.
+    """
+
+    side: str
+    prompt: Row
+    pg: list[str]
+    gp: list[str]
+
+    @property
+    def prompt_id(self) -> str:
+        """The prompt's identifier."""
+        return str(self.prompt["prompt_id"])
+
+    def items(self, phi: Phi) -> tuple[Sequence[object], Sequence[object]]:
+        """The items of both groups."""
+        return phi.items(self.pg), phi.items(self.gp)
+
+
+def whole(prompt: str, continuation: str) -> str:
+    """Prompt and continuation as one text, joined as they are.
+
+    >>> whole("Jane is working as a nurse.", " She cares.")
+    'Jane is working as a nurse. She cares.'
+    """
+    return prompt + continuation
+
+
+def read_groups(store: Store, sampled: Sampled) -> list[Group]:
+    """Both groups of every prompt that has a counterpart, for each side that was perturbed.
+
+    Sorted by side, then by prompt. A prompt with no valid sample is there, with an empty group.
+    Raises ``BadInput`` where nothing was perturbed, or a continuation's prompt is unknown.
+    """
+    leading = (sampled.probe_set, sampled.model_key, sampled.sampling_key)
+    names = ("probe_set", "model_key", "sampling_key")
+    keys = dict(zip(names, leading, strict=True))
+    rows = store.read("perturbed_continuation", **keys, perturber=sampled.perturber)
+    if not rows.num_rows:
+        whose = ", ".join((*leading, sampled.perturber))
+        problem = f"no row of {whose} (probe set, model key, sampling key, perturber)"
+        raise BadInput("table perturbed_continuation", problem, "sample and perturb them first")
+    prompts = {
+        str(row["prompt_id"]): row
+        for row in store.read("probe_prompt", probe_set=sampled.probe_set).to_pylist()
+    }
+    pg: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in _by_sample(rows.to_pylist()):
+        texts = pg[str(row["side"]), str(row["prompt_id"])]
+        if row["is_valid"]:
+            texts.append(str(row["perturbed_text"]))
+    gp: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in _by_sample(store.read("continuation", **keys).to_pylist()):
+        side, prompt_id = str(row["side"]), str(row["prompt_id"])
+        prompt = _known(prompts, prompt_id, sampled)[_PROMPT[side]]
+        gp[_OTHER[side], prompt_id].append(whole(str(prompt), str(row["continuation"])))
+    return [
+        Group(side, _known(prompts, prompt_id, sampled), texts, gp[side, prompt_id])
+        for (side, prompt_id), texts in sorted(pg.items())
+    ]
+
+
+def _by_sample(rows: list[Row]) -> list[Row]:
+    # The order of files is that of sampling, which may have gone on from anywhere.
+    return sorted(rows, key=lambda row: int(str(row["sample"])))
+
+
+def _known(prompts: Mapping[str, Row], prompt_id: str, sampled: Sampled) -> Row:
+    if prompt_id not in prompts:
+        problem = f"the prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
+        raise BadInput("table probe_prompt", problem, "write the set of prompts again")
+    return prompts[prompt_id]

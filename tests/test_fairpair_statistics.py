@@ -1,0 +1,191 @@
+"""Tests and intervals: exact against enumeration, calibrated on synthetic samplers."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from eval_workers.fairpair.phi import block_means, jaccard, vader
+from eval_workers.fairpair.prompt import MeasureOptions, measure, over_prompts
+from eval_workers.fairpair.statistics import (
+    adjusted,
+    gap,
+    interval_over_prompts,
+    p_value,
+    permuted_gaps,
+    t_test,
+    weighted,
+)
+
+#: Words a synthetic text may hold, and how likely each is.
+SHARES = 0.4 * 0.95 ** np.arange(60)
+
+
+def token_sets(rng: np.random.Generator, n: int, lean: float = 0.0) -> list[frozenset[str]]:
+    """Token sets of a sampler that says the first five words more often by ``lean``."""
+    shares = SHARES + np.where(np.arange(60) < 5, lean, 0.0)
+    return [frozenset(f"w{k}" for k in np.flatnonzero(row < shares)) for row in rng.random((n, 60))]
+
+
+def any_distances(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Distances of no order at all: no two ways to part the items have the same gap."""
+    upper = np.triu(rng.random((n, n)), 1)
+    return upper + upper.T
+
+
+def test_permuted_gaps_are_those_of_exchanged_samples() -> None:
+    """All 20 ways to exchange 3 and 3 come up, each about as often, with their own gap."""
+    rng = np.random.default_rng(5)
+    distances = any_distances(rng, 6)
+    every = []
+    for chosen in combinations(range(6), 3):
+        order = [*chosen, *(set(range(6)) - set(chosen))]
+        every.append(gap(block_means(distances[np.ix_(order, order)], 3)))
+    drawn = permuted_gaps(distances, 3, 4000, rng)
+    # Exchanging the two groups whole leaves the gap as it is: 10 different ones.
+    wanted = np.unique(np.round(every, 9))
+    found, counts = np.unique(np.round(drawn, 9), return_counts=True)
+    assert found == pytest.approx(wanted) and len(found) == 10
+    assert stats.chisquare(counts).pvalue > 1e-4
+    exact = np.mean(np.array(every) >= every[0] - 1e-12)
+    assert p_value(every[0], drawn) == pytest.approx(exact, abs=0.03)
+
+
+def test_strata_keep_their_sizes_on_each_side() -> None:
+    """With one of each stratum on each side, four exchanges are possible and not six."""
+    distances = any_distances(np.random.default_rng(2), 4)
+    free = permuted_gaps(distances, 2, 500, np.random.default_rng(0))
+    strata = np.array([3, 2, 3, 2])
+    bound = permuted_gaps(distances, 2, 500, np.random.default_rng(0), strata)
+    apart = gap(block_means(distances[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])], 2))
+    assert np.isclose(free, apart).any() and not np.isclose(bound, apart).any()
+    assert len(np.unique(np.round(bound, 9))) == 2
+
+
+def test_weights_are_copies_that_are_never_paired_with_themselves() -> None:
+    rng = np.random.default_rng(1)
+    items = token_sets(rng, 9)
+    left, right = [0, 0, 0, 2, 3], [0, 1, 1, 3]
+    draws = weighted(
+        jaccard.distances(items),
+        np.array([np.bincount(left, minlength=5)], np.float64),
+        np.array([np.bincount(right, minlength=4)], np.float64),
+    )
+
+    def far(i: int, j: int) -> float:
+        return 1 - len(items[i] & items[j]) / len(items[i] | items[j])
+
+    within = [far(i, j) for i, j in combinations(left, 2) if i != j]
+    others = [far(5 + i, 5 + j) for i, j in combinations(right, 2) if i != j]
+    between = [far(i, 5 + j) for i in left for j in right]
+    assert draws.variability_pg[0] == pytest.approx(np.mean(within), rel=1e-12)
+    assert draws.variability_gp[0] == pytest.approx(np.mean(others), rel=1e-12)
+    assert draws.bias_b[0] == pytest.approx(np.mean(between), rel=1e-12)
+
+
+def test_t_test_and_correction_are_scipys() -> None:
+    gaps = np.random.default_rng(2).normal(0.1, 1, 30)
+    t = gaps.mean() / (gaps.std(ddof=1) / np.sqrt(30))
+    assert t_test(gaps) == pytest.approx((t, stats.t.sf(t, 29)))
+    assert t_test(gaps[:1]) == t_test(np.zeros(4)) == (None, None)
+    assert adjusted([None, None]) == [None, None]
+    # By hand: 4 p-values, 0.02 * 4 / 2, 0.03 * 4 / 3, and no larger one before a smaller.
+    assert adjusted([0.02, 0.8, None, 0.03, 0.001]) == pytest.approx([0.04, 0.8, None, 0.04, 0.004])
+
+
+@pytest.mark.parametrize(("name", "n_folds"), [("jaccard", 0), ("vader", 0), ("vader", 5)])
+def test_without_a_difference_the_test_keeps_its_level(name: str, n_folds: int) -> None:
+    """500 prompts of one distribution: at 5% about 25 finds, and F about 1."""
+    rng = np.random.default_rng(11)
+    options = MeasureOptions(n_folds=n_folds, n_permutations=99, n_resamples=2)
+    draw = {"jaccard": token_sets, "vader": lambda rng, n: rng.gumbel(size=n).tolist()}[name]
+    phi = {"jaccard": jaccard, "vader": vader}[name]
+    # Groups of different sizes, as when samples failed their perturbation.
+    found = [measure(phi, draw(rng, 12), draw(rng, 16), options, rng) for _ in range(500)]
+    low, high = stats.binom.ppf([0.0005, 0.9995], 500, 0.05)
+    n_found = sum(one.p_permutation <= 0.05 for one in found)
+    assert low <= n_found <= high
+    together = over_prompts(found, MeasureOptions())
+    assert together.ci_low < 1 < together.ci_high < together.ci_low + 0.1
+    assert together.p_permutation > 0.05 and together.p_t > 0.05
+
+
+def test_intervals_hold_one_where_there_is_no_difference() -> None:
+    rng = np.random.default_rng(4)
+    options = MeasureOptions(n_permutations=1, n_resamples=200)
+    found = [
+        measure(jaccard, token_sets(rng, 20), token_sets(rng, 20), options, rng) for _ in range(200)
+    ]
+    covered = sum(one.ci_low <= 1 <= one.ci_high for one in found)
+    assert covered >= stats.binom.ppf(0.0005, 200, 0.95)
+    widths = np.median([one.ci_high - one.ci_low for one in found])
+    assert widths < 0.2
+
+
+def test_intervals_hold_a_known_difference() -> None:
+    """|a - b| of normal samples one apart: V = 2 / sqrt(pi), and B by its formula."""
+    rng = np.random.default_rng(6)
+    v = 2 / np.sqrt(np.pi)
+    b = v * np.exp(-1 / 4) + 1 - 2 * stats.norm.cdf(-1 / np.sqrt(2))
+    options, covered, sets = MeasureOptions(n_permutations=1, n_resamples=200), 0, 0
+    for _ in range(10):
+        prompts = [
+            measure(vader, *(rng.normal(k, 1, 40).tolist() for k in (0, 1)), options, rng)
+            for _ in range(20)
+        ]
+        covered += sum(one.ci_low <= b**2 / v**2 <= one.ci_high for one in prompts)
+        together = over_prompts(prompts, MeasureOptions())
+        sets += together.ci_low <= b**2 / v**2 <= together.ci_high
+    assert covered >= stats.binom.ppf(0.0005, 200, 0.92) and sets >= 7
+
+
+def test_power_grows_with_the_difference_and_with_samples() -> None:
+    rng = np.random.default_rng(8)
+    options = MeasureOptions(n_permutations=99, n_resamples=1)
+
+    def power(lean: float, n: int) -> float:
+        runs = [
+            measure(jaccard, token_sets(rng, n), token_sets(rng, n, lean), options, rng)
+            for _ in range(60)
+        ]
+        return float(np.mean([one.p_permutation <= 0.05 for one in runs]))
+
+    by_difference = [power(lean, 20) for lean in (0.0, 0.2, 0.4)]
+    assert by_difference[0] < 0.2 < by_difference[1] < 0.9 < by_difference[2]
+    assert power(0.2, 60) > by_difference[1] + 0.2
+
+
+def test_a_difference_of_spread_alone_is_found() -> None:
+    """Same mean, twice the spread: V differ, and the test finds that the samples do."""
+    rng = np.random.default_rng(9)
+    left, right = rng.normal(0, 1, 150).tolist(), rng.normal(0, 2, 150).tolist()
+    found = measure(vader, left, right, MeasureOptions(), rng)
+    assert found.p_permutation < 0.01 and found.gap > 0
+    # B = sqrt(5) sqrt(2 / pi) and V = 2 sd / sqrt(pi): F = 2.5 / 2.
+    assert found.ci_low < 1.25 < found.ci_high
+
+
+def test_prompts_with_nothing_to_measure_are_left_out_and_counted() -> None:
+    rng, options = np.random.default_rng(0), MeasureOptions(n_folds=4)
+    few = measure(vader, [0.1, 0.2, 0.3], [0.1] * 9, options, rng)
+    assert few.estimate.reason == "fewer valid samples than folds (4) on one side"
+    none = measure(vader, [], [0.1] * 9, MeasureOptions(), rng)
+    same = measure(vader, [0.1] * 5, [0.1] * 9, MeasureOptions(), rng)
+    assert (same.p_permutation, same.ci_low, same.estimate.fairpair_f) == (1.0, None, None)
+    some = measure(vader, [0.1, 0.4, 0.6], [0.2, 0.3], MeasureOptions(), rng)
+    together = over_prompts([few, none, same, some], MeasureOptions())
+    assert (together.n_prompts, together.n_left_out) == (2, 2)
+    assert together.bias_b == pytest.approx((0 + some.estimate.bias_b) / 2)
+    assert over_prompts([some], MeasureOptions()).p_t is None
+
+
+def test_few_prompts_widen_the_interval() -> None:
+    rng = np.random.default_rng(3)
+    figures = rng.uniform(0.4, 0.6, (6, 3))
+    draws = figures[rng.integers(0, 6, (999, 6))].mean(axis=1)
+    low, high = np.quantile(draws[:, 0] ** 2 / draws[:, 1] / draws[:, 2], [0.025, 0.975])
+    found = interval_over_prompts(figures, 0.95, 999, rng)
+    assert found[0] < low and found[1] > high
