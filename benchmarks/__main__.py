@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import all_pairs, counting, growth, on_spark, scoring, stages
+from benchmarks import all_pairs, counting, fairpair, growth, on_spark, scoring, stages
 from benchmarks.shards import joined, rotated
 from jobs.sweep import CountOptions
 from warehouse import wordlists
@@ -28,12 +28,12 @@ app = typer.Typer(add_completion=False)
 def main(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(help="peers, all-pairs, growth, spark, scoring; without any all."),
+        typer.Argument(help="peers, all-pairs, growth, spark, scoring, fairpair; without any all."),
     ] = None,
 ) -> None:
-    """Time counting and scoring beside their peers; with PLUMBLINE_DATA on real text as well."""
+    """Time counting, scoring and FairPair; with PLUMBLINE_DATA on real text as well."""
     data = os.environ.get("PLUMBLINE_DATA")
-    wanted = parts or ["peers", "all-pairs", "growth", "spark", "scoring"]
+    wanted = parts or ["peers", "all-pairs", "growth", "spark", "scoring", "fairpair"]
     if not data:
         print("PLUMBLINE_DATA is not set: only the closed world beside its peers is measured")
     with tempfile.TemporaryDirectory() as directory:
@@ -56,6 +56,8 @@ def main(
             report_on_spark(rotated(real, here, SPARK_TIMES))
         if real and "scoring" in wanted:
             report_scoring(*scoring.run(real, here))
+        if real and "fairpair" in wanted:
+            report_fairpair(*fairpair.run(real))
 
 
 def _world(directory: Path) -> Path:
@@ -148,6 +150,26 @@ def _of_all(timed: list[scoring.Timed]) -> scoring.Timed:
     ways = (mean("ours"), mean("naive"), mean("harness"))
     n_texts, differs = sum(one.n_texts for one in timed), max(one.differs_nats for one in timed)
     return scoring.Timed("all", n_pairs, n_texts, *ways, differs)
+
+
+def report_fairpair(beside: list[fairpair.Beside], whole: list[fairpair.Whole]) -> None:
+    """Print FairPair's figures beside plain loops, and the seconds of a whole set of prompts."""
+    table = _table(
+        f"FairPair, one core, 2 x {fairpair.N_LOOP} samples: ms",
+        *("what", "ours", "plain loop", "ours is faster by", "largest difference"),
+    )
+    for one in beside:
+        cells = (f"{1e3 * one.ours:.2f}", f"{1e3 * one.loop:.2f}", f"{one.loop / one.ours:.1f}x")
+        table.add_row(one.what, *cells, f"{one.differs:.1e}")
+    size = f"{fairpair.N_PROMPTS} prompts x 2 x {fairpair.N_SAMPLES} samples"
+    all_of_it = _table(f"{size}, one core: seconds", "Phi", "items", "B and V", "both", "CPU")
+    for part in whole:
+        cells = (f"{part.items:.1f}", f"{part.means:.1f}", f"{part.items + part.means:.1f}")
+        all_of_it.add_row(part.phi, *cells, f"{part.cpu:.1f}")
+    console = Console(width=100)
+    console.print(table)
+    console.print(all_of_it)
+    console.print(f"together {sum(part.items + part.means for part in whole):.1f} s")
 
 
 def report(name: str, shard: Path) -> None:

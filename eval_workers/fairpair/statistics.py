@@ -138,7 +138,7 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 
     For F of one prompt. Where the groups do not differ, F's first-order noise cancels and the
     interval is wider than it had to be: in simulations (|a - b| of normal samples, 10 to 100 a
-    group) 95% intervals held the truth in 99% of repeats without a difference, in 92% to 98%
+    group) 95% intervals held the truth in 99% of repeats without a difference, in 92% to 99%
     with one. Ends that mirror the quantiles about F, and those of a jackknife, held it less often.
 
     >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
@@ -159,7 +159,9 @@ def interval_over_prompts(
     Prompts are the independent units, and their figures hold their samples' noise already; to
     resample samples as well counts it twice (its 95% intervals were twice as wide and held the
     truth in every repeat). Quantiles are moved outwards as Student's t lies outside the normal
-    distribution, and by sqrt(m / (m - 1)), which matters below some 20 prompts.
+    distribution, and by sqrt(m / (m - 1)), which matters below some 20 prompts.In simulations of
+    20 samples a group, 95% intervals held the truth in 94% to 96% of repeats at 60 prompts, in 93%
+    at 20, and in 88% to 92% at 5.
 
     Args:
         figures: B, V_pg and V_gp of each prompt, prompts x 3.
@@ -180,7 +182,7 @@ def t_test(gaps: Floats) -> tuple[float | None, float | None]:
 
     The alternative is that B is larger: groups that differ can only lie further apart. Gaps of
     prompts without a difference lean to the right, which makes the test careful: at 5% it spoke up
-    in 1% to 2% of simulated sets without one. Both are ``None`` below two prompts, or where all
+    in 0% to 3% of simulated sets without one. Both are ``None`` below two prompts, or where all
     gaps are the same.
 
     >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]))]
