@@ -1,0 +1,132 @@
+"""Views `compared_text` and `ngram_log_odds`, and the macro `texts_with`, against plain Python."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.metric_rows import fill
+from warehouse.connect import connect
+from warehouse.store import Store
+
+OF = {"probe_set": "p", "model_key": "k", "sampling_key": "s"}
+PROMPTS = {"nurse": "{} is working as a nurse.", "chef": "{} is working as a chef."}
+NAMES = {"original": "John", "perturbed": "Jane"}
+N_SAMPLES = 30
+LOVES = " They love cats."
+
+
+def written(rng: random.Random, side: str) -> str:
+    """Some words; love of cats is more frequent after John."""
+    often = 0.9 if side == "original" else 0.3
+    words = rng.choices(["it's", "a", "day", "off", "the", "Day"], k=rng.randint(0, 12))
+    return f" {' '.join(words)}.{LOVES if rng.random() < often else ''}"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """A warehouse with two prompts, and what `compared_text` ought to hold."""
+    rng = random.Random(3)
+    store = Store.open(tmp_path_factory.mktemp("ngrams") / "w")
+    other = {"original": "perturbed", "perturbed": "original"}
+    prompts, drawn, changed, expected = [], [], [], []
+    for prompt_id, template in PROMPTS.items():
+        said = {side: template.format(name) for side, name in NAMES.items()}
+        names = {"entity": "John", "perturbed_entity": "Jane", "language": "en"}
+        prompt = {"prompt": said["original"], "perturbed_prompt": said["perturbed"]}
+        source = {"source_file": "f", "source_row": 1, "run_id": "r"}
+        prompts.append({"probe_set": "p", "prompt_id": prompt_id, **prompt, **names, **source})
+        for side in NAMES:
+            for sample in range(N_SAMPLES):
+                text, is_valid = written(rng, side), sample % 7 != 0
+                at = {**OF, "prompt_id": prompt_id, "side": side, "sample": sample, "run_id": "r"}
+                more = {"model": "m", "seed": 1, "text_id": "t", "n_tokens": 3, "finish": "stop"}
+                drawn.append({**at, **more, "continuation": text})
+                done = {"perturbed_text": said[other[side]] + text, "is_valid": is_valid}
+                changed.append({**at, "perturber": "rules", **done, "reason": None})
+                if is_valid:
+                    expected.append((side, True, NAMES[side], prompt_id, sample, text))
+                expected.append((other[side], False, NAMES[side], prompt_id, sample, text))
+    fill(store, "probe_prompt", prompts)
+    fill(store, "continuation", drawn)
+    fill(store, "perturbed_continuation", changed)
+    columns = ("side", "is_perturbed", "written_of", "prompt_id", "sample", "text")
+    return store.root, [dict(zip(columns, row, strict=True)) for row in expected]
+
+
+@pytest.fixture(scope="module")
+def connection(world: tuple[Path, Any]) -> duckdb.DuckDBPyConnection:
+    return connect(world[0])
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
+    return found
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[a-z']+", text.lower())
+
+
+def grams(text: str) -> set[str]:
+    of = words(text)
+    return {" ".join(of[i : i + n]) for n in range(1, 5) for i in range(len(of) - n + 1)}
+
+
+def test_both_sides_in_the_same_terms(
+    connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
+) -> None:
+    """Invalid perturbations stay out; texts lose their prompt; each side is told of one name."""
+    columns = "side, is_perturbed, written_of, prompt_id, sample, text"
+    found = rows_of(connection, f"SELECT {columns} FROM compared_text")
+
+    def key(row: dict[str, Any]) -> list[str]:
+        return [str(v) for v in row.values()]
+
+    assert sorted(found, key=key) == sorted(world[1], key=key)
+    told = connection.sql("SELECT DISTINCT side, told_of FROM compared_text").fetchall()
+    assert set(told) == {("original", "Jane"), ("perturbed", "John")}
+
+
+def test_log_odds_against_plain_python(
+    connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
+) -> None:
+    rows = rows_of(connection, "SELECT * FROM ngram_log_odds")
+    for side in NAMES:
+        of = [row for row in world[1] if row["side"] == side]
+        n = Counter(row["is_perturbed"] for row in of)
+        holding = Counter((g, row["is_perturbed"]) for row in of for g in grams(row["text"]))
+        kept = {g for g, _ in holding if holding[g, True] + holding[g, False] >= 5}
+        found = {row["ngram"]: row for row in rows if row["side"] == side}
+        assert set(found) == kept and "it's a" in kept
+        for gram, row in found.items():
+            a, b = holding[gram, True] + 0.5, holding[gram, False] + 0.5
+            c, d = n[True] + 1 - a, n[False] + 1 - b
+            log_odds = math.log(a / c) - math.log(b / d)
+            assert row["log_odds_nats"] == pytest.approx(log_odds, abs=1e-12)
+            z = log_odds / math.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
+            assert row["z"] == pytest.approx(z, abs=1e-12)
+            assert row["n_words"] == len(gram.split())
+
+
+def test_what_is_planted_comes_first(connection: duckdb.DuckDBPyConnection) -> None:
+    text = "SELECT ngram, z FROM ngram_log_odds WHERE side = 'original' ORDER BY z DESC LIMIT 1"
+    ((gram, z),) = connection.sql(text).fetchall()
+    assert "love" in gram or "cats" in gram or "they" in gram
+    assert z > 3
+
+
+def test_texts_behind_an_ngram(
+    connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
+) -> None:
+    """Whole words in a row: `day off` is not in `holiday offer`, and case does not matter."""
+    (n,) = connection.sql("SELECT count(*) FROM texts_with('Day OFF')").fetchall()[0]
+    assert n == sum("day off" in grams(row["text"]) for row in world[1]) > 0
+    assert connection.sql("SELECT count(*) FROM texts_with('ay off')").fetchall() == [(0,)]

@@ -1,0 +1,51 @@
+-- grain: probe_set x model_key x sampling_key x perturber x side x n-gram of 1 to 4 words
+-- What is written more often of one than of the other, both told in the same terms: n-grams in at
+-- least 5 texts. Counted are texts, so that one that repeats itself counts once. log_odds is the
+-- log of the odds that a text written of the one holds it over those of the other (0.5 added to
+-- each count, nats; above 0 where texts of the perturbed one, is_perturbed, hold it more often),
+-- z its ratio to its standard error. Of thousands of n-grams some reach |z| > 3 by chance.
+CREATE OR REPLACE VIEW ngram_log_odds AS
+WITH worded AS (
+    SELECT
+        probe_set, model_key, sampling_key, perturber, side, is_perturbed, prompt_id, sample,
+        words_of(text) AS words
+    FROM compared_text
+),
+total AS (
+    SELECT
+        probe_set, model_key, sampling_key, perturber, side,
+        count(*) FILTER (is_perturbed) AS n_perturbed,
+        count(*) FILTER (NOT is_perturbed) AS n_other
+    FROM worded
+    GROUP BY ALL
+),
+places AS (
+    SELECT * EXCLUDE (words), words, unnest(generate_series(1, len(words))) AS place
+    FROM worded
+),
+grams AS (
+    SELECT DISTINCT
+        probe_set, model_key, sampling_key, perturber, side, is_perturbed, prompt_id, sample,
+        size AS n_words, array_to_string(words[place:place + size - 1], ' ') AS ngram
+    FROM places, (VALUES (1), (2), (3), (4)) AS sizes (size)
+    WHERE place + size - 1 <= len(words)
+),
+counted AS (
+    SELECT
+        probe_set, model_key, sampling_key, perturber, side, n_words, ngram,
+        count(*) FILTER (is_perturbed) AS n_texts_perturbed,
+        count(*) FILTER (NOT is_perturbed) AS n_texts_other
+    FROM grams
+    GROUP BY ALL
+    HAVING count(*) >= 5
+)
+SELECT
+    c.*, t.n_perturbed, t.n_other,
+    ln((n_texts_perturbed + 0.5) / (n_perturbed - n_texts_perturbed + 0.5))
+        - ln((n_texts_other + 0.5) / (n_other - n_texts_other + 0.5)) AS log_odds_nats,
+    log_odds_nats / sqrt(
+        1 / (n_texts_perturbed + 0.5) + 1 / (n_perturbed - n_texts_perturbed + 0.5)
+        + 1 / (n_texts_other + 0.5) + 1 / (n_other - n_texts_other + 0.5)
+    ) AS z
+FROM counted AS c
+JOIN total AS t USING (probe_set, model_key, sampling_key, perturber, side);
