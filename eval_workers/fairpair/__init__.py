@@ -1,0 +1,1 @@
+"""FairPair: counterfactual continuations and their sampling noise (Dwivedi-Yu, 2024)."""
