@@ -12,8 +12,9 @@ The text is read once from left to right; the entity is the person whom it begin
   untold group by name, has been mentioned it may well be the entity's, and is undecided.
 - A gendered noun is the entity's in a predicate ("He is a good man and a father"), an apposition
   ("John, a businessman,"), behind "as" ("works as a waiter"), or before the name ("actor John").
-  Also where it is of the other group: a model that calls John a mother calls Jane a father. "the
-  man" alone may be anybody: undecided. Other nouns name other people and stay ("his wife").
+  Also where it is of the other group, but for words that are said of both ("She is a fireman"): a
+  model that calls John a mother calls Jane a father. "the man" alone may be anybody: undecided.
+  Other nouns name other people and stay ("his wife").
 - Plurals, "he or she", "she-wolf" and "man's" stay. "her" is his or him as ``agreement`` tells.
 
 An undecided text has no perturbation: a wrong one would count as a difference of the model.
@@ -36,7 +37,7 @@ RIVAL = "a pronoun may mean another person of the entity's group"
 NOBODY_ELSE = "a pronoun of the other group may mean the entity"
 NOUN = "a gendered noun may mean the entity or another"
 HER = 'a "her" may be his or him'
-NAMESAKE = "a title or relation may name another of the same name"
+TITLE = "a title or a relation may name the entity or another"
 
 _PRONOUNS = {
     **dict.fromkeys(("he", "him", "his", "himself"), "m"),
@@ -130,7 +131,7 @@ class _Reader:
             return self._title(i, group)
         for group in self._terms.groups:
             if written in self._terms.first_names[group]:
-                self._meet(group)
+                self._meet(group, i)
                 return i + 1
             if word in self._terms.nouns[group]:
                 self._noun(i, group)
@@ -201,8 +202,19 @@ class _Reader:
         if word in {"he", "she"}:
             self._mine.add(i)
             self._rules.subject = self._rules.clause_subject = i
-        self._new[i] = like(self._counterpart_of(word, i), self._words.written(i))
+        counterpart = self._counterpart_of(word, i)
+        if (word == "him" or counterpart == "him") and self._is_object_of_entity(i):
+            raise _Undecided(RIVAL)
+        self._new[i] = like(counterpart, self._words.written(i))
         return i + 1
+
+    def _is_object_of_entity(self, i: int) -> bool:
+        """Whether the entity does something to "him": he paid him, John had seen him."""
+        subject = self._rules.subject
+        if subject is None or not self._words.at(i - 1)[:1].isalpha():
+            return False
+        helped = subject == i - 3 and self._words.at(i - 2) in self._terms.classes["between"]
+        return subject == i - 2 or helped
 
     def _is_either(self, i: int) -> bool:
         """Whether "he or she", "his/her" and the like start at a place."""
@@ -251,7 +263,9 @@ class _Reader:
                 self._mine.add(after)
                 self._rules.subject = self._rules.clause_subject = after
             return after if after in self._named else after + 1
-        self._meet(group)
+        if self._words.at(i - 1) in {"him", "her"}:
+            raise _Undecided(TITLE)  # they call him Mr. Hall
+        self._meet(group, after)
         return after + 1
 
     def _noun(self, i: int, group: str) -> None:
@@ -259,13 +273,16 @@ class _Reader:
         if about == "unsure":
             raise _Undecided(NOUN)
         if about == "entity":
+            if group != self._entity.group and self._words.at(i) in self._terms.generic:
+                return
             counterpart = self._terms.nouns[group][self._words.at(i)]
             self._new[i] = like(counterpart, self._words.written(i))
         else:
-            self._meet(group)
+            self._meet(group, i)
 
-    def _meet(self, group: str) -> None:
+    def _meet(self, group: str, i: int) -> None:
         """Note that another person was mentioned; ``""`` for one who may be of either group."""
+        self._rules.others.add(i)
         self._rules.subject = None
         self._rival |= group in ("", self._entity.group)
         self._someone_else |= group != self._entity.group

@@ -20,12 +20,14 @@ class NounRules:
 
     ``subject`` is the place of the entity's last mention as a subject, its surname included, while
     nobody else has been mentioned since; ``clause_subject`` the same, but objects don't end it.
+    ``others`` are the places where other people have been mentioned.
     """
 
     def __init__(self, words: Words, terms: Terms, is_entity: Callable[[int], bool]) -> None:
         self._words = words
         self._classes = terms.classes
         self._is_entity = is_entity
+        self.others: set[int] = set()
         self.subject: int | None = None
         self.clause_subject: int | None = None
 
@@ -34,14 +36,18 @@ class NounRules:
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self._contracted(i + 1):
             return "other"
-        if self._names(i):
-            return self._of_name(i)
         before, has_determiner = self._phrase_start(i)
         head = words.at(before)
         if self._is_copula(before):
+            if self._is_first(before) and self._leads_to_entity(i):
+                return "entity"  # Being a father, he ...
             return self._predicate(before)
         if head in self._classes["as"] and has_determiner:
             return self._as(before, i)
+        if self._names(i):
+            return self._of_name(i)
+        if before + 1 == i and not head[:1].isalnum() and not words.at(i + 1)[:1].isalnum():
+            return "unsure"  # called so: "Sir, please"
         if has_determiner and self._is_first(before + 1) and self._leads_to_entity(i):
             return "entity"
         if head == "," and has_determiner and self._is_entity(before - 1):
@@ -83,17 +89,20 @@ class NounRules:
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
-        if self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1):
-            j -= 2  # Mary's friend: the owner stands for a determiner
-            while self._in(j, "adverbs"):
-                j -= 1
-            return j, True
-        found = self._in(j, "determiners")
-        if found:
+        if self._words.at(j) == "of" and self._in(j - 1, "kinds"):
+            return self._phrase_start(j - 1)  # the kind of man
+        owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
+        if owned or self._is_plural_owner(j):
+            j -= 2  # Mary's friend: the owner stands for a determiner, and may have one
+        found = self._in(j, "determiners") or owned
+        if self._in(j, "determiners"):
             j -= 1
         while self._in(j, "adverbs"):
             j -= 1
         return j, found
+
+    def _is_plural_owner(self, i: int) -> bool:
+        return self._words.at(i) in {"'", "’"} and self._words.at(i - 1).endswith("s")
 
     def _is_modifier(self, i: int) -> bool:
         word = self._words.at(i)
@@ -118,6 +127,8 @@ class NounRules:
             return "entity"
         while self._in(i, "between") and self._words.at(i) not in {",", "who"}:
             i -= 1
+        if self._words.at(i) == "who":
+            i -= 2 if self._words.at(i - 1) == "," else 1
         if self._in(i, "joins"):
             return "entity" if self.clause_subject is not None else "unsure"
         if self._has_subject(i):
@@ -132,6 +143,8 @@ class NounRules:
 
     def _has_subject(self, i: int) -> bool:
         """Whether a noun phrase of somebody else or a pronoun ends at a place before a verb."""
+        if i in self.others:
+            return True
         if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
             return not self._is_entity(i)
         for back in range(4):
@@ -148,8 +161,9 @@ class NounRules:
             return "entity" if self._leads_to_entity(noun) else "unsure"
         if self.subject is not None:
             return "entity"
-        sentence = self._words.sentence[place]
-        first = next(k for k in range(place + 1) if self._words.sentence[k] == sentence)
+        first = place
+        while first and self._words.sentence[first - 1] == self._words.sentence[place]:
+            first -= 1
         return "other" if any(self._has_subject(k) for k in range(first, place)) else "unsure"
 
     def _is_first(self, i: int) -> bool:

@@ -11,7 +11,7 @@ from eval_workers.fairpair.toml_file import Section, read
 _SHIPPED = "gender_en.toml"
 _CLASSES = (
     *("copulas", "bare", "as", "between", "determiners", "adverbs", "stops", "joins", "ends"),
-    *("owners", "neutral_titles"),
+    *("owners", "neutral_titles", "kinds"),
 )
 _ABBREVIATED = frozenset(["Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Jr", "Sr"])
 
@@ -22,6 +22,7 @@ class Terms:
 
     Attributes:
         nouns: group -> word -> its counterpart in the other group.
+        generic: nouns that are said of the other group too, and stay there.
         titles: the same of titles, as written, without a full stop.
         first_names: group -> names that name somebody else.
         classes: name of a word class -> its words.
@@ -34,6 +35,7 @@ class Terms:
     groups: tuple[str, str]
     pronouns: bool
     nouns: Mapping[str, Mapping[str, str]]
+    generic: frozenset[str]
     titles: Mapping[str, Mapping[str, str]]
     first_names: Mapping[str, frozenset[str]]
     classes: Mapping[str, frozenset[str]]
@@ -65,6 +67,7 @@ def load(path: Path | None = None) -> Terms:
     top = read(path, _SHIPPED)
     top.only(
         *("description", "version", "language", "axis", "groups", "pronouns", "nouns", "titles"),
+        "generic",
         *("first_names", "grammar"),
     )
     top.text("description", "none")
@@ -86,6 +89,7 @@ def load(path: Path | None = None) -> Terms:
         groups=(groups[0], groups[1]),
         pronouns=pronouns,
         nouns=_both_ways(top, "nouns", groups),
+        generic=top.words("generic"),
         titles=_both_ways(top, "titles", groups),
         first_names={group: names.words(group) for group in groups},
         classes={name: grammar.words(name) for name in _CLASSES},
