@@ -61,6 +61,8 @@ def test_every_reason_occurs_and_is_the_right_one() -> None:
         "John met Jane.": rules.COUNTERPART_NAMED,
         "John met Paul. He left.": rules.RIVAL,
         "John saw him.": rules.RIVAL,
+        'John sat down. "No," said Hill, and he left.': rules.RIVAL,
+        "John came late, and Hill laughed at his hat.": rules.RIVAL,
         "John sings. She sings.": rules.NOBODY_ELSE,
         "John came. The man sang.": rules.NOUN,
         "John is known. They call him Mr. Hall.": rules.TITLE,

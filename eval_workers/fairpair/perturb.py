@@ -6,8 +6,9 @@ The text is read once from left to right; the entity is the person whom it begin
   counterpart already is left undecided: behind the change nobody could part the two.
 - A pronoun of the entity's group is the entity's while no other person of that group has been
   mentioned: a gendered noun about somebody else ("his father", "a man"), another first name, a
-  name behind a title. From then on such pronouns are undecided, until a sentence starts with the
-  entity's name. People whose group the text doesn't tell ("his boss") don't count.
+  name behind a title or beside a word of speech ("said Hill"). From then on such pronouns are
+  undecided, until a sentence starts with the entity's name. People whose group the text doesn't
+  tell ("his boss") don't count. Who does something to "him" is another than he.
 - A pronoun of the other group is somebody else's and stays; where no such person, nor one of an
   untold group by name, has been mentioned it may well be the entity's, and is undecided.
 - A gendered noun is the entity's in a predicate ("He is a good man and a father"), an apposition
@@ -136,6 +137,8 @@ class _Reader:
             if word in self._terms.nouns[group]:
                 self._noun(i, group)
                 return i + 1
+        if self._speaks(i):
+            self._meet("", i)
         if word in _THIRD:
             self._rules.subject = self._rules.clause_subject = None
         return i + 1
@@ -247,6 +250,14 @@ class _Reader:
             if written in self._terms.titles[group]:
                 return group
         return "" if written in self._terms.classes["neutral_titles"] else None
+
+    def _speaks(self, i: int) -> bool:
+        """Whether an unknown name stands beside a word of speech: Marilla said, said Marilla."""
+        written, speech = self._words.written(i), self._terms.classes["speech"]
+        is_name = written[:1].isupper() and written[1:].islower()
+        if not is_name or self._words.starts_sentence(i) or written in self._surnames:
+            return False
+        return self._words.at(i + 1) in speech or self._words.at(i - 1) in speech
 
     def _title_name(self, i: int) -> int | None:
         """The place of the name behind a title, if there is one."""

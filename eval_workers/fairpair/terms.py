@@ -11,7 +11,7 @@ from eval_workers.fairpair.toml_file import Section, read
 _SHIPPED = "gender_en.toml"
 _CLASSES = (
     *("copulas", "bare", "as", "between", "determiners", "adverbs", "stops", "joins", "ends"),
-    *("owners", "neutral_titles", "kinds"),
+    *("owners", "neutral_titles", "kinds", "speech"),
 )
 _ABBREVIATED = frozenset(["Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Jr", "Sr"])
 
