@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-Purpose = Literal["generate", "revise", "convert", "judge"]
+Purpose = Literal["generate", "revise", "convert", "judge", "perturb"]
 Pronoun = Literal["she", "he"]
 
 

@@ -7,15 +7,15 @@ from warehouse.columns import table
 TABLES = (
     table(
         "generation_request",
-        "Every request to the chat model that wrote a benchmark, with its reply or its errors.",
+        "Every request to a chat model that writes or perturbs texts, with its reply or errors.",
         "benchmark request_id",
         "benchmark",
         """
-        benchmark: text -- benchmark that is being written
+        benchmark: text -- benchmark that is being written; `perturb/` and a probe set's name
         request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
-        purpose: text -- `generate`, `revise`, `convert` or `judge`
-        word: text -- seed word
-        pronoun: text -- `she` or `he`: the one wanted, converted to, or judged
+        purpose: text -- `generate`, `revise`, `convert`, `judge` or `perturb`
+        word: text -- seed word; of `perturb`: the original name
+        pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb`: the new name
         round: int -- from 1: how often this has been asked
         model: text -- model as the server names it
         parameters: text -- temperature, limit of the reply and seed, as JSON
