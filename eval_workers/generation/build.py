@@ -23,7 +23,7 @@ from warehouse.errors import BadInput, UsageProblem, disk_problems
 from warehouse.store import Store
 
 #: Parts of a benchmark's ``reject`` rows: which step left a sentence or a pair out.
-_STEPS = ("write", "pair", "judge")
+_STEPS = ("write", "pair", "judge", "opinion")
 
 
 @dataclass(frozen=True)
