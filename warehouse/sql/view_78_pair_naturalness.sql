@@ -1,9 +1,9 @@
 -- grain: model_key x benchmark x pair_id, scored pairs, the unnatural ones too
 -- What a scoring model makes of a pair's naturalness: log-probability a token of both sides, and
 -- their difference (female minus male), in nats a token. A side without a token, or whose score is
--- not finite, has NULL, and so has its difference. `is_natural` is what metrics go by, `is_likely`
--- the verdict of the judge or source alone: a build's second opinion is not in it. Both are NULL
--- where nobody judged.
+-- not finite, has NULL, and so has its difference. `is_natural` is what metrics go by. `is_likely` is
+-- the verdict of the judge or source alone, without a build's second opinion; NULL where there is
+-- none.
 CREATE OR REPLACE VIEW pair_naturalness AS
 WITH dropped AS (
     SELECT

@@ -47,7 +47,7 @@ TABLES = (
         word: text? -- seed word or occupation the pair was made for
         split: text? -- part of the benchmark, such as `dev` or `test`
         stereotype: text? -- `pro` or `anti` where the source says so
-        is_natural: bool? -- the source's own naturalness verdict; NULL where there is none
+        is_natural: bool? -- naturalness verdict of its source or build; NULL where there is none
         pronoun_first: bool -- the sentence starts with the pronoun
         source_file: text -- file the pair came from
         source_row: int -- row in that file, from 1
