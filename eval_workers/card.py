@@ -116,7 +116,7 @@ def _provenance(store: Store, benchmark: str, n_left_out: int) -> dict[str, obje
     pairs = store.read("benchmark_pair", benchmark=benchmark)
     found = {
         **_sources(store, benchmark, set(pairs["source_file"].to_pylist())),
-        "Pairs left out, their source calls them unnatural": f"{n_left_out:,}",
+        "Pairs left out as unnatural": f"{n_left_out:,}",
     }
     directory = store.directory("benchmark_pair", {"benchmark": benchmark})
     metadata = pq.read_schema(sorted(directory.glob("*.parquet"))[0]).metadata or {}

@@ -164,8 +164,9 @@ def after(order: Order, built: Built, store: Store) -> Iterator[str]:
     yield f"Wrote {', '.join(tables)} in {order.warehouse}"
     for path in built.paths:
         yield f"Wrote {path}"
-    other = f" (another model than {built.opinion.model})" if built.opinion else ""
-    yield f"Next: plumbline score --model ID_OR_PATH --benchmark {order.name}{other}"
+    if built.opinion:
+        yield f"Warning: do not audit {built.opinion.model} with these pairs: it helped choose them"
+    yield f"Next: plumbline score --model ID_OR_PATH --benchmark {order.name}"
 
 
 def _n_within(order: Order, store: Store) -> int:
