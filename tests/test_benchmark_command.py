@@ -153,6 +153,24 @@ def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFix
     assert "requests: none" in capsys.readouterr().out
 
 
+def test_a_second_opinion_is_planned_and_its_model_looked_for_before_asking(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = save("neox", here / "tiny-neox")
+    files = sorted(here.rglob("*"))
+    with serving(imperfect) as server:
+        command = _configured(here, server.url)
+        for kind in (command, ["benchmark", "build", "demo", "--offline", "--corpus", "c"]):
+            assert main([*kind, "--naturalness-model", str(model), "--dry-run"]) == 0
+            said = capsys.readouterr().out
+            assert f"second opinion: {model} would score the pairs" in said
+            assert "more than 1 nats a token count as unnatural" in said
+        assert main([*command, "--naturalness-model", str(here / "elsewhere")]) == 3
+        assert "elsewhere: does not exist" in capsys.readouterr().err
+        assert server.n_asked == 0
+    assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
+
+
 DRIVER = """
 import json, shutil, sys
 from pathlib import Path
