@@ -15,8 +15,8 @@ from eval_workers.generation.bar import asking_bar
 from eval_workers.generation.pairing import Paired
 from eval_workers.generation.session import Build, write_sentences
 from eval_workers.generation.write import Progress
-from pipelines.flow import Stages, was_stopped
 from pipelines.order import Built, Order, facts
+from pipelines.stages import Stages, was_stopped
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -100,7 +100,7 @@ def _pairs(
     nothing = Paired((), ())
     if order.offline:
         with stages.stage("write offline"):
-            rows = steps.write_offline(order.name, words, order.spec)
+            rows = steps.write_offline(_store(order), order.name, words, order.spec)
         return rows, steps.count(words, [], nothing, rows), []
     with stages.stage("write"):
         written = write(order, run_id, words)

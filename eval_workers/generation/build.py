@@ -127,9 +127,16 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
         _put_rejects(store, name, step, [], run_id)
 
 
-def write_offline(name: str, words: Sequence[str], spec: BuildSpec) -> list[Row]:
-    """Pairs of the offline writer, without asking anybody; see ``offline.offline_pairs``."""
-    return offline_pairs(name, words, spec.n_sentences, spec.max_words, spec.seed)
+def write_offline(
+    store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
+) -> list[Row]:
+    """Pairs of the offline writer, without asking anybody; see ``offline.offline_pairs``.
+
+    Words of a closed-world corpus stand in frames of that world.
+    """
+    planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
+    of = spec.n_sentences, spec.max_words, spec.seed
+    return offline_pairs(name, words, *of, closed_world=len(planted) > 0)
 
 
 def count(
