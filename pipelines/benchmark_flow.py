@@ -16,7 +16,7 @@ from eval_workers.generation.pairing import Paired
 from eval_workers.generation.session import Build, write_sentences
 from eval_workers.generation.write import Progress
 from pipelines.order import Built, Order, facts
-from pipelines.stages import Stages, was_stopped
+from pipelines.stages import Stages, sigterm_interrupts, was_stopped
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -78,6 +78,7 @@ def card(order: Order, counts: steps.Counts) -> list[Path]:
 @flow(name="benchmark", flow_run_name="benchmark {order.name}")
 def benchmark(order: Order) -> Built:
     """Build a benchmark from seed words."""
+    sigterm_interrupts()
     stages = Stages()
     with recorded(_store(order), "benchmark build", order.config()) as run_id:
         with stages.stage("seed words"):

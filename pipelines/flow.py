@@ -13,7 +13,7 @@ from pipelines import benchmark_flow
 from pipelines.order import Order
 from pipelines.plan import CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
 from pipelines.settings import Settings
-from pipelines.stages import CONSOLE, Stages, was_stopped
+from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
 from warehouse.errors import BadInput, Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.shards import expand_shards
@@ -147,6 +147,7 @@ def report(settings: Settings) -> Path:
 @flow(name="plumbline", flow_run_name="pipeline into {settings.out}")
 def pipeline(settings: Settings) -> tuple[Path, list[str]]:
     """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
+    sigterm_interrupts()
     plan, stages = checked_plan(settings), Stages()
     failures: list[str] = []
     shards: dict[str, list[Path]] = {}

@@ -1,7 +1,9 @@
-"""What flows share: announcing stages, timing them, and telling a stop from an error."""
+"""What flows share: announcing stages, timing them, and being stopped by a signal."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +38,16 @@ class Stages:
             table.add_row(name, f"{seconds:.1f}")
         table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
         return table
+
+
+def sigterm_interrupts() -> None:
+    """Have SIGTERM end this process as Ctrl-C does; a flow calls it again, Prefect takes it over.
+
+    By default a process goes at once and leaves behind what it started. Prefect's own exception
+    breaks into what runs, where an interrupt lets requests on their way come to an end.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def was_stopped(error: BaseException | None) -> bool:
