@@ -44,7 +44,7 @@ def sigterm_interrupts() -> None:
     """Have SIGTERM end this process as Ctrl-C does; a flow calls it again, Prefect takes it over.
 
     By default a process goes at once and leaves behind what it started. Prefect's own exception
-    breaks into what runs, where an interrupt lets requests on their way come to an end.
+    breaks into a running event loop, where an interrupt cancels its tasks in order.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))

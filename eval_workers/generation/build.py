@@ -101,13 +101,15 @@ def judge(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
     ``reject`` besides, with the reason. Raises as ``Build.run``.
     """
     writing = spec.writing()
-    wanted = [
-        PairToJudge(str(p["pair_id"]), str(p["word"]), str(p["sentence_f"]), str(p["sentence_m"]))
-        for p in pairs
-    ]
+    wanted = [pair_to_judge(pair) for pair in pairs]
     judged = judge_pairs(build, wanted, writing.model, writing.prompts)
     together = zip(pairs, judged, strict=True)
     return [pair | {"is_natural": verdict.is_natural} for pair, verdict in together]
+
+
+def pair_to_judge(pair: Row) -> PairToJudge:
+    """What is judged of a row of ``benchmark_pair``."""
+    return PairToJudge(*(str(pair[c]) for c in ("pair_id", "word", "sentence_f", "sentence_m")))
 
 
 def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
