@@ -17,8 +17,8 @@ from eval_workers.generation.pairing import Paired
 from eval_workers.generation.session import Build, write_sentences
 from eval_workers.generation.write import Progress
 from eval_workers.scoring_bar import scoring_bar
-from pipelines.flow import Stages, was_stopped
 from pipelines.order import Built, Order, facts
+from pipelines.stages import Stages, sigterm_interrupts, was_stopped
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -89,6 +89,7 @@ def card(order: Order, counts: steps.Counts, found: second.Opinion | None) -> li
 @flow(name="benchmark", flow_run_name="benchmark {order.name}")
 def benchmark(order: Order) -> Built:
     """Build a benchmark from seed words."""
+    sigterm_interrupts()
     stages = Stages()
     with recorded(_store(order), "benchmark build", order.config()) as run_id:
         with stages.stage("seed words"):
@@ -115,7 +116,7 @@ def _pairs(
     nothing = Paired((), ())
     if order.offline:
         with stages.stage("write offline"):
-            rows = steps.write_offline(order.name, words, order.spec)
+            rows = steps.write_offline(_store(order), order.name, words, order.spec)
         return rows, steps.count(words, [], nothing, rows), []
     with stages.stage("write"):
         written = write(order, run_id, words)

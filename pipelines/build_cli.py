@@ -71,6 +71,7 @@ def build(
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
     from eval_workers.generation.build import check_name, seed_words
+    from eval_workers.generation.client import find_key
     from eval_workers.generation.opinion import check_model
     from eval_workers.generation.spec import load
     from pipelines.order import Order, after, before
@@ -100,6 +101,8 @@ def build(
             typer.echo(line)
         typer.echo("Nothing was asked or written. Next: the same command without --dry-run")
         return
+    if not (offline or replay):
+        find_key(spec.base_url)
     store = held or Store.open(warehouse)
     prefect_environment.prepare(warehouse.parent)
     from pipelines import benchmark_flow

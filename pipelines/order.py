@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from eval_workers.generation.bar import spending
 from eval_workers.generation.build import Counts, spent
 from eval_workers.generation.estimate import estimate
+from eval_workers.generation.ledger import look
 from eval_workers.generation.offline import SOURCE
 from eval_workers.generation.opinion import Opinion
+from eval_workers.generation.remaining import Remaining, remaining
 from eval_workers.generation.spec import BuildSpec
 from warehouse.store import Store
 
@@ -119,10 +121,19 @@ def before(order: Order, words: Sequence[str], store: Store | None) -> Iterator[
         if told.cost is not None
         else "cost: unknown without --prices FILE"
     )
-    already = spent(store, order.name) if store is not None else None
-    if already is not None and already.n_requests:
-        yield f"in the ledger already: {spending(already, told.currency)}"
+    held = look(store, order.name) if store is not None else None
+    if held is not None and held.spent.n_requests:
+        yield f"in the ledger already: {spending(held.spent, told.currency)}"
+        yield _left(remaining(words, spec.writing(), held.replies, judge=spec.judge), len(words))
     yield from _opinion_plan(spec)
+
+
+def _left(left: Remaining, n_words: int) -> str:
+    if left.is_known:
+        more = f"{left.n_requests:,} requests, and one more for each unclear answer"
+        return f"left: {more if left.n_requests else 'nothing'}"
+    written = f"{left.n_written:,} of {n_words:,} words are written"
+    return f"left: about {left.n_requests:,} requests; {written}"
 
 
 def _opinion_plan(spec: BuildSpec) -> Iterator[str]:

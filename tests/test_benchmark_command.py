@@ -72,6 +72,21 @@ def test_wrong_usage_is_one_line(
     assert message in line
 
 
+def test_a_missing_key_is_said_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("PLUMBLINE_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('model = "m"\nwords = ["tea"]\n')
+    command = ["benchmark", "build", "demo", "--config", "mine.toml"]
+    assert main([*command, "--dry-run"]) == 0
+    assert main(command) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "wants a key (set PLUMBLINE_API_KEY)" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"], "no server, no warehouse"
+
+
 def test_the_first_words_of_a_sample(store: Store) -> None:
     fill_corpus(store)
     spec = BuildSpec(corpus="c", n_words=3)

@@ -54,6 +54,19 @@ TABLES = (
         """,
     ),
     table(
+        "benchmark_fact",
+        "How the pairs of a benchmark that was built came about, as its card says it.",
+        "benchmark position",
+        "benchmark",
+        """
+        benchmark: text -- benchmark
+        position: int -- from 1, in the order of the card
+        fact: text -- what it is about, such as `Written by`
+        said: text -- the fact
+        run_id: text -- run that made the pairs; facts of another one are not theirs
+        """,
+    ),
+    table(
         "pair_association",
         "MaxPMI of each pair against a corpus: the largest lean among the template's words.",
         "corpus contrast benchmark pair_id",
