@@ -72,9 +72,7 @@ class ChatClient:
     ) -> None:
         self.base_url = checked_url(base_url)
         self._timeout_s = timeout_s
-        key = next((environment[name] for name in KEYS if environment.get(name)), "")
-        if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
-            raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
+        key = find_key(base_url, environment)
         self._secrets = _spellings(key)
         self._client = _open(key or "none", base_url, timeout_s)
 
@@ -178,6 +176,18 @@ def checked_url(url: str) -> str:
         fix = f"the key belongs into the environment variable {KEYS[0]}"
         raise UsageProblem("--base-url", "may not hold a user, password or query", fix)
     return url
+
+
+def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The key for a server, empty without one; ``UsageProblem`` where it is known to want one.
+
+    >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
+    'dummy'
+    """
+    key = next((environment[name] for name in KEYS if environment.get(name)), "")
+    if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
+        raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
+    return key
 
 
 def _spellings(key: str) -> tuple[str, ...]:

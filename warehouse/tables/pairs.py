@@ -47,10 +47,23 @@ TABLES = (
         word: text? -- seed word or occupation the pair was made for
         split: text? -- part of the benchmark, such as `dev` or `test`
         stereotype: text? -- `pro` or `anti` where the source says so
-        is_natural: bool? -- the source's own naturalness verdict; NULL where there is none
+        is_natural: bool? -- naturalness verdict of its source or build; NULL where there is none
         pronoun_first: bool -- the sentence starts with the pronoun
         source_file: text -- file the pair came from
         source_row: int -- row in that file, from 1
+        """,
+    ),
+    table(
+        "benchmark_fact",
+        "How the pairs of a benchmark that was built came about, as its card says it.",
+        "benchmark position",
+        "benchmark",
+        """
+        benchmark: text -- benchmark
+        position: int -- from 1, in the order of the card
+        fact: text -- what it is about, such as `Written by`
+        said: text -- the fact
+        run_id: text -- run that made the pairs; facts of another one are not theirs
         """,
     ),
     table(
