@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from eval_workers.backends.base import Identity
+from eval_workers.backends.base import Model
 from eval_workers.chunks import texts_hash
 from warehouse.errors import UsageProblem
 
@@ -83,13 +83,16 @@ class SamplingOptions:
         text = json.dumps(self.row(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def draw(self, prompt: str, sample: int) -> Draw:
-        """What is to be drawn for a sample of a prompt, numbered from 0.
+    def sent(self, prompt: str) -> str:
+        """The prompt as the model gets it.
 
-        >>> SamplingOptions(instruction="Go on:").draw("It was", 0).text
-        'Go on: It was'
+        >>> SamplingOptions(instruction="Go on:").sent("It was"), SamplingOptions().sent("It was")
+        ('Go on: It was', 'It was')
         """
-        text = prompt if self.instruction is None else f"{self.instruction} {prompt}"
+        return prompt if self.instruction is None else f"{self.instruction} {prompt}"
+
+    def draw(self, text: str, sample: int) -> Draw:
+        """What is to be drawn for a sample, numbered from 0, of a prompt as it is sent."""
         return Draw(text, sample, sample_seed(self.seed, texts_hash([text]), sample))
 
 
@@ -135,18 +138,8 @@ class Sample:
     problem: str | None = None
 
 
-class Continuer(Protocol):
-    """A model that continues prompts. ``identity`` is known before any weights are loaded."""
-
-    @property
-    def identity(self) -> Identity:
-        """What defines this model."""
-        ...
-
-    @property
-    def n_parameters(self) -> int:
-        """Parameters of the model (loads the weights)."""
-        ...
+class Continuer(Model, Protocol):
+    """A model that continues prompts."""
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given (loads the weights).
