@@ -23,8 +23,8 @@ class Sampled:
 
     A text is a side of a prompt; it is continued if it has a sample, rejected if it has none.
     ``n_samples`` rows are there, ``n_new`` of them from this run. ``n_alike`` texts have several
-    samples and all of them are the same. ``samples_per_s`` is how fast this run drew, once weights
-    were loaded; ``None`` when it drew nothing.
+    samples and hardly any different ones, see ``alike``. ``samples_per_s`` is how fast this run
+    drew, once the weights were loaded; ``None`` when it drew nothing.
     """
 
     probe_set: str
@@ -173,6 +173,15 @@ def reject_subject(identity: Mapping[str, Any]) -> str:
     return f"{identity['model_key']}/{identity['probe_set']}/{identity['sampling_key']}"
 
 
+def alike(samples: Sequence[str]) -> bool:
+    """Whether several samples are hardly different: at most one different text in ten of them.
+
+    >>> alike(["is"] * 9 + ["was"]), alike(["is"] * 19 + ["was"]), alike(["is"])
+    (False, True, False)
+    """
+    return len(samples) > 1 and len(set(samples)) <= max(1, len(samples) // 10)
+
+
 def outcome(
     state: Wanted,
     new: Sequence[Row],
@@ -194,6 +203,6 @@ def outcome(
         n_rejected=n_texts - len(texts),
         n_samples=len(state.kept) + len(new),
         n_new=len(new),
-        n_alike=sum(len(found) > 1 == len(set(found)) for found in texts.values()),
+        n_alike=sum(map(alike, texts.values())),
         samples_per_s=rate,
     )

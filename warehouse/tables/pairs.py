@@ -7,16 +7,16 @@ from warehouse.columns import table
 TABLES = (
     table(
         "generation_request",
-        "Every request to the chat model that wrote a benchmark, with its reply or its errors.",
+        "Every request to a served model that wrote for us, with its reply or its errors.",
         "benchmark request_id",
         "benchmark",
         """
-        benchmark: text -- benchmark that is being written
+        benchmark: text -- benchmark that is being written; of continuations, set and model key
         request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
-        purpose: text -- `generate`, `revise`, `convert` or `judge`
-        word: text -- seed word
-        pronoun: text -- `she` or `he`: the one wanted, converted to, or judged
-        round: int -- from 1: how often this has been asked
+        purpose: text -- `generate`, `revise`, `convert`, `judge` or `continue`
+        word: text -- seed word; of a continuation, the prompt's `text_id`
+        pronoun: text -- `she` or `he`: wanted, converted to, or judged; empty for a continuation
+        round: int -- from 1: how often this has been asked; which sample a continuation is
         model: text -- model as the server names it
         parameters: text -- temperature, limit of the reply and seed, as JSON
         prompt: text -- the message as sent
