@@ -31,7 +31,7 @@ from eval_workers.backends.sampling import Sample, SamplingOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
 from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
-from tests.test_sampling import HOT, PROMPTS, Plain
+from tests.test_sampling import PROMPTS, Plain
 from tests.tiny_models import KINDS, SENTENCES, save
 from warehouse.errors import BadInput, MissingComponent, UsageProblem
 from warehouse.store import Store
@@ -119,11 +119,11 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     greedy = SamplingOptions(greedy=True, max_new_tokens=24)
     draws = [greedy.draw(prompt, 0) for prompt in PROMPTS]
     theirs = TransformersBackend(str(model), ModelOptions()).continue_(draws, greedy)
-    plain, how = Plain(model, "gpt2"), SamplingOptions(temperature=HOT, max_new_tokens=1)
+    plain, how = Plain(model, "gpt2"), SamplingOptions(temperature=2, max_new_tokens=1)
     expected = plain.kept(plain.ids("She"), how)
     ours = vllm_backend.VllmBackend(str(model), ModelOptions(backend="vllm"))
     assert ours.continue_(draws, greedy) == theirs
-    assert {sample.finish for sample in theirs} == {"length"}
+    assert {sample.finish for sample in theirs} == {"length", "stop"}
 
     n = 3000
     seeds = [how.draw("She", k).seed for k in range(n)]
@@ -134,13 +134,15 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     freedom = len(expected) - 1
     assert freedom > 10 and abs(square - freedom) < 5 * (2 * freedom) ** 0.5
 
-    longer = SamplingOptions(temperature=HOT, max_new_tokens=12)
+    longer = SamplingOptions(temperature=2, max_new_tokens=12)
     wanted = [longer.draw(prompt, k) for prompt in PROMPTS for k in range(5)]
     found = ours.continue_(wanted, longer)
     assert len({sample.text for sample in found}) > 20
     assert ours.continue_(wanted[::-2], longer) == found[::-2]
     (over,) = ours.continue_([how.draw("She", 0)], SamplingOptions(max_new_tokens=64))
     assert "more than the model's context" in str(over.problem)
+    with pytest.raises(BadInput, match=r"vLLM can't run it: temperature must be in \[0, 2\]"):
+        ours.continue_([how.draw("She", 0)], SamplingOptions(temperature=3.0, max_new_tokens=1))
 
 
 def test_the_models_end_token_ends_a_sample(tmp_path: Path) -> None:

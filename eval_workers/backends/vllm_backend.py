@@ -197,9 +197,29 @@ class VllmBackend(Continuer):
         }
         if not options.greedy:
             how |= {"top_p": options.top_p or 1.0, "top_k": options.top_k or 0}
-        parameters = [_vllm().SamplingParams(seed=seed, **how) for seed in seeds]
-        outputs = self._generated(prompts, parameters)
+        with self._refusing():
+            parameters = [_vllm().SamplingParams(seed=seed, **how) for seed in seeds]
+        outputs = []
+        for part in self._parts(prompts):
+            outputs += self._generated(prompts[part], parameters[part])
         return [tuple(output.outputs[0].token_ids) for output in outputs]
+
+    def _parts(self, prompts: Sequence[Tokens]) -> Iterator[slice]:
+        """Prompts that are in flight together.
+
+        On a CPU, vLLM can't take back the chance of a seed that it spends on a prompt that it reads
+        in several passes: there, prompts are sent that one pass holds.
+        """
+        if not _vllm().platforms.current_platform.is_cpu():
+            yield slice(None)
+            return
+        start, n_tokens = 0, 0
+        for end, prompt in enumerate(prompts):
+            n_tokens += len(prompt) + 1
+            if end > start and n_tokens > self._arguments["max_num_batched_tokens"]:
+                yield slice(start, end)
+                start, n_tokens = end, len(prompt) + 1
+        yield slice(start, None)
 
     def _generated(self, sequences: Sequence[Tokens], parameters: Sequence[Any]) -> list[Any]:
         """vLLM's outputs after BOS and each sequence."""
