@@ -26,7 +26,7 @@ from warehouse.errors import UsageProblem, disk_problems
 from warehouse.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Backend, Identity, ModelOptions, TextScore
+    from eval_workers.backends.base import Backend, Identity, Model, ModelOptions, TextScore
 
 _WAIT_S = 0.2
 
@@ -199,7 +199,7 @@ def _publish(
     identity = {"model_key": key, "model": work.identity.model, "run_id": run_id}
     new, rejects = score_rows(state.missing, scores, identity)
     if state.missing:
-        _publish_model(store, backend, run_id)
+        publish_model(store, backend, run_id)
     if new or len(state.kept) < len(state.found):
         # Tokens first: without its row of `pair_score` a pair is scored again.
         tokens = sentences(state.missing, new, scores) if work.per_token else {}
@@ -235,7 +235,7 @@ def _score_chunks(
             time.sleep(_WAIT_S)
 
 
-def _publish_model(store: Store, backend: Backend, run_id: str) -> None:
+def publish_model(store: Store, backend: Model, run_id: str) -> None:
     """Record the identity, unless an earlier run did."""
     key = backend.identity.key
     if key in store.units("model"):

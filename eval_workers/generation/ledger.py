@@ -170,7 +170,9 @@ class Ledger:
 
     def _keep(self, row: Row) -> None:
         request_id = row["request_id"]
-        self._replies[request_id] = Reply(request_id, row["reply"], row["finish_reason"])
+        self._replies[request_id] = Reply(
+            request_id, row["reply"], row["finish_reason"], row["n_output_tokens"]
+        )
 
     def _begin_attempt(self, event: Mapping[str, Any]) -> None:
         request_id = event["row"]["request_id"]

@@ -7,16 +7,16 @@ from warehouse.columns import table
 TABLES = (
     table(
         "generation_request",
-        "Every request to a chat model that writes or perturbs texts, with its reply or errors.",
+        "Every request to a served model that wrote for us, with its reply or its errors.",
         "benchmark request_id",
         "benchmark",
         """
-        benchmark: text -- benchmark that is being written; `perturb/` and a probe set's name
+        benchmark: text -- what is being written: a benchmark; of prompts, their set and a prefix
         request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
-        purpose: text -- `generate`, `revise`, `convert`, `judge` or `perturb`
-        word: text -- seed word; of `perturb`: the original name
-        pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb`: the new name
-        round: int -- from 1: how often this has been asked
+        purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb` or `continue`
+        word: text -- seed word; of `perturb` the original name, of `continue` the text's id
+        pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb` the new name
+        round: int -- from 1: how often this has been asked; of `continue` which sample
         model: text -- model as the server names it
         parameters: text -- temperature, limit of the reply and seed, as JSON
         prompt: text -- the message as sent
