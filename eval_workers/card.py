@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from eval_workers.benchmarks import find
 from eval_workers.card_text import Card, card_text
 from warehouse import wordlists
+from warehouse.columns import Column
 from warehouse.connect import connect, query
-from warehouse.errors import UsageProblem, disk_problems
+from warehouse.errors import BadInput, UsageProblem, disk_problems
 from warehouse.placeholders import PLACEHOLDER
 from warehouse.schemas import TABLES
 from warehouse.store import Store
@@ -26,6 +27,20 @@ GENDERED = "gendered"
 _COLUMNS = ("pair_id", "template", "sentence_f", "sentence_m", "word", "split", "stereotype")
 #: What their authors say; the licences of the others are for the user to find out.
 _LICENCES = {"winogender": "mit"}
+#: Columns of `pair_association` that go out with a constraint.
+_MAX_PMI = ("max_pmi_nats", "max_pmi_word")
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """The corpus whose MaxPMI goes out with the pairs.
+
+    With ``eta_nats`` only pairs with a MaxPMI go out, of at most so much either way.
+    """
+
+    corpus: str
+    contrast: str = "she/he"
+    eta_nats: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,15 +51,21 @@ class Written:
     paths: tuple[Path, ...]
 
 
-def statistics(root: Path, benchmark: str) -> dict[str, object]:
+def statistics(
+    root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
+) -> dict[str, object]:
     """The figures of `benchmark_statistics.sql`, and under `seed_delta` those of its seed words.
 
-    Raises ``UsageProblem`` when the warehouse has no such benchmark.
+    ``pair_ids`` are the pairs they are of, ``None`` for all natural ones. Raises ``UsageProblem``
+    when the warehouse has no such benchmark.
     """
     connection = connect(root)
-    gendered = list(wordlists.load(GENDERED).targets)
-    pattern = PLACEHOLDER.pattern
-    params = {"benchmark": benchmark, "gendered": gendered, "placeholder": pattern}
+    params = {
+        "benchmark": benchmark,
+        "gendered": list(wordlists.load(GENDERED).targets),
+        "placeholder": PLACEHOLDER.pattern,
+        "pair_ids": None if pair_ids is None else list(pair_ids),
+    }
     rows = query(connection, "benchmark_statistics", params).to_pylist()
     if not rows:
         fix = f"run `plumbline benchmark import {benchmark}`"
@@ -59,39 +80,48 @@ def write_card(
     out: Path,
     licence: str | None = None,
     made: Mapping[str, object] | None = None,
+    constraint: Constraint | None = None,
 ) -> Written:
     """Write `README.md`, `data.parquet` and `data.jsonl` of a benchmark into a directory.
 
     Both files hold the same pairs in the order of their identifiers: those that metrics use, so not
-    the ones that their own source calls unnatural.
+    the ones that their own source calls unnatural, and none beyond the constraint.
 
     Args:
         licence: identifier of a licence; ``None`` for what is known, else `unknown`.
         made: how the pairs were made, such as model and prompts, beside what the warehouse knows.
             It is kept in ``benchmark_fact`` for the cards that are written later; ``None`` for
             what was kept of these pairs.
+        constraint: ``None`` for the one that the benchmark was built with, if it was.
 
     Raises:
-        UsageProblem: the warehouse has no such benchmark.
-        BadInput: the directory can't be written.
+        UsageProblem: the warehouse has no such benchmark, or no MaxPMI of it.
+        BadInput: no pair is within the constraint, or the directory can't be written.
     """
-    figures = statistics(store.root, benchmark)
     everything = store.read("benchmark_pair", benchmark=benchmark)
-    pairs = everything.filter(pc.fill_null(everything["is_natural"], True)).sort_by("pair_id")
-    data = _columns(pairs)
-    n_left_out = everything.num_rows - pairs.num_rows
+    if not everything.num_rows:
+        statistics(store.root, benchmark)  # says what is missing
+    natural = everything.filter(pc.fill_null(everything["is_natural"], True)).sort_by("pair_id")
     run_id = _run_of_pairs(store, benchmark)
+    constraint = constraint or _built_with(store, run_id)
+    data, n_beyond = _columns(natural), None
+    if constraint:
+        data = _constrained(store, benchmark, data, constraint)
+        n_beyond = natural.num_rows - data.num_rows
+    figures = statistics(store.root, benchmark, data["pair_id"].to_pylist())
     if made is not None:
         _keep(store, benchmark, made, run_id)
-    meanings = {c.name: c.description for c in TABLES["benchmark_pair"].columns}
+    found = _provenance(store, benchmark, everything.num_rows - natural.num_rows, run_id)
+    if constraint and constraint.eta_nats is not None:
+        found[f"Pairs left out, not {_within(constraint)}"] = f"{n_beyond:,}"
     card = Card(
         benchmark,
         _description(benchmark),
         licence or _LICENCES.get(benchmark, "unknown"),
-        tuple((f.name, str(f.type), meanings[f.name]) for f in data.schema),
+        tuple((f.name, str(f.type), _meaning(f.name, constraint)) for f in data.schema),
         data.slice(0, 1).to_pylist()[0],
         figures,
-        {**_provenance(store, benchmark, n_left_out, run_id), **_kept(store, benchmark, run_id)},
+        {**found, **_kept(store, benchmark, run_id)},
     )
     parquet, lines, readme = (out / n for n in ("data.parquet", "data.jsonl", "README.md"))
     with disk_problems(out):
@@ -107,6 +137,53 @@ def _columns(pairs: pa.Table) -> pa.Table:
     filled = [c for c in _COLUMNS if pairs[c].null_count < pairs.num_rows]
     # The warehouse's own notes on its files are not for others.
     return pairs.select([*filled, "pronoun_first"]).replace_schema_metadata(None)
+
+
+def _built_with(store: Store, run_id: str) -> Constraint | None:
+    """The constraint of the build that made the pairs; ``None`` for pairs that were imported."""
+    for run in store.read("run", pc.field("run_id") == run_id).to_pylist():
+        config = json.loads(run["config"])
+        if config.get("corpus") and "eta" in config:
+            return Constraint(config["corpus"], config["contrast"], config["eta"])
+    return None
+
+
+def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Constraint) -> pa.Table:
+    """The pairs with their MaxPMI, in their order, without those beyond eta."""
+    corpus, where = constraint.corpus, pc.field("contrast") == constraint.contrast
+    rows = store.read("pair_association", where, corpus=corpus, benchmark=benchmark)
+    if not rows.num_rows:
+        fix = f"run `plumbline constrain --corpus {corpus} --benchmark {benchmark}`"
+        problem = f"there is no MaxPMI ({constraint.contrast}) of {benchmark}"
+        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
+    found = {row["pair_id"]: row for row in rows.to_pylist()}
+    for column in _MAX_PMI:
+        values = [found.get(i, {}).get(column) for i in data["pair_id"].to_pylist()]
+        kind = TABLES["pair_association"].arrow.field(column).type
+        data = data.append_column(column, pa.array(values, kind))
+    if constraint.eta_nats is None:
+        return data
+    # With the tolerance of the SQL macro `within`, so that metrics take the same pairs.
+    within = pc.less_equal(pc.abs(data["max_pmi_nats"]), constraint.eta_nats + 1e-9)
+    kept = data.filter(pc.fill_null(within, False))
+    if not kept.num_rows:
+        fix = f"`plumbline benchmark card {benchmark} --corpus {corpus} --eta` takes a larger one"
+        raise BadInput(f"benchmark {benchmark}", f"no pair is {_within(constraint)}", fix)
+    return kept
+
+
+def _within(constraint: Constraint) -> str:
+    limit = f"|MaxPMI| <= {constraint.eta_nats:g} nats"
+    return f"within {limit} in {constraint.corpus} ({constraint.contrast})"
+
+
+def _meaning(column: str, constraint: Constraint | None) -> str:
+    columns: dict[str, Column] = {c.name: c for c in TABLES["benchmark_pair"].columns}
+    if constraint and column in _MAX_PMI:
+        columns = {c.name: c for c in TABLES["pair_association"].columns}
+        of = f"; in {constraint.corpus} ({constraint.contrast})"
+        return columns[column].description + of
+    return columns[column].description
 
 
 def _description(benchmark: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_HUB_TYPES = {"string": "string", "bool": "bool"}
+_HUB_TYPES = {"string": "string", "bool": "bool", "double": "float64"}
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 #: Label, and the columns of `benchmark_statistics.sql` with its median and largest value.
 _SPREADS = (
@@ -95,7 +95,7 @@ def made_lines(made: Mapping[str, object]) -> list[str]:
 
 
 def _data(card: Card) -> str:
-    rows = [f"| `{name}` | {kind} | {meaning} |" for name, kind, meaning in card.columns]
+    rows = [f"| `{name}` | {kind} | {_cell(meaning)} |" for name, kind, meaning in card.columns]
     table = "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
     n = f"{card.figures['n_pairs']:,}"
     files = f"`data.parquet` and `data.jsonl` hold the same {n} rows, ordered by `pair_id`."
@@ -104,6 +104,11 @@ def _data(card: Card) -> str:
         "for him or her, `{pronoun2}self` for himself or herself."
     )
     return f"## Data\n\n{files}\n\n{table}\n\n{fills}"
+
+
+def _cell(words: str) -> str:
+    """Words for a table's cell: a bar would end it."""
+    return words.replace("|", "\\|")
 
 
 def _example(card: Card) -> str:

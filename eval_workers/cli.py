@@ -149,17 +149,32 @@ def card(
     license_: Annotated[
         str | None, typer.Option("--license", help="Licence identifier, such as cc-by-4.0.")
     ] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="Give each pair its MaxPMI in a corpus.")
+    ] = None,
+    contrast: Annotated[str, typer.Option(help="Contrast of that MaxPMI.")] = "she/he",
+    eta: Annotated[
+        float | None, typer.Option(help="Leave out pairs whose |MaxPMI| is larger, in nats.")
+    ] = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Write a benchmark as a dataset to share: a card with statistics, Parquet and JSON lines.
 
-    Example: plumbline benchmark card use-5 --license cc-by-4.0
+    A benchmark that was built with a corpus keeps that and its eta where none is given.
+
+    Example: plumbline benchmark card use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """
-    from eval_workers.card import write_card
+    from eval_workers.card import Constraint, write_card
+    from warehouse.errors import UsageProblem
     from warehouse.store import Store
 
-    directory = out or Path("out/cards") / name
-    done = write_card(Store.open(warehouse, create=False), name, directory, license_)
+    if eta is not None and not corpus:
+        raise UsageProblem("--eta", "is a limit on the MaxPMI in a corpus", "give --corpus NAME")
+    if eta is not None and not eta >= 0:
+        raise UsageProblem(f"--eta {eta}", "is no limit", "give nats, 0 or more")
+    within = Constraint(corpus, contrast, eta) if corpus else None
+    directory, store = out or Path("out/cards") / name, Store.open(warehouse, create=False)
+    done = write_card(store, name, directory, license_, constraint=within)
     typer.echo(f"{name}: {done.n_pairs:,} pairs")
     for path in done.paths:
         typer.echo(f"Wrote {path}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
+from eval_workers.card import Constraint, Written, write_card
 from eval_workers.generation import build as steps
 from eval_workers.generation import opinion as second
 from eval_workers.generation.bar import asking_bar
@@ -78,12 +78,11 @@ def constrain(order: Order) -> None:
 
 
 @task(task_run_name="card {order.name}", cache_policy=NO_CACHE)
-def card(order: Order, counts: steps.Counts, found: second.Opinion | None) -> list[Path]:
-    """The dataset card, with the pairs as Parquet and JSON lines; returns the files."""
-    from eval_workers.card import write_card
-
-    made = facts(order, counts, found)
-    return list(write_card(_store(order), order.name, order.out, made=made).paths)
+def card(order: Order, counts: steps.Counts, found: second.Opinion | None) -> Written:
+    """The dataset card, with the pairs as Parquet and JSON lines."""
+    made, spec = facts(order, counts, found), order.spec
+    within = Constraint(spec.corpus, spec.contrast, spec.eta) if spec.corpus else None
+    return write_card(_store(order), order.name, order.out, made=made, constraint=within)
 
 
 @flow(name="benchmark", flow_run_name="benchmark {order.name}")
@@ -105,8 +104,8 @@ def benchmark(order: Order) -> Built:
             with stages.stage(f"constrain by {order.spec.corpus}"):
                 constrain(order)
         with stages.stage("card"):
-            paths = card(order, counts, found)
-    return Built(counts, tuple(paths), found)
+            exported = card(order, counts, found)
+    return Built(counts, exported, found)
 
 
 def _pairs(

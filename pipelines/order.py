@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pyarrow.compute as pc
-
+from eval_workers.card import Written
 from eval_workers.generation.bar import spending
 from eval_workers.generation.build import Counts, spent
 from eval_workers.generation.estimate import estimate
@@ -51,10 +50,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Built:
-    """A benchmark that was built: its account, the files of its card, and a second opinion."""
+    """A benchmark that was built: its account, what went out with its card, a second opinion."""
 
     counts: Counts
-    paths: tuple[Path, ...]
+    card: Written
     opinion: Opinion | None = None
 
 
@@ -167,26 +166,14 @@ def after(order: Order, built: Built, store: Store) -> Iterator[str]:
             yield f"without a score: {opinion.n_without:,} pairs, which keep the verdict they had"
         yield f"left: {opinion.n_left:,} pairs"
     if spec.corpus:
-        yield f"|MaxPMI| <= {spec.eta:g} in {spec.corpus}: {_n_within(order, store):,}"
+        yield f"|MaxPMI| <= {spec.eta:g} in {spec.corpus}: {built.card.n_pairs:,}"
     tables = ["benchmark_pair", *([] if order.offline else ["generation_request"])]
     tables += ["pair_score"] if built.opinion else []
     tables += ["reject"] if built.opinion or not order.offline else []
     tables += ["pair_association"] if spec.corpus else []
     yield f"Wrote {', '.join(tables)} in {order.warehouse}"
-    for path in built.paths:
+    for path in built.card.paths:
         yield f"Wrote {path}"
     if built.opinion:
         yield f"Warning: do not audit {built.opinion.model} with these pairs: it helped choose them"
     yield f"Next: plumbline score --model ID_OR_PATH --benchmark {order.name}"
-
-
-def _n_within(order: Order, store: Store) -> int:
-    """Pairs that metrics use whose MaxPMI is within eta."""
-    pairs = store.read("benchmark_pair", benchmark=order.name)
-    used = pairs.filter(pc.fill_null(pairs["is_natural"], True))["pair_id"].to_pylist()
-    where = (pc.field("contrast") == order.spec.contrast) & pc.field("pair_id").isin(used)
-    rows = store.read(
-        "pair_association", where, corpus=order.spec.corpus, benchmark=order.name
-    ).to_pylist()
-    eta = order.spec.eta
-    return sum(r["max_pmi_nats"] is not None and abs(r["max_pmi_nats"]) <= eta for r in rows)

@@ -220,7 +220,10 @@ def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: 
         and f"left: {len(natural)} pairs" in said
     )
     assert "Warning: do not audit tiny-neox" in said
-    assert f"- Sentence pairs: {len(natural)}" in card and "- Second opinion: by tiny-neox" in card
+    within = {p["pair_id"] for p in judged if p["word"] not in WORDS[:10]} & natural
+    assert f"- Sentence pairs: {len(within)}\n" in card and "- Second opinion: by tiny-neox" in card
+    beyond_eta = f"|MaxPMI| <= 0.65 nats in c (she/he): {len(natural - within)}\n"
+    assert natural > within and beyond_eta in card
     assert (
         f"{len(natural)} pairs natural to both, {n_alone} to the judge only, {n_judged} to the "
         f"model only, {len(beyond & unlikely)} to neither" in card

@@ -12,10 +12,10 @@ import yaml
 from typer.testing import CliRunner
 
 from eval_workers.benchmarks import import_benchmark
-from eval_workers.card import statistics, write_card
+from eval_workers.card import Constraint, statistics, write_card
 from eval_workers.card_text import Card, card_text
 from eval_workers.cli import benchmark_app
-from tests.metric_rows import delta, fill, pair
+from tests.metric_rows import association, delta, fill, pair
 from tests.published import BENCHMARKS
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
@@ -108,6 +108,50 @@ def test_both_files_hold_the_same_rows(store: Store, tmp_path: Path) -> None:
     for name in ("data.parquet", "data.jsonl"):
         rows = duckdb.sql(f"FROM '{tmp_path / 'card' / name}' ORDER BY pair_id").fetchall()
         assert rows == [tuple(row.values()) for row in parquet]
+
+
+def test_a_constraint_leaves_out_pairs_that_follow_gender(store: Store, tmp_path: Path) -> None:
+    """A limit is inclusive; a pair without a MaxPMI is not within any; figures are of the rest."""
+    shapes(store)
+    found = [association("b", str(k), x) for k, x in enumerate((0.65, -0.66, None, -0.2))]
+    fill(store, "pair_association", [*found, association("b", "bad", 0.1)])
+    done = write_card(store, "b", tmp_path / "card", constraint=Constraint("c", eta_nats=0.65))
+    rows = pq.read_table(done.paths[1]).to_pylist()
+    assert [(r["pair_id"], r["max_pmi_nats"]) for r in rows] == [("0", 0.65), ("3", -0.2)]
+    assert all(r["max_pmi_word"] == "nurse" for r in rows)
+    text = done.paths[0].read_text(encoding="utf-8")
+    assert "- Pairs left out, not within |MaxPMI| <= 0.65 nats in c (she/he): 2\n" in text
+    assert "- Sentence pairs: 2\n" in text and "- Words that pairs were made for: 1\n" in text
+    assert "- Gendered words written out: 3, in 1 pairs\n" in text
+    _, front, _ = text.split("---\n", 2)
+    kinds = {f["name"]: f["dtype"] for f in yaml.safe_load(front)["dataset_info"]["features"]}
+    assert kinds["max_pmi_nats"] == "float64"
+    done = write_card(store, "b", tmp_path / "card", constraint=Constraint("c"))
+    rows = pq.read_table(done.paths[1]).to_pylist()
+    assert [r["max_pmi_nats"] for r in rows] == [0.65, -0.66, None, -0.2], "all, without a limit"
+
+
+def test_constraints_that_no_pair_or_corpus_meets(store: Store, tmp_path: Path) -> None:
+    shapes(store)
+    fill(store, "pair_association", [association("b", "0", 0.9)])
+    with pytest.raises(BadInput, match=r"no pair is within \|MaxPMI\| <= 0.5 nats in c"):
+        write_card(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5))
+    with pytest.raises(UsageProblem, match="plumbline constrain --corpus other --benchmark b"):
+        write_card(store, "b", tmp_path, constraint=Constraint("other"))
+    for wrong in (["--eta", "0.5"], ["--corpus", "c", "--eta", "-1"]):
+        arguments = ["card", "b", *wrong, "--warehouse", str(store.root)]
+        result = CliRunner().invoke(benchmark_app, arguments)
+        assert isinstance(result.exception, UsageProblem) and "--eta" in str(result.exception)
+
+
+def test_a_card_keeps_the_constraint_of_its_build(store: Store, tmp_path: Path) -> None:
+    config = {"corpus": "c", "contrast": "she/he", "eta": 0.5}
+    with recorded(store, "benchmark build", config) as run_id:
+        rows = [pair("b", str(k)) for k in range(3)]
+        store.publish("benchmark_pair", rows, unit="a", run_id=run_id)
+    fill(store, "pair_association", [association("b", str(k), 0.3 * k) for k in range(3)])
+    assert write_card(store, "b", tmp_path).n_pairs == 2
+    assert write_card(store, "b", tmp_path, constraint=Constraint("c")).n_pairs == 3
 
 
 def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class BuildSpec:
         naturalness_model: hub id or directory of a model for a second opinion on the pairs, see
             ``opinion``; none without it.
         max_difference_nats_per_token: most that the sides of a natural pair differ by under it.
-        eta: bound on \\|MaxPMI\\|, in nats, for the number of pairs within it.
+        eta: bound on \\|MaxPMI\\|, in nats, of the pairs that go out with the card.
         prompts, prices: files in place of the wordings that come with Plumbline, and of no prices.
         max_requests, max_tokens, max_cost: the budget; ``None`` for no limit.
     """

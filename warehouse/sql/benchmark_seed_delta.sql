@@ -1,10 +1,12 @@
 -- grain: corpus x contrast, main contrasts that any seed word of $benchmark has a delta of
 -- How far the words lean that a benchmark's pairs were made for, each word once. Pairs that their own
--- source calls unnatural don't count.
+-- source calls unnatural don't count, nor those that are not in the list $pair_ids, unless it is NULL.
 WITH seed AS (
     SELECT DISTINCT lower(word) AS word
     FROM benchmark_pair
-    WHERE benchmark = $benchmark AND is_natural IS NOT FALSE AND word IS NOT NULL
+    WHERE benchmark = $benchmark AND is_natural IS NOT FALSE
+        AND ($pair_ids IS NULL OR pair_id IN (SELECT unnest($pair_ids::VARCHAR[])))
+        AND word IS NOT NULL
 )
 SELECT
     d.corpus,

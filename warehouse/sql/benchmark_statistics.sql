@@ -1,6 +1,7 @@
 -- grain: benchmark, the one named $benchmark; no row when it has no pair
 -- What UnStereoEval's Table 7 says of a benchmark. Pairs that their own source calls unnatural don't
--- count. $placeholder is the pattern of a pronoun placeholder, $gendered a list of words.
+-- count, nor those that are not in the list $pair_ids, unless it is NULL. $placeholder is the pattern
+-- of a pronoun placeholder, $gendered a list of words.
 -- A word is what is left between white space when all ASCII punctuation is deleted; a placeholder is
 -- one word. Positions are of placeholders, in words from 0. A token is a word or a mark as the Penn
 -- Treebank splits them (do|n't, the cook|'s, an opening quote stays with its word), placeholders not
@@ -11,6 +12,7 @@ WITH pair AS (
         regexp_replace(lower(template), $placeholder, ' PRONOUN ', 'g') AS text
     FROM benchmark_pair
     WHERE benchmark = $benchmark AND is_natural IS NOT FALSE
+        AND ($pair_ids IS NULL OR pair_id IN (SELECT unnest($pair_ids::VARCHAR[])))
 ),
 split AS (
     SELECT
