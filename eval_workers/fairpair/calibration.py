@@ -103,7 +103,7 @@ def halved(
 
 
 def found_nothing(measured: Sequence[Measured], options: CalibrationOptions) -> Row:
-    """The figures of one split: F over prompts, and how many prompts tests and intervals single out.
+    """The figures of one split: F over prompts, and what tests and intervals say of each.
 
     >>> found_nothing([], CalibrationOptions())["n_below"]
     0
