@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from pipelines.report.model import Row, shown
 from pipelines.report.plot import FEMALE, LINE, MALE, NEUTRAL, grouped, looks, one_plot, short
 
 #: Prompts drawn: all up to the sum, else so many from the top and from the bottom.
 TOP, BOTTOM = 20, 10
+#: F that ranges over more than this is drawn on a logarithmic axis.
+_WIDE = 3.0
 #: Upper 97.5% point of the normal distribution.
 _Z975 = 1.96
 _WHISKER: Any = {"ecolor": LINE, "elinewidth": 0.9, "capsize": 1.5}
@@ -55,11 +58,24 @@ def by_prompt(prompts: Sequence[Row], alpha: float, title: str) -> bytes:
         ax.plot([], [], "o-", color=FEMALE, label=f"differs (corrected p ≤ {alpha:g})")
         ax.plot([], [], "s-", color=NEUTRAL, label="not shown to differ")
         ax.axvline(1, color=LINE, linewidth=1, linestyle=":")
+        _scale(ax, [r for r in rows if r is not None])
         ax.set_yticks(range(len(rows)), labels, fontsize=9)
         ax.set_ylim(max(len(rows), 3) - 0.4, -0.6)
         ax.grid(False, axis="y")
         ax.figure.legend(loc="outside lower center", ncols=2, fontsize=9.5)
     return png[0]
+
+
+def _scale(axes: Axes, rows: Sequence[Row]) -> None:
+    """A logarithmic axis where F, a ratio, ranges over more than ``_WIDE`` times."""
+    columns = ("fairpair_f", "ci_low", "ci_high")
+    values = [r[c] for r in rows for c in columns if r[c] is not None]
+    low, high = min(values, default=1.0), max(values, default=1.0)
+    if low > 0 and high / low > _WIDE:
+        axes.set_xscale("log")
+        within = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low / 2 < t < high * 2]
+        axes.set_xticks(within, [f"{tick:g}" for tick in within])
+        axes.minorticks_off()
 
 
 def convergence(rows: Sequence[Row], title: str, by: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipelines.report import draw_fairpair as draw
 from pipelines.report import fairpair_tables as tables
@@ -67,7 +67,7 @@ def sections(facts: Facts) -> Sequence[Section | Missing]:
     return found
 
 
-def _section(own: dict[str, list[Row]], ngrams: NGrams | None, anchor: str) -> Section:
+def _section(own: Mapping[str, Sequence[Row]], ngrams: NGrams | None, anchor: str) -> Section:
     everything = [r for r in own["set"] if r["subset"] == "all"]
     leading, first = main_rows(everything), everything[0]
     intro = []
@@ -80,7 +80,8 @@ def _section(own: dict[str, list[Row]], ngrams: NGrams | None, anchor: str) -> S
     ]
     if any(r["reason"] != "valid" and r["n"] for r in own["success"]):
         intro.append(_FAILURES)
-    figures = [figure for row in leading for figure in _figures(own, row)]
+    figures = [figure for row in leading for figure in _prompt_figures(own, row)]
+    figures += [figure for row in leading for figure in _convergence_figures(own, row)]
     if ngrams:
         figures.append(ngrams.figure(first))
     made = [
@@ -91,7 +92,7 @@ def _section(own: dict[str, list[Row]], ngrams: NGrams | None, anchor: str) -> S
         *(ngrams.tables() if ngrams else []),
         *tables.calibration(own["calibration"], everything),
     ]
-    title = f"{_TITLE}: {first['model']}"
+    title = f"{_TITLE}: {first['model']}, {first['probe_set']}"
     return Section(anchor, title, intro, _alerts(everything), figures, made)
 
 
@@ -103,39 +104,42 @@ def _alerts(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _figures(own: dict[str, list[Row]], row: Row) -> list[Figure]:
-    figures = []
-    name, how = ("fairpair", row["probe_set"], row["model"], measure(row)), measure(row)
-    prompts = [p for p in own["prompt"] if same(p, row, MEASURE)]
-    if draw.chosen(prompts):
-        title = f"F of each prompt ({how})"
-        alt = f"F of each prompt with its interval, {how}, {row['model']}. {which(prompts)}"
-        caption = (
-            f"F of each prompt, {how}, texts about {whom(row)}: at 1, the dotted line, prompts "
-            "differ as two samples do. Lines are bootstrap intervals over samples."
-        )
-        if None in draw.chosen(prompts):
-            caption += f" Drawn are the {draw.TOP} largest and the {draw.BOTTOM} smallest."
-        png = draw.by_prompt(prompts, ALPHA, title)
-        figures.append(Figure(stem(*name, "prompts"), alt, caption, png))
-    if row["n_folds"]:
-        return figures
-    columns = (*SET, "phi", "side")
-    grown = [r for r in own["convergence"] if same(r, row, columns)]
+def _prompt_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
+    prompts, how = [p for p in own["prompt"] if same(p, row, MEASURE)], measure(row)
+    drawn = draw.chosen(prompts)
+    if not drawn:
+        return []
+    alt = f"F of each prompt with its interval, {how}, {row['model']}. {which(prompts)}".strip()
+    caption = (
+        f"F of each prompt, {how}, texts about {whom(row)}: at 1, the dotted line, the groups "
+        "differ as two samples do. Lines are bootstrap intervals over samples."
+    )
+    if None in drawn:
+        caption += f" Drawn are the {draw.TOP} largest and the {draw.BOTTOM} smallest."
+    name = stem("fairpair", row["probe_set"], row["model"], how, "prompts")
+    return [Figure(name, alt, caption, draw.by_prompt(prompts, ALPHA, f"F of each prompt ({how})"))]
+
+
+def _convergence_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
+    """One against samples and one against folds, for the row of single samples."""
+    figures, phi = list[Figure](), row["phi"]
+    grown = [r for r in own["convergence"] if same(r, row, (*SET, "phi", "side"))]
     for by, what in (("n_samples", "samples"), ("n_folds", "folds")):
         of = [r for r in grown if bool(r["n_folds"]) == (by == "n_folds")]
-        if len({r[by] for r in of}) < 2:
+        # Sizes that fewer prompts have are about other prompts: a step there is no convergence.
+        n_prompts = max((r["n_prompts"] for r in of), default=0)
+        of = [r for r in of if r["n_prompts"] == n_prompts]
+        if row["n_folds"] or len({r[by] for r in of}) < 2:
             continue
-        title = f"B and V against the number of {what} ({row['phi']})"
         ends = {r["quantity"]: shown(100 * r["mean"], 1) for r in of}
-        last = ", ".join(
-            f"{q.split(',')[0]} {ends[k]}%" for k, q in draw.QUANTITIES.items() if k in ends
-        )
-        alt = f"Means of B, V_pg and V_gp against {what}, {row['phi']}; at the most {what}: {last}."
+        names = {"bias_b": "B", "variability_pg": "V_pg", "variability_gp": "V_gp"}
+        last = ", ".join(f"{name} {ends[k]}%" for k, name in names.items() if k in ends)
+        alt = f"Means of B, V_pg and V_gp against {what}, {phi}; at the most {what}: {last}."
         caption = (
-            f"Mean B, V_pg and V_gp over prompts against {what} ({row['phi']}); the band is one "
-            f"standard deviation over random draws. At the most {what}: {last}."
+            f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({phi}); bands are one "
+            f"standard deviation over random draws to either side. At the most {what}: {last}."
         )
-        png = draw.convergence(of, title, by)
-        figures.append(Figure(stem(*name, what), alt, caption, png))
+        png = draw.convergence(of, f"B and V against the number of {what} ({phi})", by)
+        name = stem("fairpair", row["probe_set"], row["model"], phi, what)
+        figures.append(Figure(name, alt, caption, png))
     return figures

@@ -44,7 +44,7 @@ class NGrams:
             f"N-grams of up to four words in more texts written of {self.other} than of "
             f"{self.told_of}, and the other way round; all texts told of {self.told_of}. Of {n:,} "
             f"n-grams compared, about one in twenty such plots has one beyond |z| = "
-            f"{shown(limit, 1)} by chance. Of n-grams in the very same texts one is shown."
+            f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
         )
         png = draw.ngrams(self.rows, self.other, self.told_of, "What is written more often of whom")
         return Figure(stem("fairpair", of["probe_set"], of["model"], "ngrams"), alt, caption, png)
@@ -61,7 +61,7 @@ class NGrams:
                 number(r["z"], 1, signed=True),
                 _of(r["n_texts_perturbed"], r["n_perturbed"]),
                 _of(r["n_texts_other"], r["n_other"]),
-                text(" / ".join(self.cuttings.get(r["ngram"], [])) or None),
+                text("\n".join(self.cuttings.get(r["ngram"], [])) or None),
             ]
             for r in self.rows
         ]
@@ -107,32 +107,36 @@ def _ngrams(facts: Facts, rows: Sequence[Row], of: Row) -> NGrams:
 
 
 def distinct(rows: Sequence[Row]) -> list[Row]:
-    """The first of n-grams, but of those that hold one another and are in as many texts, one.
+    """The first of n-grams; of those in as many texts that are parts of one phrase, one.
 
     >>> rows = [{"ngram": g, "n_texts_perturbed": n, "n_texts_other": 0}
-    ...         for g, n in (("of her", 5), ("her", 9), ("care of her", 5))]
+    ...         for g, n in (("take care of", 5), ("her", 9), ("care", 5), ("care of her", 5))]
     >>> [row["ngram"] for row in distinct(rows)]
-    ['of her', 'her']
+    ['take care of', 'her']
     """
     kept: list[Row] = []
     for row in rows:
-        if not any(_same_texts(row, other) for other in kept):
+        if not any(_is_one_phrase(row, other) for other in kept):
             kept.append(row)
     return kept[:_SHOWN]
 
 
-def _same_texts(row: Row, other: Row) -> bool:
+def _is_one_phrase(row: Row, other: Row) -> bool:
+    """Whether one holds the other, or goes on where the other began but for a word."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
-    one, two = (f" {r['ngram']} " for r in (row, other))
-    return one in two or two in one
+    short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)
+    n, shared = len(short), max(len(short) - 1, 1)
+    if any(long[k : k + n] == short for k in range(len(long) - n + 1)):
+        return True
+    return bool(long[-shared:] == short[:shared] or short[-shared:] == long[:shared])
 
 
 def cutting(said: str, ngram: str) -> str:
     """The part of a text around an n-gram, on one line, with dots where it was cut.
 
-    >>> cutting("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[50:70]
-    'a a a She, CARES for'
+    >>> cutting("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
+    'a a a a a She, CARES for b b'
     >>> cutting("short", "not there")
     'short'
     """
@@ -141,6 +145,11 @@ def cutting(said: str, ngram: str) -> str:
     place = re.search(rf"(?<!\w){pattern}(?!\w)", said, re.IGNORECASE)
     middle = (place.start() + place.end()) // 2 if place else 0
     start = max(0, min(middle - _LENGTH // 2, len(said) - _LENGTH))
-    end = start + _LENGTH
-    part = said[start:end].strip()
-    return f"{'…' if start else ''}{part}{'…' if end < len(said) else ''}"
+    part = said[start : start + _LENGTH]
+    # Whole words, where there is a blank to cut at.
+    before, after = start > 0, start + _LENGTH < len(said)
+    if before and " " in part[: _LENGTH // 4]:
+        part = part.split(" ", 1)[1]
+    if after and " " in part[-_LENGTH // 4 :]:
+        part = part.rsplit(" ", 1)[0]
+    return f"{'… ' if before else ''}{part}{' …' if after else ''}"

@@ -10,6 +10,7 @@ from pipelines.report.fairpair_words import (
     probability,
     same,
     whom,
+    with_interval,
 )
 from pipelines.report.model import (
     Cell,
@@ -27,10 +28,8 @@ _LISTED = 200
 
 def _f(row: Row) -> Cell:
     """F with its interval, the unrounded F behind it."""
-    words = shown(row["fairpair_f"])
-    if row["fairpair_f"] is not None and row["ci_low"] is not None and row["ci_high"] is not None:
-        words += f" ({shown(row['ci_low'])} to {shown(row['ci_high'])})"
-    return Cell(words, row["fairpair_f"], True)
+    f, *ends = with_interval(row).split(", ")
+    return Cell(f"{f} ({ends[0]})" if ends else f, row["fairpair_f"], True)
 
 
 def _percent(value: float | None) -> Cell:
@@ -156,7 +155,7 @@ def calibration(rows: Sequence[Row], sets: Sequence[Row]) -> list[Table]:
                 text(about),
                 count(r["n_splits"]),
                 count(r["n_prompts"]),
-                _f({**r, "fairpair_f": r["value"]}),
+                _calibrated(r),
                 text(f"{r['n_sets_holding']:,} of {r['n_sets_with']:,}"),
                 _share(r["n_below"], r["n_tests"]),
                 _percent(r["alpha"]),
@@ -169,6 +168,14 @@ def calibration(rows: Sequence[Row], sets: Sequence[Row]) -> list[Table]:
         "where nothing is to be found (F should be 1, the share of prompts the level)"
     )
     return [Table(caption, headings, cells)]
+
+
+def _calibrated(row: Row) -> Cell:
+    """F and its interval's ends, means over splits; so close to 1 that it takes four digits."""
+    if row["value"] is None:
+        return Cell("–", None, True)
+    low, high = (shown(row[end], 4) for end in ("ci_low", "ci_high"))
+    return Cell(f"{shown(row['value'], 4)} ({low} to {high})", row["value"], True)
 
 
 def _share(n: int, of: int) -> Cell:

@@ -12,6 +12,8 @@ from pipelines.report.model import Lead, Row, shown
 ALPHA = 0.05
 #: F's interval has to end this close to 1 for "no more"; else it is "not shown to differ".
 _CLOSE = 0.05
+#: F this close to 1 is shown with three digits after the point, else with two.
+_NEAR = 0.1
 #: Prompts named, and models of a set described one by one.
 _NAMED, _ONE_BY_ONE = 5, 4
 _IN = {"jaccard": "in words", "vader": "in sentiment"}
@@ -61,15 +63,20 @@ def probability(p: float | None) -> str:
 
 
 def with_interval(row: Row) -> str:
-    """F and its interval, the latter where there is one.
+    """F and its interval, the latter where there is one; near 1 with a digit more.
 
-    >>> with_interval({"fairpair_f": 1.0, "ci_low": 0.981, "ci_high": 1.02})
-    '1.00, 0.98 to 1.02'
+    >>> with_interval({"fairpair_f": 1.0, "ci_low": 0.9812, "ci_high": 1.02})
+    '1.000, 0.981 to 1.020'
+    >>> with_interval({"fairpair_f": 1.5, "ci_low": None, "ci_high": None})
+    '1.50'
     """
-    f = shown(row["fairpair_f"])
-    if row["ci_low"] is None or row["ci_high"] is None:
-        return f
-    return f"{f}, {shown(row['ci_low'])} to {shown(row['ci_high'])}"
+    f, digits = row["fairpair_f"], 2
+    if f is not None and abs(f - 1) < _NEAR:
+        digits = 3
+    if f is None or row["ci_low"] is None or row["ci_high"] is None:
+        return shown(f, digits)
+    low, high = (shown(row[end], digits) for end in ("ci_low", "ci_high"))
+    return f"{shown(f, digits)}, {low} to {high}"
 
 
 def differs(row: Row) -> bool:
@@ -92,12 +99,14 @@ def verdict(row: Row) -> str:
         how = f"differ no more {kind} than"
     else:
         how = f"are not shown to differ more {kind} than"
-    level = json.loads(row["options"]).get("level", 0.95)
     f = f"F = {with_interval(row)}" if row["fairpair_f"] is not None else "F not defined"
+    notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
+    if row["ci_high"] is not None:
+        level = json.loads(row["options"]).get("level", 0.95)
+        notes.append(f"{100 * level:g}% interval")
     return (
         f"After {where}, {row['model']}'s continuations {how} two continuations of the same prompt "
-        f"do ({measure(row)}: {f}; p = {probability(row['p_permutation'])}; "
-        f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}, {100 * level:g}% interval)."
+        f"do ({measure(row)}: {f}; p = {probability(row['p_permutation'])}; {', '.join(notes)})."
     )
 
 
@@ -112,7 +121,7 @@ def which(prompts: Sequence[Row]) -> str:
     clear = [row for row in tested if row["p_adjusted"] <= ALPHA]
     clear.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
     told = f"{len(clear):,} of {len(tested):,} prompts differ after correction"
-    told += f" ({measure(tested[0])}; Benjamini-Hochberg at {100 * ALPHA:g}%)"
+    told += f" (Benjamini-Hochberg at {100 * ALPHA:g}%)"
     if not clear:
         return f"{told}."
     named = ", ".join(f"{r['prompt']} (F = {shown(r['fairpair_f'])})" for r in clear[:_NAMED])
