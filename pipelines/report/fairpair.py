@@ -116,7 +116,7 @@ def _prompt_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
     )
     if None in drawn:
         caption += f" Drawn are the {draw.TOP} largest and the {draw.BOTTOM} smallest."
-    name = stem("fairpair", row["probe_set"], row["model"], how, "prompts")
+    name = stem("fairpair", "prompts", how, row["probe_set"], row["model"])
     return [Figure(name, alt, caption, draw.by_prompt(prompts, ALPHA, f"F of each prompt ({how})"))]
 
 
@@ -140,6 +140,6 @@ def _convergence_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Fig
             f"standard deviation over random draws to either side. At the most {what}: {last}."
         )
         png = draw.convergence(of, f"B and V against the number of {what} ({phi})", by)
-        name = stem("fairpair", row["probe_set"], row["model"], phi, what)
+        name = stem("fairpair", what, phi, row["probe_set"], row["model"])
         figures.append(Figure(name, alt, caption, png))
     return figures

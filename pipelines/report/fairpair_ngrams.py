@@ -47,7 +47,7 @@ class NGrams:
             f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
         )
         png = draw.ngrams(self.rows, self.other, self.told_of, "What is written more often of whom")
-        return Figure(stem("fairpair", of["probe_set"], of["model"], "ngrams"), alt, caption, png)
+        return Figure(stem("fairpair", "ngrams", of["probe_set"], of["model"]), alt, caption, png)
 
     def tables(self) -> list[Table]:
         """Counts, log-odds and z, with cuttings of texts."""
