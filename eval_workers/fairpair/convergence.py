@@ -26,8 +26,8 @@ class ConvergenceOptions:
     """What is tried.
 
     Attributes:
-        sizes: samples drawn from each group; those that no prompt has are left out, and the most
-            that a prompt has is added.
+        sizes: samples drawn from each group; those that no prompt has are left out, and the
+            least and the most that a prompt has are added.
         folds: numbers of folds, each of all samples of a prompt; left out in the same way.
         n_draws: random subsets of each size.
         n_fold_draws: random divisions into each number of folds, which take far longer.
@@ -74,8 +74,8 @@ def converge_set(
 def _side_rows(
     phi: Phi, prompts: Sequence[tuple[Group, Items]], options: ConvergenceOptions
 ) -> Iterator[Row]:
-    most = max((_n(items) for _, items in prompts), default=0)
-    sizes = sorted({size for size in (*options.sizes, most) if 2 <= size <= most})
+    least, most = (pick((_n(items) for _, items in prompts), default=0) for pick in (min, max))
+    sizes = sorted({size for size in (*options.sizes, least, most) if 2 <= size <= most})
     # One matrix of distances at a time: each serves every size, then it is let go.
     drawn: dict[int, list[Floats]] = {size: [] for size in sizes}
     for group, items in prompts:

@@ -1,10 +1,11 @@
-"""The opening of the page: what the figures say, in sentences made from ``metric_value`` alone."""
+"""The opening of the page: what the figures say, in sentences made from the tables of metrics."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 
+from pipelines.report import fairpair_words
 from pipelines.report.facts import Facts
 from pipelines.report.model import Lead, Row, shown
 
@@ -21,6 +22,7 @@ def answer(facts: Facts) -> list[Lead]:
         Lead("Does it turn round when the text does?", _turned(facts)),
         Lead("Does counting find the lean of the text?", _planted(facts)),
         Lead("And without words that lean in the text?", _gaps(facts, benchmarks)),
+        fairpair_words.lead(facts),
     ]
     return [lead for lead in leads if lead.sentences]
 

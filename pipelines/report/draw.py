@@ -2,120 +2,44 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from pipelines.report.model import Row, shown
-
-FEMALE, MALE, NEUTRAL, LINE = "#D55E00", "#0072B2", "#666666", "#222222"
-# Okabe and Ito's palette without its yellow, which is faint on white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-_DASHES = ("-", "--", ":", "-.")
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "legend.fontsize": 10,
-    "text.parse_math": False,  # a name may hold dollar signs
-}
-_WIDTH, _HEIGHT, _DPI = 6.4, 4.2, 150
-
-
-@contextmanager
-def _axes(
-    title: str, x: str, y: str, height: float = _HEIGHT
-) -> Iterator[tuple[Axes, list[bytes]]]:
-    """One plot; the list holds its PNG bytes once the block has ended."""
-    png: list[bytes] = []
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-        axes = figure.subplots()
-        axes.set(xlabel=x, ylabel=y)
-        figure.suptitle(_short(title, 66), x=0.01, ha="left", fontsize=12)
-        yield axes, png
-        out = io.BytesIO()
-        figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
-        png.append(out.getvalue())
-
-
-def _short(name: str, length: int = 34) -> str:
-    """A name cut in its middle, so that it fits, on one line.
-
-    >>> _short("a" * 10 + "b" * 10, 9)
-    'aaaa…bbbb'
-    """
-    name = " ".join(name.split())
-    half = (length - 1) // 2
-    return name if len(name) <= length else f"{name[:half]}…{name[-half:]}"
-
-
-def _label(name: str) -> str:
-    """A model's name for a plot; what sets it apart goes to a second line where one is too long.
-
-    >>> _label("pythia-70m (nf4)"), _label("EleutherAI/pythia-70m (released text form)")
-    ('pythia-70m (nf4)', 'EleutherAI/pythia-70m\\n(released text form)')
-    """
-    if len(name) <= 34 or " (" not in name:
-        return _short(name)
-    head, note = name.split(" (", 1)
-    return f"{_short(head)}\n{_short(f'({note}')}"
-
-
-def _looks(n: int) -> list[dict[str, Any]]:
-    """Colour and dash of ``n`` lines, all different up to 28."""
-    return [
-        {"color": _COLOURS[i % len(_COLOURS)], "linestyle": _DASHES[i // len(_COLOURS) % 4]}
-        for i in range(n)
-    ]
-
-
-def _grouped(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
-    """Rows grouped by columns they are sorted by."""
-
-    def key(row: Row) -> tuple[Any, ...]:
-        return tuple(row[c] for c in columns)
-
-    return [(k, list(g)) for k, g in groupby(rows, key)]
-
-
-def _legend(axes: Axes, n: int) -> None:
-    """The legend inside the plot for a few lines, under it for many."""
-    if n <= 4:
-        axes.legend()
-    else:
-        axes.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5)
+from pipelines.report.plot import (
+    FEMALE,
+    HEIGHT,
+    LINE,
+    MALE,
+    NEUTRAL,
+    grouped,
+    legend,
+    looks,
+    model_label,
+    one_plot,
+    short,
+)
 
 
 def delta_distribution(rows: Sequence[Row], contrast: str, min_pairs: int) -> bytes:
     """Share of a corpus's words in each bin of 0.1 nats of delta, a line a corpus."""
     title = f"How words lean: delta ({contrast})"
-    with _axes(title, "delta in nats (male < 0 < female)", "% of words in 0.1 nats") as (
+    with one_plot(title, "delta in nats (male < 0 < female)", "% of words in 0.1 nats") as (
         ax,
         png,
     ):
-        groups = _grouped(rows, "corpus")
-        for ((corpus,), of), look in zip(groups, _looks(len(groups)), strict=True):
+        groups = grouped(rows, "corpus")
+        for ((corpus,), of), look in zip(groups, looks(len(groups)), strict=True):
             bins = np.arange(min(r["bin"] for r in of), max(r["bin"] for r in of) + 1)
             n = sum(r["n_words"] for r in of)
             share = dict.fromkeys(bins.tolist(), 0.0) | {
                 r["bin"]: 100 * r["n_words"] / n for r in of
             }
             edges = np.append(bins, bins[-1] + 1) * 0.1
-            label = f"{_short(corpus)} (n = {n:,} words)"
+            label = f"{short(corpus)} (n = {n:,} words)"
             ax.stairs([share[b] for b in bins.tolist()], edges, label=label, linewidth=1.6, **look)
         ax.axvline(0, color=NEUTRAL, linewidth=0.8)
         ax.set_ylim(bottom=0)
@@ -125,27 +49,27 @@ def delta_distribution(rows: Sequence[Row], contrast: str, min_pairs: int) -> by
 
 def kept_against_eta(rows: Sequence[Row], title: str) -> bytes:
     """Share of natural pairs with \\|MaxPMI\\| <= eta against eta, a line a benchmark."""
-    with _axes(title, "eta: limit on |MaxPMI| in nats", "% of pairs kept") as (ax, png):
-        groups = _grouped(rows, "benchmark")
-        for ((benchmark,), of), look in zip(groups, _looks(len(groups)), strict=True):
+    with one_plot(title, "eta: limit on |MaxPMI| in nats", "% of pairs kept") as (ax, png):
+        groups = grouped(rows, "benchmark")
+        for ((benchmark,), of), look in zip(groups, looks(len(groups)), strict=True):
             y = [100 * r["n_kept"] / r["n"] for r in of]
-            label = f"{_short(benchmark)} (n = {of[0]['n']:,})"
+            label = f"{short(benchmark)} (n = {of[0]['n']:,})"
             ax.plot([r["eta_nats"] for r in of], y, label=label, linewidth=1.8, **look)
         ax.set(xlim=(0, 2), ylim=(0, 101))
-        _legend(ax, len(groups))
+        legend(ax, len(groups))
     return png[0]
 
 
 def us_against_epsilon(rows: Sequence[Row], benchmark: str, epsilon: float) -> bytes:
     """US against epsilon for each model of a benchmark; the dotted line is the epsilon used."""
-    groups = _grouped(rows, "model", "model_key")
-    height = _HEIGHT + (0.11 * len(groups) if len(groups) > 4 else 0)
+    groups = grouped(rows, "model", "model_key")
+    height = HEIGHT + (0.11 * len(groups) if len(groups) > 4 else 0)
     names, same_n = _names(groups), _same_n([of[0] for _, of in groups])
-    title = f"{_short(benchmark, 28)}: pairs without a preference{same_n}"
+    title = f"{short(benchmark, 28)}: pairs without a preference{same_n}"
     x = "epsilon: largest |log ratio| that is no preference, in nats"
-    with _axes(title, x, "US: % of pairs", height) as (ax, png):
-        for (key, of), look in zip(groups, _looks(len(groups)), strict=True):
-            label = _label(names[key]) + ("" if same_n else f" (n = {of[0]['n']:,})")
+    with one_plot(title, x, "US: % of pairs", height) as (ax, png):
+        for (key, of), look in zip(groups, looks(len(groups)), strict=True):
+            label = model_label(names[key]) + ("" if same_n else f" (n = {of[0]['n']:,})")
             y = [100 * r["us"] for r in of]
             ax.plot([r["epsilon_nats"] for r in of], y, label=label, linewidth=1.6, **look)
         ax.axvline(epsilon, color=LINE, linestyle=":", linewidth=1.2)
@@ -153,7 +77,7 @@ def us_against_epsilon(rows: Sequence[Row], benchmark: str, epsilon: float) -> b
             f"{shown(epsilon)}", (epsilon, 1), xytext=(3, 3), textcoords="offset points", fontsize=9
         )
         ax.set(xlim=(0, 6), ylim=(0, 101))
-        _legend(ax, len(groups))
+        legend(ax, len(groups))
     return png[0]
 
 
@@ -178,12 +102,12 @@ def pd_bars(rows: Sequence[Row], benchmark: str) -> bytes:
     names = _names([((r["model"], r["model_key"]), [r]) for r in rows])
     same_n = _same_n(rows)
     labels = [
-        _label(names[r["model"], r["model_key"]]) + ("" if same_n else f" (n = {r['n']:,})")
+        model_label(names[r["model"], r["model_key"]]) + ("" if same_n else f" (n = {r['n']:,})")
         for r in rows
     ]
-    title = f"{_short(benchmark, 28)}: which sentence is preferred{same_n}"
+    title = f"{short(benchmark, 28)}: which sentence is preferred{same_n}"
     x = "PD, percentage points (male < 0 < female)"
-    with _axes(title, x, "", 1.5 + 0.3 * max(len(rows), 3)) as (ax, png):
+    with one_plot(title, x, "", 1.5 + 0.3 * max(len(rows), 3)) as (ax, png):
         values = np.array([r["value"] for r in rows])
         low = values - [r["ci_low"] for r in rows]
         high = [r["ci_high"] for r in rows] - values
@@ -208,7 +132,7 @@ def fitted(points: Sequence[Row], fit: Row, labels: Mapping[str, str]) -> bytes:
     """
     x = np.array([p["x_nats"] for p in points])
     y = np.array([p["y_nats"] for p in points])
-    with _axes(labels["title"], labels["x"], labels["y"], 4.8) as (ax, png):
+    with one_plot(labels["title"], labels["x"], labels["y"], 4.8) as (ax, png):
         size, alpha = (18, 0.45) if len(x) < 1500 else (5, 0.25)
         ax.scatter(x, y, s=size, alpha=alpha, color=NEUTRAL, linewidths=0)
         for colour, side in ((FEMALE, x > 0), (MALE, x < 0)):

@@ -38,6 +38,7 @@ class Facts:
     model: list[Row]
     run: list[Row]
     connection: duckdb.DuckDBPyConnection
+    labels: Mapping[str, str]
 
     def metrics(self, name: str, **wanted: object) -> list[Row]:
         """Rows of ``metric_value`` of one metric whose columns have the wanted values."""
@@ -51,6 +52,10 @@ class Facts:
         """The points of a row of ``fit``."""
         key = ("subset", "model_key", "benchmark", "corpus", "contrast", "options")
         return _rows(self.connection, "point", {k: fit[k] for k in key})
+
+    def ask(self, name: str, **params: object) -> list[Row]:
+        """Rows of a query that only the parts with its data ask; models go by their labels."""
+        return [_labelled(row, self.labels) for row in _rows(self.connection, name, params)]
 
 
 def read_facts(root: Path) -> Facts:
@@ -77,6 +82,7 @@ def read_facts(root: Path) -> Facts:
         model=rows("model"),
         run=rows("run"),
         connection=connection,
+        labels=labels,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pipelines.report import answer, corpora, methods, models
+from pipelines.report import answer, corpora, fairpair, methods, models
 from pipelines.report.facts import Facts, read_facts
 from pipelines.report.model import Missing, Page, Section
 from warehouse.errors import BadInput
@@ -54,8 +54,10 @@ def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
 def make_page(facts: Facts) -> Page:
     """Decide what is on the page. A file name that two plots would share gets a number."""
     page = Page(answer=answer.answer(facts))
-    for build in _SECTIONS:
-        part = build(facts)
+    parts = [build(facts) for build in _SECTIONS]
+    # Continuations after what was scored, before the text behind it.
+    place = _SECTIONS.index(corpora.lean)
+    for part in [*parts[:place], *fairpair.sections(facts), *parts[place:]]:
         if isinstance(part, Missing):
             page.missing.append(part)
         else:

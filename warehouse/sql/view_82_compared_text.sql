@@ -39,10 +39,10 @@ SELECT * FROM other;
 CREATE OR REPLACE MACRO words_of(text) AS
     regexp_extract_all(replace(lower(text), '’', ''''), '[\pL\pN]+(?:''[\pL\pN]+)*');
 
+-- The same words with a blank around each: one such text holds another where it has its words in a
+-- row.
+CREATE OR REPLACE MACRO spaced_words(text) AS ' ' || array_to_string(words_of(text), ' ') || ' ';
+
 -- The texts behind an n-gram: the rows of compared_text that hold these words in a row.
 CREATE OR REPLACE MACRO texts_with(ngram) AS TABLE
-SELECT * FROM compared_text
-WHERE contains(
-    ' ' || array_to_string(words_of(text), ' ') || ' ',
-    ' ' || array_to_string(words_of(ngram), ' ') || ' '
-);
+SELECT * FROM compared_text WHERE contains(spaced_words(text), spaced_words(ngram));

@@ -19,20 +19,29 @@ total AS (
     FROM worded
     GROUP BY ALL
 ),
-places AS (
-    SELECT * EXCLUDE (words), words, unnest(generate_series(1, len(words))) AS place
-    FROM worded
-),
+-- The n-grams of each text, each once, before texts are put together.
 grams AS (
-    SELECT DISTINCT
-        probe_set, model_key, sampling_key, perturber, side, is_perturbed, prompt_id, sample,
-        size AS n_words, array_to_string(words[place:place + size - 1], ' ') AS ngram
-    FROM places, (VALUES (1), (2), (3), (4)) AS sizes (size)
-    WHERE place + size - 1 <= len(words)
+    SELECT
+        * EXCLUDE (words),
+        unnest(list_distinct(list_concat(
+            words,
+            list_transform(range(1, len(words)), lambda i: words[i] || ' ' || words[i + 1]),
+            list_transform(
+                range(1, len(words) - 1),
+                lambda i: words[i] || ' ' || words[i + 1] || ' ' || words[i + 2]
+            ),
+            list_transform(
+                range(1, len(words) - 2),
+                lambda i:
+                    words[i] || ' ' || words[i + 1] || ' ' || words[i + 2] || ' ' || words[i + 3]
+            )
+        ))) AS ngram
+    FROM worded
 ),
 counted AS (
     SELECT
-        probe_set, model_key, sampling_key, perturber, side, n_words, ngram,
+        probe_set, model_key, sampling_key, perturber, side, ngram,
+        len(ngram) - len(replace(ngram, ' ', '')) + 1 AS n_words,
         count(*) FILTER (is_perturbed) AS n_texts_perturbed,
         count(*) FILTER (NOT is_perturbed) AS n_texts_other
     FROM grams

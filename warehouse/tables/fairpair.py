@@ -78,4 +78,27 @@ TABLES = (
         run_id: text -- run that computed it
         """,
     ),
+    table(
+        "fairpair_calibration",
+        "FairPair where nothing is to be found: the halves of one side's own samples.",
+        f"{_KEY} split",
+        _PARTITIONS,
+        f"""{_WHOSE}
+        split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0
+        n_prompts: int [prompts] -- prompts behind the figures
+        n_left_out: int [prompts] -- prompts whose B or V is not defined, as below four samples
+        fairpair_f: float? -- F of the means over prompts, 1 but for chance; NULL where undefined
+        ci_low: float? -- lower end of its bootstrap interval over prompts; NULL below two
+        ci_high: float? -- upper end
+        p_t: float? [probability] -- of the t-test over prompts
+        p_permutation: float? [probability] -- of the permutation test over prompts
+        alpha: float [probability] -- level of the tests that are counted
+        n_below: int [prompts] -- whose own p-value is at most `alpha`
+        n_found: int [prompts] -- the same after Benjamini-Hochberg
+        n_intervals: int [prompts] -- that have an interval for F
+        n_holding: int [prompts] -- whose interval holds 1
+        options: text -- splits, level, draws and seed, as JSON
+        run_id: text -- run that computed it
+        """,
+    ),
 )

@@ -1,0 +1,217 @@
+"""FairPair in the report: its figures are those of the tables, from the real steps and made-up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
+from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
+from eval_workers.fairpair.prompt import MeasureOptions
+from eval_workers.fairpair.score import score_set
+from pipelines.report.facts import read_facts
+from pipelines.report.fairpair_words import lead, verdict
+from pipelines.report.write import write_report
+from tests.fairpair_rows import SAMPLED, sampled_set
+from tests.metric_rows import fill
+from tests.test_report import HOSTILE, Page
+from warehouse.store import Store
+
+FEW = MeasureOptions(n_permutations=199, n_resamples=99)
+SET = "FairPair over all prompts; distances in percent, intervals in brackets"
+WHERE = "What is written more often of whom, and where"
+
+
+def measured(store: Store, *phis: str, sampled=SAMPLED) -> None:
+    for phi in phis:
+        score_set(store, sampled, phi, FEW, "r")
+
+
+def page_of(store: Store, out: Path) -> Page:
+    return Page(write_report(store, out / "report"))
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Eight prompts, two of them with a difference, through every step."""
+    store = Store.open(tmp_path_factory.mktemp("planted") / "w")
+    sampled_set(store, n_prompts=8, n_samples=30, planted=(2, 5))
+    measured(store, "jaccard", "vader")
+    options = ConvergenceOptions(sizes=(2, 5, 10), folds=(2, 5), n_draws=5, n_fold_draws=2)
+    converge_set(store, SAMPLED, "jaccard", options, "r")
+    halves = CalibrationOptions(n_splits=3, measure=FEW)
+    calibrate_set(store, SAMPLED, "jaccard", halves, "r")
+    return store
+
+
+@pytest.fixture(scope="module")
+def page(planted: Store, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return page_of(planted, tmp_path_factory.mktemp("page"))
+
+
+def test_the_table_is_the_warehouse_s(planted: Store, page: Page) -> None:
+    rows = {
+        (r["phi"], "Jane instead of John" if r["side"] == "original" else "John instead of Jane"): r
+        for r in planted.read("fairpair_set").to_pylist()
+    }
+    shown_rows = page.tables[SET][1:]
+    assert len(shown_rows) == len(rows) == 4
+    for phi, about, b, v_pg, v_gp, f, p, p_t, n, *_ in shown_rows:
+        row = rows[phi[0], about[0]]
+        for (text, value), name in zip(
+            (b, v_pg, v_gp), ("bias_b", "variability_pg", "variability_gp"), strict=True
+        ):
+            assert value is not None and float(value) == 100 * row[name]
+            assert text == f"{100 * row[name]:.1f}"
+        assert float(f[1] or 0) == row["fairpair_f"] and float(p[1] or 0) == row["p_permutation"]
+        assert float(p_t[1] or 0) == row["p_t"] and n[0] == "8"
+        assert f"{row['ci_low']:.2f}" in f[0] or f"{row['ci_low']:.3f}" in f[0]
+
+
+def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> None:
+    assert (
+        "about Jane instead of John, m's continuations differ more in words than two" in page.text
+    )
+    rows = [
+        r
+        for r in planted.read("fairpair_prompt").to_pylist()
+        if (r["phi"], r["side"]) == ("jaccard", "original")
+    ]
+    clear = {r["prompt_id"] for r in rows if r["p_adjusted"] <= 0.05}
+    assert clear >= {"job2", "job5"}
+    (said,) = [s for s in lead(read_facts(planted.root)).sentences if "jaccard" in s]
+    assert f"{len(clear)} of 8 prompts differ after correction" in said
+    assert all(name in said.split("correction")[1] for name in clear)
+    assert page.text.count(said.removeprefix("common-sents: ")) == 2
+
+
+def test_every_prompt_is_listed_with_its_figures(planted: Store, page: Page) -> None:
+    (caption,) = [c for c in page.tables if c.startswith("Prompt by prompt") and "jaccard" in c]
+    rows = {
+        r["prompt_id"]: r
+        for r in planted.read("fairpair_prompt").to_pylist()
+        if (r["phi"], r["side"]) == ("jaccard", "original")
+    }
+    listed = page.tables[caption][1:]
+    assert [row[0][0] for row in listed][:2] in (["job2", "job5"], ["job5", "job2"])
+    for name, _, _, _, f, p, p_adjusted, n_pg, n_gp, reason in listed:
+        row = rows.pop(name[0])
+        assert (float(f[1] or 0), float(p[1] or 0)) == (row["fairpair_f"], row["p_permutation"])
+        assert float(p_adjusted[1] or 0) == row["p_adjusted"]
+        assert (n_pg[0], n_gp[0], reason[0]) == (str(row["n_pg"]), str(row["n_gp"]), "–")
+    assert not rows
+
+
+def test_perturbations_and_their_failures(planted: Store, page: Page) -> None:
+    rows = planted.read("perturbed_continuation").to_pylist()
+    of = [r for r in rows if r["side"] == "original"]
+    n = sum(r["is_valid"] for r in of)
+    (caption,) = [c for c in page.tables if c.startswith("Perturbations")]
+    first, second = page.tables[caption][1:3]
+    share = f"{100 * n / len(of):.1f}"
+    assert [c[0] for c in first] == ["Jane instead of John", "valid", str(n), share, str(n), "240"]
+    assert [c[0] for c in second][1:3] == ["the original name is mentioned", str(len(of) - n)]
+    assert "that alone can move B" in page.text
+
+
+def test_what_was_planted_is_found_in_the_ngrams(page: Page) -> None:
+    rows = page.tables[WHERE][1:]
+    held = {ngram[0]: (side[0], texts[0]) for ngram, side, *_, texts in rows}
+    assert any("love" in n and side == "Jane" and "loves" in t for n, (side, t) in held.items())
+    assert {side for side, _ in held.values()} == {"Jane", "John"}
+    assert all(len(line) <= 124 for _, text in held.values() for line in text.splitlines())
+
+
+def test_calibration_is_that_of_the_table(planted: Store, page: Page) -> None:
+    (caption,) = [c for c in page.tables if c.startswith("Calibration")]
+    rows = planted.read("fairpair_calibration").to_pylist()
+    for cells, side in zip(page.tables[caption][1:], ("original", "perturbed"), strict=True):
+        of = [r for r in rows if r["side"] == side]
+        assert [c[0] for c in cells[:4]] == [
+            "jaccard",
+            {"original": "Jane"}.get(side, "John"),
+            "3",
+            "8",
+        ]
+        assert float(cells[4][1] or 0) == pytest.approx(sum(r["fairpair_f"] for r in of) / 3)
+        assert cells[6][0] == f"{100 * sum(r['n_below'] for r in of) / 24:.1f}% of 24"
+
+
+def test_without_data_the_command_is_named(store: Store, tmp_path: Path) -> None:
+    page = page_of(store, tmp_path)
+    assert "plumbline fairpair run common-sents --model ID_OR_PATH" in page.text
+    sampled_set(store)
+    assert "plumbline fairpair score" in page_of(store, tmp_path).text
+
+
+def test_a_set_without_a_valid_perturbation(store: Store, tmp_path: Path) -> None:
+    sampled_set(store, failing=1.0)
+    measured(store, "jaccard")
+    page = page_of(store, tmp_path)
+    assert "Nothing can be said of m after the same prompt about Jane instead of John" in page.text
+    assert "3 prompts have no B or V" in page.text and WHERE not in page.tables
+    assert [c[0] for c in page.tables[SET][1]][2:8] == ["–"] * 6
+
+
+def test_one_prompt_has_no_interval_and_no_t(store: Store, tmp_path: Path) -> None:
+    sampled_set(store, n_prompts=1)
+    measured(store, "jaccard")
+    page = page_of(store, tmp_path)
+    (row,) = [r for r in page.tables[SET][1:] if r[1][0].startswith("Jane")]
+    assert "to" not in row[5][0] and row[7] == ("–", None)
+    assert "1 prompt, 95% interval" not in page.text and "; 1 prompt)" in page.text
+
+
+def test_hostile_texts_are_escaped(store: Store, tmp_path: Path) -> None:
+    bad = HOSTILE.replace("\ud83d", "").replace("\x00", "")
+    sampled_set(store, mark=f" {bad}", model=bad)
+    measured(store, "jaccard")
+    page = page_of(store, tmp_path)  # fails on a script tag and on tags that do not balance
+    assert "alert(1)</script><img" in " ".join(c[0] for r in page.tables[WHERE][1:] for c in r)
+    assert f"{bad}'s continuations" in page.text
+    assert {p.parent for p in tmp_path.rglob("*.png")} == {tmp_path / "report"}
+
+
+def test_several_sets_have_a_section_each(store: Store, tmp_path: Path) -> None:
+    for key in ("key-a", "key-b"):
+        sampled = type(SAMPLED)("common-sents", key, "s", "rules-1")
+        sampled_set(store, sampled=sampled, model=key.removeprefix("key-"))
+        measured(store, "vader", sampled=sampled)
+    page = page_of(store, tmp_path)
+    assert page.anchors >= {"fairpair", "fairpair-2"} and "fairpair-3" not in page.anchors
+    assert "a's continuations" in page.text and "b's continuations" in page.text
+
+
+@pytest.mark.parametrize(
+    ("p", "high", "expected"),
+    [
+        (0.001, 1.2, "differ more in words than"),
+        (0.4, 1.02, "differ no more in words than"),
+        (0.4, 1.8, "are not shown to differ more in words than"),
+        (0.4, None, "are not shown to differ more in words than"),
+    ],
+)
+def test_the_verdict_goes_by_the_test_and_the_interval(
+    p: float, high: float | None, expected: str
+) -> None:
+    row = {"side": "original", "entity": "John", "perturbed_entity": "Jane", "model": "m"}
+    row |= {"phi": "jaccard", "n_folds": 0, "n_prompts": 60, "n_left_out": 0}
+    row |= {"fairpair_f": 1.0, "ci_low": high and 0.98, "ci_high": high, "p_permutation": p}
+    said = verdict({**row, "options": json.dumps({"level": 0.9})})
+    assert expected in said and f"p = {p:g}" in said
+    assert ("90% interval" in said) == (high is not None)
+
+
+def test_a_prompt_without_f_and_made_up_rows(store: Store, tmp_path: Path) -> None:
+    """Rows alone, without texts: figures that are NULL are dashes."""
+    key = {"probe_set": "p", "model_key": "k", "sampling_key": "s", "perturber": "r"}
+    key |= {"phi": "regard", "n_folds": 20, "side": "original", "options": "{}", "run_id": "r"}
+    row = {**key, "prompt_id": "x", "n_pg": 1, "n_gp": 5, "reason": "too few"}
+    fill(store, "fairpair_prompt", [row])
+    fill(store, "fairpair_set", [{**key, "subset": "all", "n_prompts": 0, "n_left_out": 1}])
+    page = page_of(store, tmp_path)
+    assert "Nothing can be said of k" in page.text and "(regard, 20 folds)" in page.text
+    (caption,) = [c for c in page.tables if c.startswith("Prompt by prompt")]
+    assert [c[0] for c in page.tables[caption][1]] == ["x", *["–"] * 6, "1", "5", "too few"]

@@ -1,0 +1,3 @@
+-- grain: as fairpair_convergence, those with a mean
+SELECT * FROM fairpair_convergence WHERE mean IS NOT NULL
+ORDER BY probe_set, model_key, sampling_key, perturber, phi, side, quantity, n_folds, n_samples;

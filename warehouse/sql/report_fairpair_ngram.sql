@@ -1,0 +1,9 @@
+-- grain: probe_set x model_key x sampling_key x perturber x n-gram, those furthest to either side
+-- Of one side, `original` where it was perturbed. n_ngrams counts all that the view has.
+SELECT *, count(*) OVER (PARTITION BY probe_set, model_key, sampling_key, perturber) AS n_ngrams
+FROM ngram_log_odds
+WHERE side = $side
+QUALIFY row_number() OVER (
+    PARTITION BY probe_set, model_key, sampling_key, perturber, z > 0 ORDER BY abs(z) DESC, ngram
+) <= $most
+ORDER BY probe_set, model_key, sampling_key, perturber, z DESC, ngram;

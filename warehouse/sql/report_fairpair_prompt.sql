@@ -1,0 +1,17 @@
+-- grain: as fairpair_prompt
+-- A prompt goes by its occupation, or in full where others of its set name the same.
+WITH named AS (
+    SELECT
+        probe_set, prompt_id,
+        CASE
+            WHEN count(*) OVER (PARTITION BY probe_set, occupation) = 1
+                THEN coalesce(occupation, prompt)
+            ELSE prompt
+        END AS prompt
+    FROM probe_prompt
+)
+SELECT f.*, coalesce(n.prompt, f.prompt_id) AS prompt
+FROM fairpair_prompt AS f
+LEFT JOIN named AS n USING (probe_set, prompt_id)
+ORDER BY f.probe_set, f.model_key, f.sampling_key, f.perturber, f.phi, f.n_folds, f.side,
+    f.p_adjusted, f.fairpair_f DESC NULLS LAST, f.prompt_id;

@@ -1,0 +1,31 @@
+-- grain: as fairpair_set
+-- With the model's name, whom the prompts are about where all are about the same two, and how many
+-- samples a prompt has.
+WITH named AS (
+    SELECT model_key, min(model) AS model FROM continuation GROUP BY model_key
+),
+whom AS (
+    SELECT
+        probe_set,
+        CASE WHEN count(DISTINCT (entity, perturbed_entity)) = 1 THEN min(entity) END AS entity,
+        CASE WHEN count(DISTINCT (entity, perturbed_entity)) = 1 THEN min(perturbed_entity) END
+            AS perturbed_entity
+    FROM probe_prompt
+    GROUP BY probe_set
+),
+samples AS (
+    SELECT
+        probe_set, model_key, sampling_key, perturber, phi, n_folds, side,
+        min(n_pg) AS least_pg, max(n_pg) AS most_pg, min(n_gp) AS least_gp, max(n_gp) AS most_gp,
+        sum(n_pg)::BIGINT AS n_pg, sum(n_gp)::BIGINT AS n_gp
+    FROM fairpair_prompt
+    GROUP BY ALL
+)
+SELECT s.*, coalesce(n.model, s.model_key) AS model, w.entity, w.perturbed_entity,
+    samples.* EXCLUDE (probe_set, model_key, sampling_key, perturber, phi, n_folds, side)
+FROM fairpair_set AS s
+LEFT JOIN named AS n USING (model_key)
+LEFT JOIN whom AS w USING (probe_set)
+LEFT JOIN samples USING (probe_set, model_key, sampling_key, perturber, phi, n_folds, side)
+ORDER BY s.probe_set, model, s.model_key, s.sampling_key, s.perturber, s.phi, s.n_folds, s.side,
+    s.subset <> 'all', s.subset;
