@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from eval_workers import spec_file
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.sampling import SamplingOptions
+from eval_workers.fairpair.perturb_llm import load_wording
 from eval_workers.fairpair.prompt import MeasureOptions
 from eval_workers.generation.asker import Manners
 from eval_workers.generation.budget import Budget, Price, price_of
@@ -114,6 +115,9 @@ class FairPairSpec:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise UsageProblem(f"{name} = {value}", "has to be 0 or more")
+        if self.endpoint not in get_args(Endpoint):
+            known = " or ".join(get_args(Endpoint))
+            raise UsageProblem(f"endpoint {self.endpoint!r}", "is none", f"take {known}")
         if self.model and self.models:
             raise UsageProblem("--model and --models", "exclude each other", "give one of them")
         if self.endpoint == "chat" and not self.base_url:
@@ -188,6 +192,10 @@ class FairPairSpec:
     def perturber_server(self) -> Server:
         """Where a chat perturber is asked."""
         return self.server(self.perturber_url or self.base_url or DEFAULT_URL)
+
+    def chat_wording(self) -> str:
+        """What a chat perturber is asked. Raises as ``load_wording``."""
+        return load_wording(Path(self.wording) if self.wording else None)
 
     def chat_perturber(self) -> ChatModel:
         """The chat model that perturbs."""

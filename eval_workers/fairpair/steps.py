@@ -1,4 +1,4 @@
-"""The steps of FairPair on a warehouse, each called again after a stop, with a bar where it is long.
+"""The steps of FairPair on a warehouse, with a bar where they are long; each may be called again.
 
 Prompts, samples, perturbations, figures, convergence: what comes later reads what came before from
 the tables, so that each may also be done alone.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from eval_workers.fairpair.texts import Sampled
 from eval_workers.generation.bar import asking_bar
 from eval_workers.generation.session import Build
 from eval_workers.sample_rows import Sampled as Drawn
+from warehouse.connect import connect
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store
 
@@ -62,7 +64,7 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
     if spec.perturber == RULES:
         try_prompts(rows, _rules(spec))
     else:
-        _wording(spec)
+        _ = spec.chat_wording()
         _ = spec.price(spec.perturber)
 
 
@@ -140,6 +142,40 @@ def _draw_here(
         release()
 
 
+@dataclass(frozen=True)
+class Continued:
+    """Whose samples of a set the warehouse holds, and how many."""
+
+    model: str
+    model_key: str
+    sampling_key: str
+    n: int
+
+
+def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
+    """Models and ways to decode that a set has samples of, by name; only those of ``spec.model``.
+
+    Its names or keys are parted by commas; empty: all. Raises ``UsageProblem`` where there is none.
+    """
+    wanted = {name.strip() for name in spec.model.split(",") if name.strip()}
+    with connect(store.root) as connection:
+        rows = connection.execute(
+            "SELECT model, model_key, sampling_key, count(*) FROM continuation "
+            "WHERE probe_set = ? GROUP BY ALL ORDER BY ALL",
+            [probe_set],
+        ).fetchall()
+    found = [row for row in rows if not wanted or wanted & set(row[:2])]
+    for name in sorted(wanted):
+        if not any(name in row[:2] for row in rows):
+            held = ", ".join(dict.fromkeys(row[0] for row in rows)) or "no model"
+            problem = f"has no samples of {name}"
+            raise UsageProblem(f"probe set {probe_set!r}", problem, f"there are those of {held}")
+    if not found:
+        fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
+        raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
+    return [Continued(*row) for row in found]
+
+
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> Sampled:
@@ -168,15 +204,11 @@ def _perturber(
     with asking_bar("texts", price.currency if price else None) as tell:
         server, budget = spec.perturber_server(), spec.budget()
         build = Build(store, ledger, run_id, server, budget, price, tell)
-        yield perturb_llm.LlmPerturber(build, spec.chat_perturber(), _wording(spec))
+        yield perturb_llm.LlmPerturber(build, spec.chat_perturber(), spec.chat_wording())
 
 
 def _rules(spec: FairPairSpec) -> RulePerturber:
     return RulePerturber(terms.load(Path(spec.terms)) if spec.terms else None)
-
-
-def _wording(spec: FairPairSpec) -> str:
-    return perturb_llm.load_wording(Path(spec.wording) if spec.wording else None)
 
 
 def score(store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str) -> None:
