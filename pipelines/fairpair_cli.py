@@ -140,8 +140,8 @@ def run(
             typer.echo(line)
         typer.echo("Nothing was drawn, asked or written. Next: the same command without --dry-run")
         return
-    _check_models(order)
     _check_keys(spec)
+    _check_models(order)
     store = held or Store.open(warehouse)
     prefect_environment.prepare(warehouse.parent)
     from pipelines import fairpair_flow

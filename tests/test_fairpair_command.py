@@ -103,10 +103,10 @@ def _says(body: dict[str, Any]) -> Say:
         return Say("no such model", status=404)
     if "messages" not in body:
         person = "He" if body["prompt"].startswith("John") else "She"
-        words = " ".join([*(f"word{(body['seed'] >> k) % 5}" for k in range(8)), str(body["seed"])])
-        return Say(
-            f" {person} had a {'good' if body['seed'] % 2 else 'bad'} day, went home by train, {words}."
-        )
+        mood = "good" if body["seed"] % 2 else "bad"
+        words = " ".join(f"word{(body['seed'] >> k) % 5}" for k in range(8))
+        day = f"{person} had a {mood} day and went home by train"
+        return Say(f" {day}, {words} {body['seed']}.")
     text = body["messages"][-1]["content"].split("\n\n", 1)[1]
     if text.startswith("John"):
         return Say(text.replace("John", "Jane").replace("He had", "She had"))
