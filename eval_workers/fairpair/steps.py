@@ -124,7 +124,8 @@ def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_i
         subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
         first = f", the first: {rejects[0]['reason']}" if rejects else ""
-        raise BadInput(f"model {target.model}", f"none of the prompts could be continued{first}")
+        problem = f"none of the prompts could be continued{first}"
+        raise BadInput(f"model {target.model}", problem, "such as with other --max-new-tokens")
     return done
 
 
