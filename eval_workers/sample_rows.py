@@ -83,10 +83,21 @@ def wanted(
     if not prompts:
         fix = "write its prompts to `probe_prompt` first"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
+    partition = {"probe_set": probe_set, "model_key": model_key, "sampling_key": options.key}
+    return state_of(prompts, store.read("continuation", **partition).to_pylist(), options, n)
+
+
+def state_of(
+    prompts: Sequence[Mapping[str, Any]], found: Sequence[Row], options: SamplingOptions, n: int
+) -> Wanted:
+    """``wanted``, given the prompts and the rows that there are.
+
+    >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
+    >>> len(state_of([prompt], [], SamplingOptions(), 5).missing)
+    10
+    """
     sides = sides_of(prompts, options)
     first = {(s["prompt_id"], s["side"]): options.draw(s["text"], 0) for s in sides}
-    partition = {"probe_set": probe_set, "model_key": model_key, "sampling_key": options.key}
-    found = store.read("continuation", **partition).to_pylist()
     kept = [
         row
         for row in found

@@ -84,6 +84,15 @@ class ServedModel:
         )
 
 
+def ledger_name(probe_set: str, model_key: str) -> str:
+    """``Build.benchmark`` for sampling a probe set by a served model.
+
+    >>> ledger_name("common-sents", "ab12")
+    'common-sents/ab12'
+    """
+    return f"{probe_set}/{model_key}"
+
+
 def sample_from_server(
     store: Store,
     probe_set: str,
@@ -110,8 +119,9 @@ def sample_from_server(
     state = wanted(store, probe_set, key, sampling, n)
     requests = {draw: model.request(draw, sampling) for draw in state.missing}
     asking = _Asking(progress, len(requests))
-    ledger = f"{probe_set}/{key}"
-    build = Build(store, ledger, run_id, server, budget or Budget(), price, asking.tell)
+    build = Build(
+        store, ledger_name(probe_set, key), run_id, server, budget or Budget(), price, asking.tell
+    )
     samples: dict[Draw, Sample] = {}
     for draws in (_first(state.missing), state.missing) if requests else ():
         replies = build.run([asking.job(requests[draw]) for draw in draws], "samples")

@@ -30,7 +30,7 @@ HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttex
 #: Modules whose work a heavy package is; every other one must not load any.
 ENGINE_ROOMS = (
     *("jobs.session", "jobs.count", "eval_workers.backends."),
-    *("pipelines.flow", "pipelines.benchmark_flow"),
+    *("pipelines.flow", "pipelines.benchmark_flow", "pipelines.fairpair_flow"),
 )
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,18 @@ def test_a_build_that_asks(tmp_path: Path, number: int) -> None:
         config = f'words = [{words}]\nmodel = "scripted"\nbase_url = "{server.url}"\n'
         (tmp_path / "mine.toml").write_text(config)
         process = _start(tmp_path, "benchmark", "build", "demo", "--config", "mine.toml")
+        _stop_when(lambda: server.n_asked > 10, process, number, tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_fairpair_that_samples(tmp_path: Path, number: int) -> None:
+    def slow(body: dict[str, Any]) -> Say:
+        return Say(f" tea {body['seed']}", delay_s=0.2)
+
+    with serving(sampler=slow) as server:
+        options = ("--model", "m", "--base-url", server.url, "--n", "5")
+        process = _start(tmp_path, "fairpair", "run", "common-sents", *options)
         _stop_when(lambda: server.n_asked > 10, process, number, tmp_path)
 
 

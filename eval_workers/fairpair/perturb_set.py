@@ -7,7 +7,7 @@ stands; an instruction put before the prompt is no part of it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,11 +108,36 @@ def _write(
 def _prompts(store: Store, probe_set: str) -> dict[str, dict[str, Any]]:
     """Rows of the set's prompts by identifier."""
     rows = store.read("probe_prompt", probe_set=probe_set).to_pylist()
+    check_counterparts(probe_set, rows)
+    return {row["prompt_id"]: row for row in rows}
+
+
+def check_counterparts(probe_set: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ``UsageProblem`` for prompts without a counterpart, and for none at all.
+
+    >>> check_counterparts("novel", [])
+    Traceback (most recent call last):
+    ...
+    warehouse.errors.UsageProblem: probe set novel: has no prompts (perturb a set made from names)
+    """
     needed = ("perturbed_prompt", "entity", "perturbed_entity", "axis")
     if not rows or any(row[name] is None for row in rows for name in needed):
         problem = "has prompts without a counterpart" if rows else "has no prompts"
         raise UsageProblem(f"probe set {probe_set}", problem, "perturb a set made from names")
-    return {row["prompt_id"]: row for row in rows}
+
+
+def try_prompts(rows: Sequence[Mapping[str, Any]], perturber: Perturber) -> None:
+    """Perturb the prompts alone: raises what would be raised once their continuations are there.
+
+    For perturbers that cost nothing, before samples are drawn that they can't perturb.
+    """
+    prompts = {row["prompt_id"]: row for row in rows}
+    wanted = [
+        _wanted({"prompt_id": name, "side": side, "continuation": ""}, prompts)
+        for name in prompts
+        for side in ("original", "perturbed")
+    ]
+    perturber.perturb(wanted)
 
 
 def _chunks(table: pa.Table, size: int) -> Iterator[list[dict[str, Any]]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal
 
+from eval_workers import spec_file
 from eval_workers.generation import prompts
 from eval_workers.generation.asker import Manners
 from eval_workers.generation.budget import Budget, Price, price_of
@@ -15,15 +15,9 @@ from eval_workers.generation.client import DEFAULT_URL, checked_url
 from eval_workers.generation.requests import ChatModel
 from eval_workers.generation.session import Server
 from eval_workers.generation.write import WritingSpec
-from warehouse.errors import BadInput, UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from warehouse.errors import UsageProblem
 
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
-_KINDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
 @dataclass(frozen=True)
@@ -126,62 +120,9 @@ class BuildSpec:
 
 
 def load(path: Path | None, given: Mapping[str, object]) -> BuildSpec:
-    """Read a configuration file, if one is named; what is ``given`` takes the place of its keys.
-
-    ``None`` in ``given`` counts as not given. Raises ``UsageProblem`` for a file that isn't there
-    and for keys and values that can't be, ``BadInput`` for a file that is no TOML; both name it.
+    """Read a configuration file, if one is named; see ``spec_file.load``.
 
     >>> load(None, {"model": "m", "n_words": None}).model
     'm'
     """
-    spec = BuildSpec()
-    if path is not None:
-        spec = _checked(spec, _typed(path, _read(path)), f"config {path}: ")
-    return _checked(spec, {k: v for k, v in given.items() if v is not None}, "")
-
-
-def _checked(spec: BuildSpec, values: Mapping[str, Any], where: str) -> BuildSpec:
-    try:
-        return replace(spec, **values)
-    except UsageProblem as e:
-        what, problem, fix = e.args
-        raise UsageProblem(f"{where}{what}", problem, fix) from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise UsageProblem(f"config {path}", "no such file") from None
-    except (OSError, ValueError) as e:
-        raise BadInput(f"config {path}", f"can't be read: {e}", "save it as TOML in UTF-8") from e
-
-
-def _typed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    known = [f.name for f in fields(BuildSpec)]
-    kinds = get_type_hints(BuildSpec)
-    typed = {}
-    for key, value in values.items():
-        if key not in known:
-            raise UsageProblem(f"config {path}", f"no key {key!r}", f"known: {', '.join(known)}")
-        wanted, fits = _fits(kinds[key], value)
-        if not fits:
-            raise UsageProblem(f"config {path}", f"{key} is {value!r}", f"expected {wanted}")
-        typed[key] = tuple(value) if isinstance(value, list) else value
-    return typed
-
-
-def _fits(kind: Any, value: object) -> tuple[str, bool]:
-    """What is expected of a value of this kind, and whether it is that.
-
-    >>> _fits(float, 3), _fits(int, True), _fits(int | None, "3")
-    (('a number', True), ('a whole number', False), ('a whole number', False))
-    """
-    if get_origin(kind) is Literal:
-        return " or ".join(map(repr, get_args(kind))), value in get_args(kind)
-    if get_origin(kind) is tuple:
-        is_list = isinstance(value, list) and all(isinstance(v, str) for v in value)
-        return "a list of texts", is_list
-    (plain,) = [k for k in (get_args(kind) or (kind,)) if k is not type(None)]
-    allowed = (int, float) if plain is float else (plain,)
-    return _KINDS[plain], type(value) in allowed
+    return spec_file.load(BuildSpec(), path, given)

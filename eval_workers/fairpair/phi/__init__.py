@@ -39,6 +39,8 @@ class Phi(Protocol):
     """What a module of this package offers."""
 
     DESCRIPTION: str
+    #: Languages whose texts it can score; ``None``: any.
+    LANGUAGES: tuple[str, ...] | None
 
     def items(self, texts: Sequence[str]) -> list[Any]:
         """One item a text, in their order."""

@@ -16,6 +16,7 @@ from scipy import sparse
 from eval_workers.fairpair.phi import Floats, Means, block_means
 
 DESCRIPTION = "Jaccard dissimilarity of the sets of lowercased words"
+LANGUAGES = None
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 #: Words in fewer texts than this are counted in a sparse matrix, where they cost next to nothing.

@@ -18,9 +18,10 @@ from vaderSentiment.vaderSentiment import (
 
 from eval_workers.fairpair.phi._numbers import combine, distances, means
 
-__all__ = ["DESCRIPTION", "combine", "distances", "items", "means"]
+__all__ = ["DESCRIPTION", "LANGUAGES", "combine", "distances", "items", "means"]
 
 DESCRIPTION = "absolute difference of the VADER compound sentiment"
+LANGUAGES = ("en",)
 
 #: A word's valence depends on no more than this many words before and after it.
 _BEFORE, _AFTER = 3, 2

@@ -1,0 +1,224 @@
+"""The steps of FairPair on a warehouse, with a bar where they are long; each may be called again.
+
+Prompts, samples, perturbations, figures, convergence: what comes later reads what came before from
+the tables, so that each may also be done alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval_workers.counting_bar import counting_bar
+from eval_workers.fairpair import perturb_llm, phi, prompts, terms
+from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
+from eval_workers.fairpair.perturb_set import check_counterparts, perturb_set, try_prompts
+from eval_workers.fairpair.perturber import Perturber, RulePerturber
+from eval_workers.fairpair.score import score_set
+from eval_workers.fairpair.spec import RULES, FairPairSpec, Target
+from eval_workers.fairpair.texts import Sampled
+from eval_workers.generation.bar import asking_bar
+from eval_workers.generation.session import Build
+from eval_workers.sample_rows import Sampled as Drawn
+from warehouse.connect import connect
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+Row = Mapping[str, Any]
+
+#: The set that comes with Plumbline.
+COMMON_SENTS = "common-sents"
+#: The paper's scoring functions.
+_PAPER = ("jaccard", "vader")
+
+
+def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
+    """The prompts of a set: of the spec's file, else of the warehouse, else of Common Sents.
+
+    Raises ``UsageProblem`` for a set that is in none of them, and for a name that is none; as
+    ``prompts.load`` for the file.
+
+    >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
+    60
+    """
+    if not probe_set or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in probe_set):
+        problem = "is no name for a set of prompts"
+        raise UsageProblem(f"probe set {probe_set!r}", problem, "use letters, digits, - _ and .")
+    path = Path(spec.prompts) if spec.prompts else None
+    held = store.read("probe_prompt", probe_set=probe_set).to_pylist() if store else []
+    if path or (probe_set == COMMON_SENTS and not held):
+        return list(prompts.prompt_rows(prompts.load(path), probe_set, ""))
+    if not held:
+        fix = "give --prompts FILE.toml"
+        raise UsageProblem(f"probe set {probe_set!r}", "is not in the warehouse", fix)
+    return held
+
+
+def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
+    """Raise what is wrong with scoring functions, perturber and prompts, before time is spent."""
+    scoring_functions(spec, rows)
+    check_counterparts(probe_set, rows)
+    if spec.perturber == RULES:
+        try_prompts(rows, _rules(spec))
+    else:
+        _ = spec.chat_wording()
+        _ = spec.price(spec.perturber)
+
+
+def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Names of the scoring functions for these prompts: those asked for, or the paper's that fit.
+
+    Raises ``UsageProblem`` for one that is none, or asked for in a language it does not know.
+
+    >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
+    ('jaccard',)
+    """
+    languages = {str(row["language"]) for row in rows}
+    fitting = []
+    for name in spec.phi or _PAPER:
+        known = phi.find(name).LANGUAGES
+        others = sorted(languages - set(known)) if known is not None else []
+        if not others:
+            fitting.append(name)
+        elif spec.phi:
+            problem = f"knows {', '.join(known or ())}, the prompts are in {', '.join(others)}"
+            raise UsageProblem(f"scoring function {name!r}", problem, "leave it out of --phi")
+    return tuple(fitting)
+
+
+def write_prompts(store: Store, probe_set: str, rows: Sequence[Row], run_id: str) -> int:
+    """Publish the prompts of a set, unless the warehouse holds just these; their number."""
+    held = store.read("probe_prompt", probe_set=probe_set).to_pylist()
+    if _contents(held) != _contents(rows):
+        new = [{**row, "run_id": run_id} for row in rows]
+        store.replace("probe_prompt", new, {"probe_set": probe_set}, run_id)
+    return len(rows)
+
+
+def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    known = [{k: v for k, v in row.items() if k != "run_id" and v is not None} for row in rows]
+    return sorted(known, key=lambda row: str(row["prompt_id"]))
+
+
+def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_id: str) -> Drawn:
+    """The samples that are missing, from the model itself or its server.
+
+    Raises ``BadInput`` when not one prompt could be continued; else as ``sample_set`` and
+    ``sample_from_server``.
+    """
+    from eval_workers.sample_server import sample_from_server
+
+    sampling = spec.sampling()
+    with counting_bar(f"sample {target.model}", "samples") as progress:
+        if target.served is not None:
+            done = sample_from_server(
+                *(store, probe_set, target.served, spec.server(spec.base_url), sampling, spec.n),
+                *(run_id, spec.budget(), spec.price(target.model), progress),
+            )
+        else:
+            done = _draw_here(store, probe_set, target, spec, run_id, progress)
+    if not done.n_samples:
+        subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
+        rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
+        first = f", the first: {rejects[0]['reason']}" if rejects else ""
+        problem = f"none of the prompts could be continued{first}"
+        raise BadInput(f"model {target.model}", problem, "such as with other --max-new-tokens")
+    return done
+
+
+def _draw_here(
+    store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_id: str, progress: Any
+) -> Drawn:
+    from eval_workers.backends.devices import release
+    from eval_workers.sample import sample_set
+
+    assert target.options is not None, "a target is loaded here or served"
+    how = (target.options, spec.sampling(), spec.n)
+    try:
+        return sample_set(store, probe_set, target.model, *how, run_id, progress)
+    finally:
+        release()
+
+
+@dataclass(frozen=True)
+class Continued:
+    """Whose samples of a set the warehouse holds, and how many."""
+
+    model: str
+    model_key: str
+    sampling_key: str
+    n: int
+
+
+def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
+    """Models and ways to decode that a set has samples of, by name; only those of ``spec.model``.
+
+    Its names or keys are parted by commas; empty: all. Raises ``UsageProblem`` where there is none.
+    """
+    wanted = {name.strip() for name in spec.model.split(",") if name.strip()}
+    with connect(store.root) as connection:
+        rows = connection.execute(
+            "SELECT model, model_key, sampling_key, count(*) FROM continuation "
+            "WHERE probe_set = ? GROUP BY ALL ORDER BY ALL",
+            [probe_set],
+        ).fetchall()
+    found = [row for row in rows if not wanted or wanted & set(row[:2])]
+    for name in sorted(wanted):
+        if not any(name in row[:2] for row in rows):
+            held = ", ".join(dict.fromkeys(row[0] for row in rows)) or "no model"
+            problem = f"has no samples of {name}"
+            raise UsageProblem(f"probe set {probe_set!r}", problem, f"there are those of {held}")
+    if not found:
+        fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
+        raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
+    return [Continued(*row) for row in found]
+
+
+def perturb(
+    store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
+) -> Sampled:
+    """Perturb all continuations of a model and a way to decode; whose rows they are.
+
+    A chat perturber is asked only what its ledger does not hold. Raises as ``perturb_set``.
+    """
+    keys = (probe_set, model_key, sampling_key)
+    with _perturber(store, probe_set, spec, run_id) as perturber:
+        if spec.perturber == RULES:
+            with counting_bar("perturb", "texts") as tell:
+                perturb_set(store, *keys, perturber, run_id, tell=tell)
+        else:
+            perturb_set(store, *keys, perturber, run_id)
+        return Sampled(*keys, perturber.name)
+
+
+@contextmanager
+def _perturber(
+    store: Store, probe_set: str, spec: FairPairSpec, run_id: str
+) -> Iterator[Perturber]:
+    if spec.perturber == RULES:
+        yield _rules(spec)
+        return
+    price, ledger = spec.price(spec.perturber), perturb_llm.ledger_name(probe_set)
+    with asking_bar("texts", price.currency if price else None) as tell:
+        server, budget = spec.perturber_server(), spec.budget()
+        build = Build(store, ledger, run_id, server, budget, price, tell)
+        yield perturb_llm.LlmPerturber(build, spec.chat_perturber(), spec.chat_wording())
+
+
+def _rules(spec: FairPairSpec) -> RulePerturber:
+    return RulePerturber(terms.load(Path(spec.terms)) if spec.terms else None)
+
+
+def score(store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str) -> None:
+    """B, V and F by one scoring function; see ``score_set``."""
+    score_set(store, sampled, phi_name, spec.measuring(), run_id)
+
+
+def converge(
+    store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
+) -> None:
+    """How they settle as samples grow; see ``converge_set``."""
+    converge_set(store, sampled, phi_name, ConvergenceOptions(seed=spec.seed), run_id)

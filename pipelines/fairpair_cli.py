@@ -1,0 +1,261 @@
+"""The commands ``plumbline fairpair run``, ``score`` and ``report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines import offline as prefect_environment
+from warehouse.errors import BadInput, UsageProblem
+
+if TYPE_CHECKING:
+    from eval_workers.fairpair.spec import FairPairSpec
+    from pipelines.fairpair_order import Order
+
+fairpair_app = typer.Typer(
+    help="Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
+    no_args_is_help=True,
+)
+
+ProbeSet = Annotated[str, typer.Argument(help="Set of prompts; common-sents comes with Plumbline.")]
+Config = Annotated[
+    Path | None, typer.Option(help="TOML file with any of the keys of docs/fairpair.md.")
+]
+PerturberName = Annotated[
+    str | None, typer.Option(help="rules (the default), or the name of a chat model.")
+]
+PerturberUrl = Annotated[
+    str | None, typer.Option(help="Its server; default: --base-url, or OpenAI's.")
+]
+Terms = Annotated[str | None, typer.Option(help="Word lists of your own for the rules (TOML).")]
+Wording = Annotated[str | None, typer.Option(help="What a chat perturber is asked (TOML).")]
+Phi = Annotated[
+    str | None, typer.Option(help="Scoring functions, by commas; default: jaccard,vader.")
+]
+Folds = Annotated[int | None, typer.Option(help="Folds of each side's samples; 0: none.")]
+Prices = Annotated[str | None, typer.Option(help="Price table of served models (TOML).")]
+Out = Annotated[Path, typer.Option(help="Directory of the report.")]
+Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
+_WAREHOUSE, _OUT = Path("out/warehouse"), Path("out/report")
+
+
+@fairpair_app.command()
+def run(
+    probe_set: ProbeSet,
+    model: Annotated[
+        str | None, typer.Option(help="Hub ids, directories or served names, by commas.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="In place of --model a list: a TOML file, or unstereoeval.")
+    ] = None,
+    config: Config = None,
+    prompts: Annotated[
+        str | None, typer.Option(help="Templates, names and words of the prompts (TOML).")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Samples a prompt and side: 100.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Nucleus: 0.9.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Temperature: 1.")] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(help="Tokens of a sample: 128.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of samples, folds and tests: 0.")] = None,
+    instruction: Annotated[
+        str | None, typer.Option(help="Put before each prompt; chat models get one by default.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Server that holds the models; without it: loaded here.")
+    ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(help="completions (the default), or chat.")
+    ] = None,
+    prices: Prices = None,
+    max_requests: Annotated[int | None, typer.Option(help="Most requests a ledger.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Most money a ledger, in the price table's currency.")
+    ] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Requests at a time.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Hub revision.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
+    ] = None,
+    bos: Annotated[
+        str | None, typer.Option(help="Context token, for a model that names none.")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="transformers or vllm.")] = None,
+    tensor_parallel: Annotated[
+        int | None, typer.Option(help="GPUs that share a model (vllm).")
+    ] = None,
+    adapter: Annotated[str | None, typer.Option(help="PEFT adapter: hub id or directory.")] = None,
+    quantisation: Annotated[str | None, typer.Option(help="int8 or nf4.")] = None,
+    trust_remote_code: Annotated[
+        str | None, typer.Option(help="The model's name once more: run the code it comes with.")
+    ] = None,
+    perturber: PerturberName = None,
+    perturber_url: PerturberUrl = None,
+    terms: Terms = None,
+    wording: Wording = None,
+    phi: Phi = None,
+    folds: Folds = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take; draw and write nothing.")
+    ] = False,
+    out: Out = _OUT,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Sample both sides of each prompt, perturb, and hold bias against sampling noise.
+
+    What is drawn or answered is kept: after a stop the same command goes on, with more samples it
+    draws the further ones. Keys of servers come from PLUMBLINE_API_KEY or OPENAI_API_KEY.
+
+    Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
+    """
+    from eval_workers.fairpair import steps
+    from eval_workers.fairpair.spec import load
+    from pipelines.fairpair_order import Order, after
+    from pipelines.fairpair_plan import before
+    from warehouse.store import Store
+
+    given: dict[str, object] = {"model": model, "models": models, "prompts": prompts, "n": n}
+    given |= {"top_p": top_p, "temperature": temperature, "max_new_tokens": max_new_tokens}
+    given |= {"seed": seed, "instruction": instruction, "base_url": base_url}
+    given |= {"endpoint": endpoint, "prices": prices, "max_requests": max_requests}
+    given |= {"max_cost": max_cost, "concurrency": concurrency, "revision": revision}
+    given |= {"dtype": dtype, "device": device, "batch_tokens": batch_tokens, "bos": bos}
+    given |= {"backend": backend, "tensor_parallel": tensor_parallel, "adapter": adapter}
+    given |= {"quantisation": quantisation, "trust_remote_code": trust_remote_code}
+    given |= _measuring(perturber, perturber_url, terms, wording, phi, folds)
+    spec = load(config, given)
+    if spec.folds > spec.n:
+        raise UsageProblem(f"folds {spec.folds}", f"are more than {spec.n} samples", "raise --n")
+    targets = spec.targets()
+    held = Store.open(warehouse, create=False) if warehouse.exists() else None
+    rows = steps.prompt_rows(held, probe_set, spec)
+    steps.check(spec, probe_set, rows)
+    chosen = steps.scoring_functions(spec, rows)
+    order = Order(probe_set, spec, targets, chosen, warehouse, out)
+    if dry_run:
+        for line in before(order, rows, held):
+            typer.echo(line)
+        typer.echo("Nothing was drawn, asked or written. Next: the same command without --dry-run")
+        return
+    _check_keys(spec)
+    _check_models(order)
+    store = held or Store.open(warehouse)
+    prefect_environment.prepare(warehouse.parent)
+    from pipelines import fairpair_flow
+
+    outcome = fairpair_flow.run(order)
+    for line in after(order, outcome, store):
+        typer.echo(line)
+    if outcome.failures:
+        problem = f"{len(outcome.failures)} of {len(targets)} failed: {outcome.failures[0]}"
+        fix = "the others are done; the same command tries these again"
+        raise BadInput("models", problem, fix)
+
+
+@fairpair_app.command()
+def score(
+    probe_set: ProbeSet,
+    model: Annotated[
+        str | None, typer.Option(help="Only that of these names or keys, by commas.")
+    ] = None,
+    config: Config = None,
+    perturber: PerturberName = None,
+    perturber_url: PerturberUrl = None,
+    terms: Terms = None,
+    wording: Wording = None,
+    phi: Phi = None,
+    folds: Folds = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of folds and tests: 0.")] = None,
+    prices: Prices = None,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Measure anew what is in the warehouse: other folds, scoring functions or perturber.
+
+    No sample is drawn. Figures of other folds, scoring functions and perturbers stay.
+
+    Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
+    """
+    from dataclasses import asdict
+
+    from eval_workers.fairpair import steps
+    from eval_workers.fairpair.spec import load
+    from pipelines.fairpair_order import TABLES, figures
+    from warehouse.runs import recorded
+    from warehouse.store import Store
+
+    given: dict[str, object] = {"model": model, "seed": seed, "prices": prices}
+    given |= _measuring(perturber, perturber_url, terms, wording, phi, folds)
+    spec = load(config, given)
+    store = Store.open(warehouse, create=False)
+    found = steps.continued(store, probe_set, spec)
+    rows = store.read("probe_prompt", probe_set=probe_set).to_pylist()
+    steps.check(spec, probe_set, rows)
+    chosen = steps.scoring_functions(spec, rows)
+    said = {"probe_set": probe_set, "continued": found, **asdict(spec), "phi": chosen}
+    with recorded(store, "fairpair score", said) as run_id:
+        for one in found:
+            typer.echo(f"{probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
+            whose = (one.model_key, one.sampling_key)
+            sampled = steps.perturb(store, probe_set, *whose, spec, run_id)
+            for name in chosen:
+                steps.score(store, sampled, name, spec, run_id)
+                steps.converge(store, sampled, name, spec, run_id)
+            for line in figures(store, sampled, chosen, spec.folds):
+                typer.echo(line)
+    typer.echo(f"Wrote {', '.join(TABLES)} in {warehouse}")
+    typer.echo("Next: plumbline fairpair report")
+
+
+@fairpair_app.command()
+def report(out: Out = _OUT, warehouse: Warehouse = _WAREHOUSE) -> None:
+    """Write the report of all that is measured: one HTML page, and its plots as PNG files.
+
+    Example: plumbline fairpair report --out out/report
+    """
+    from pipelines.report.write import write_report
+    from warehouse.store import Store
+
+    store = Store.open(warehouse, create=False)
+    if not store.read("fairpair_set").num_rows:
+        fix = "run plumbline fairpair run common-sents --model ID_OR_PATH"
+        raise UsageProblem(f"warehouse {warehouse}", "has no figures of FairPair", fix)
+    typer.echo(f"Wrote {write_report(store, out)}")
+    typer.echo("Next: open it in a browser")
+
+
+def _measuring(
+    perturber: str | None,
+    perturber_url: str | None,
+    terms: str | None,
+    wording: str | None,
+    phi: str | None,
+    folds: int | None,
+) -> dict[str, object]:
+    """The options that `run` and `score` share, as keys of the configuration."""
+    names = None if phi is None else tuple(p.strip() for p in phi.split(",") if p.strip())
+    asked = {"perturber": perturber, "perturber_url": perturber_url, "wording": wording}
+    return {**asked, "terms": terms, "phi": names, "folds": folds}
+
+
+def _check_models(order: Order) -> None:
+    """Open a single model without its weights: what is wrong with it is said before Prefect starts.
+
+    Of several, one that fails is told when it is its turn.
+    """
+    if len(order.targets) == 1 and order.targets[0].options is not None:
+        from eval_workers.backends import open_backend
+
+        _ = open_backend(order.targets[0].model, order.targets[0].options).identity
+
+
+def _check_keys(spec: FairPairSpec) -> None:
+    from eval_workers.fairpair.spec import RULES
+    from eval_workers.generation.client import find_key
+
+    if spec.base_url:
+        find_key(spec.base_url)
+    if spec.perturber != RULES:
+        find_key(spec.perturber_server().base_url)

@@ -1,0 +1,113 @@
+"""The Prefect flow of FairPair: prompts, samples, perturbations, figures, convergence, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+
+from eval_workers.fairpair import steps
+from eval_workers.fairpair.spec import Target
+from eval_workers.fairpair.texts import Sampled
+from eval_workers.sample_rows import Sampled as Drawn
+from pipelines.fairpair_order import Audited, Order, Outcome
+from pipelines.report.write import write_report
+from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
+from warehouse.errors import Interrupted, PlumblineError
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+
+@task(task_run_name="prompts of {order.probe_set}", cache_policy=NO_CACHE)
+def prompts(order: Order, run_id: str) -> None:
+    """The set of prompts, of its file or as it is."""
+    rows = steps.prompt_rows(_store(order), order.probe_set, order.spec)
+    steps.write_prompts(_store(order), order.probe_set, rows, run_id)
+
+
+@task(task_run_name="sample {target.model}", cache_policy=NO_CACHE)
+def sample(order: Order, target: Target, run_id: str) -> Drawn:
+    """The samples that are missing."""
+    return steps.draw(_store(order), order.probe_set, target, order.spec, run_id)
+
+
+@task(task_run_name="perturb {drawn.model}", cache_policy=NO_CACHE)
+def perturb(order: Order, drawn: Drawn, run_id: str) -> Sampled:
+    """Every continuation about the counterpart, checked."""
+    whose = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
+    return steps.perturb(_store(order), *whose, order.spec, run_id)
+
+
+@task(task_run_name="score by {phi}", cache_policy=NO_CACHE)
+def score(order: Order, sampled: Sampled, phi: str, run_id: str) -> None:
+    """B, V and F of prompts and set, both sides, by one scoring function."""
+    steps.score(_store(order), sampled, phi, order.spec, run_id)
+
+
+@task(task_run_name="convergence by {phi}", cache_policy=NO_CACHE)
+def convergence(order: Order, sampled: Sampled, phi: str, run_id: str) -> None:
+    """How they settle as samples and folds grow."""
+    steps.converge(_store(order), sampled, phi, order.spec, run_id)
+
+
+@task(task_run_name="report", cache_policy=NO_CACHE)
+def report(order: Order) -> Path:
+    """The HTML page and its plots; returns the page's path."""
+    return write_report(order.warehouse, order.out)
+
+
+@flow(name="fairpair", flow_run_name="fairpair {order.probe_set}")
+def fairpair(order: Order) -> Outcome:
+    """Measure a set of prompts under each model; of several, one that fails stops no other."""
+    sigterm_interrupts()
+    stages = Stages()
+    audited: list[Audited] = []
+    failures: list[str] = []
+    for target in order.targets:
+        try:
+            audited.append(_audit(order, target, stages))
+        except Interrupted:
+            raise
+        except PlumblineError as e:
+            if len(order.targets) == 1:
+                raise
+            failures.append(f"{target.model}: {e}")
+            CONSOLE.print(f"failed: {failures[-1]}", markup=False)
+    page = None
+    if audited:
+        with stages.stage("report"):
+            page = report(order)
+    return Outcome(tuple(audited), tuple(failures), page)
+
+
+def _audit(order: Order, target: Target, stages: Stages) -> Audited:
+    with recorded(_store(order), "fairpair run", order.config(target)) as run_id:
+        with stages.stage("prompts"):
+            prompts(order, run_id)
+        with stages.stage(f"sample {target.model}"):
+            drawn = sample(order, target, run_id)
+        with stages.stage("perturb"):
+            sampled = perturb(order, drawn, run_id)
+        for phi in order.phi:
+            with stages.stage(f"score by {phi}"):
+                score(order, sampled, phi, run_id)
+            with stages.stage(f"convergence by {phi}"):
+                convergence(order, sampled, phi, run_id)
+    return Audited(drawn, sampled)
+
+
+def _store(order: Order) -> Store:
+    return Store.open(order.warehouse)
+
+
+def run(order: Order) -> Outcome:
+    """Run the flow; an interrupt is one line, like every error."""
+    try:
+        return fairpair(order)
+    except PlumblineError:
+        raise
+    except BaseException as e:
+        if was_stopped(e):
+            raise Interrupted("stopped", "", "the same command goes on from here") from None
+        raise

@@ -1,0 +1,264 @@
+"""`plumbline fairpair`: the flow with real models and servers, kill and resume, bad arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers.fairpair import spec
+from pipelines.cli import main
+from tests.chat_server import ChatServer, Say, serving
+from tests.conftest import REPOSITORY
+from tests.tiny_models import save
+from warehouse.schemas import TABLES
+from warehouse.store import Store
+
+#: Long enough that a name and two pronouns are less than 15% of the words.
+PROMPTS = r'''
+language = "en"
+axis = "gender"
+groups = ["m", "f"]
+names = [["John", "Jane"]]
+occupations = ["nurse", "clerk"]
+
+[templates]
+plain = """{name} the {occupation} asked the CEO to produce a report that the crowd who had \
+waited could justify in cash."""
+'''
+DRIVER = """
+import json, sys
+from pipelines.cli import main
+for command in json.loads(sys.argv[1]):
+    print(f"status {main(command)}", flush=True)
+"""
+COUNTS = ["--n", "60", "--max-new-tokens", "8"]
+N_ROWS = 2 * 2 * 60
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with prompts and a tiny model, as the working directory."""
+    (tmp_path / "mine.toml").write_text(PROMPTS)
+    save("gpt2", tmp_path / "tiny")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _start(here: Path, *commands: list[str]) -> subprocess.Popen[str]:
+    """Commands one after the other in a session of their own, so that Prefect's server goes too."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, json.dumps(commands)],
+        cwd=here,
+        env={**inherited, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _run(name: str, *more: str) -> list[str]:
+    where = ["--warehouse", f"{name}/warehouse", "--out", f"{name}/report"]
+    return ["fairpair", "run", "demo", "--prompts", "mine.toml", *COUNTS, *where, *more]
+
+
+def _kill_midway(here: Path, command: list[str]) -> None:
+    """Start a command and kill it, and all it started, once some samples are on the disk."""
+    process = _start(here, command)
+    try:
+        deadline = time.monotonic() + 180
+        while not (parts := list((here / "killed/warehouse/_work").glob("sample/**/*.parquet"))):
+            assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert len(parts) == 1
+
+
+def _contents(store: Store) -> dict[str, Counter[str]]:
+    """Rows of every table but `run`, without the ids of runs."""
+    found = {}
+    for table in TABLES:
+        rows = store.read(table).to_pylist()
+        kept = ({k: v for k, v in row.items() if k != "run_id"} for row in rows)
+        found[table] = Counter(json.dumps(row, default=str) for row in kept)
+    return {table: rows for table, rows in found.items() if rows and table != "run"}
+
+
+def _says(body: dict[str, Any]) -> Say:
+    """One server for all: continues, perturbs (the `scripted` one), or knows no such model."""
+    if body["model"] == "absent":
+        return Say("no such model", status=404)
+    if "messages" not in body:
+        person = "He" if body["prompt"].startswith("John") else "She"
+        mood = "good" if body["seed"] % 2 else "bad"
+        words = " ".join(f"word{(body['seed'] >> k) % 5}" for k in range(8))
+        day = f"{person} had a {mood} day and went home by train"
+        return Say(f" {day}, {words} {body['seed']}.")
+    text = body["messages"][-1]["content"].split("\n\n", 1)[1]
+    if text.startswith("John"):
+        return Say(text.replace("John", "Jane").replace("He had", "She had"))
+    return Say(text.replace("Jane", "John").replace("She had", "He had"))
+
+
+@pytest.fixture
+def server() -> Any:
+    with serving(sampler=_says) as running:
+        yield running
+
+
+@pytest.mark.slow
+def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """Killed and resumed as undisturbed; served models, one of which is absent; other folds."""
+    local = ["--model", "tiny"]
+    served = ["--model", "fine,absent", "--base-url", server.url, "--perturber", "scripted"]
+    _kill_midway(here, _run("killed", *local))
+    process = _start(
+        here,
+        _run("killed", *local),
+        _run("whole", *local),
+        _run("served", *served),
+    )
+    out, err = process.communicate(timeout=300)
+    assert re.findall(r"^status (\d)$", out, re.MULTILINE) == list("003"), err[-3000:]
+    whole = Store.open("whole/warehouse", create=False)
+    rows = _contents(whole)
+    assert sum(rows["continuation"].values()) == N_ROWS
+    assert _contents(Store.open("killed/warehouse")) == rows
+    _check_lines(whole, out.split("status 0\n")[1])
+    states = [r["status"] for r in Store.open("killed/warehouse").read("run").to_pylist()]
+    assert sorted(states) == ["finished", "running"]
+    assert "fairpair" in (here / "whole/report/index.html").read_text().lower()
+
+    asked = Counter(body["model"] for body in server.bodies if body["model"] != "absent")
+    assert asked == {"fine": N_ROWS, "scripted": N_ROWS}
+    assert all(n == 1 for body, n in server.asked.items() if '"absent"' not in body)
+    made = Store.open("served/warehouse").read("perturbed_continuation").to_pylist()
+    assert len(made) == N_ROWS and all(row["is_valid"] for row in made)
+    (line,) = [x for x in err.splitlines() if x.startswith("error:")]
+    assert "1 of 2 failed: absent" in line and "404" in line
+    n_asked = server.n_asked
+    again = ["--perturber", "scripted", "--perturber-url", server.url, "--phi", "jaccard"]
+    assert main(["fairpair", "score", "demo", "--warehouse", "served/warehouse", *again]) == 0
+    assert server.n_asked == n_asked, "every reply is in the ledger"
+    _check_score(whole, capsys)
+
+
+def _check_lines(store: Store, said: str) -> None:
+    """The closing lines are what the tables hold."""
+    made = store.read("perturbed_continuation").to_pylist()
+    for side in ("original", "perturbed"):
+        some = [row for row in made if row["side"] == side]
+        n_valid = sum(row["is_valid"] for row in some)
+        (most, _), *_ = Counter(r["reason"] for r in some if r["reason"]).most_common(1)
+        assert f"{n_valid} of {len(some)} valid" in said and f'"{most}"' in said
+        assert 0 < n_valid < len(some)
+    sets = store.read("fairpair_set").to_pylist()
+    assert {(r["phi"], r["side"]) for r in sets} == {
+        (phi, side) for phi in ("jaccard", "vader") for side in ("original", "perturbed")
+    }
+    for row in sets:
+        line = next(x for x in said.splitlines() if f"{row['phi']}, {row['side']}: B" in x)
+        f = row["fairpair_f"]
+        assert f"F {'undefined' if f is None else format(f, '.4f')}" in line
+        assert f is None or f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]" in line
+    assert any(row["fairpair_f"] for row in sets)
+
+
+def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other folds are added without a sample; the report is written again."""
+    before = {r["sample"]: r for r in store.read("continuation").to_pylist()}
+    where = ["--warehouse", str(store.root)]
+    command = ["fairpair", "score", "demo", "--folds", "5", "--phi", "jaccard", *where]
+    capsys.readouterr()
+    assert main([*command, "--model", "nobody"]) == 2
+    assert "has no samples of nobody (there are those of tiny)" in capsys.readouterr().err
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "jaccard, 5 folds, original: B" in said and f"{N_ROWS} samples" in said
+    assert {r["n_folds"] for r in store.read("fairpair_set").to_pylist()} == {0, 5}
+    assert {r["sample"]: r for r in store.read("continuation").to_pylist()} == before
+    assert main(["fairpair", "report", "--out", "again", *where]) == 0
+    assert "Wrote again/index.html" in capsys.readouterr().out and Path("again/index.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["novel", "--model", "m"], 2, "is not in the warehouse (give --prompts FILE.toml)"),
+        (["a/b", "--model", "m"], 2, "is no name for a set of prompts"),
+        (["common-sents"], 2, "model: is not given"),
+        (["common-sents", "--model", "m", "--models", "l.toml"], 2, "exclude each other"),
+        (["common-sents", "--model", "m", "--n", "1"], 2, "has to be 2 or more"),
+        (["common-sents", "--model", "m", "--folds", "101"], 2, "are more than 100 samples"),
+        (["common-sents", "--model", "m", "--top-p", "0"], 2, "top_p 0: has to be above 0"),
+        (["common-sents", "--model", "m", "--phi", "regard"], 2, "only jaccard, vader"),
+        (["common-sents", "--model", "m", "--endpoint", "chat"], 2, "needs a server"),
+        (["common-sents", "--model", "m", "--perturber-url", "http://h"], 2, "chat perturber"),
+        (["common-sents", "--model", "m", "--perturber", "p"], 2, "wants a key"),
+        (["common-sents", "--model", "m", "--prompts", "none.toml"], 2, "no such file"),
+        (["common-sents", "--model", "m", "--prompts", "german.toml"], 2, "are for gender in en"),
+        (["common-sents", "--model", "m", "--config", "bad.toml"], 2, "no key 'samples'"),
+        (["common-sents", "--model", "./nowhere"], 3, "does not exist"),
+        (["common-sents", "--model", "m", "--base-url", "h"], 2, "is no http or https address"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    status: int,
+    message: str,
+) -> None:
+    for name in ("PLUMBLINE_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "german.toml").write_text(PROMPTS.replace('"en"', '"de"'))
+    (tmp_path / "bad.toml").write_text("samples = 7\n")
+    files = sorted(tmp_path.iterdir())
+    assert main(["fairpair", "run", *arguments]) == status
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_a_dry_run_asks_and_writes_nothing(
+    here: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = 'currency = "EUR"\n[models.fine]\ninput = 0.0\noutput = 1000.0\n'
+    (here / "prices.toml").write_text(prices)
+    files = sorted(here.rglob("*"))
+    assert main([*_run("new", "--model", "tiny"), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert f"{N_ROWS} samples to draw after 4 texts, at most {8 * N_ROWS:,} new tokens" in said
+    assert re.search(r"time: about [\d.]+ s at the most", said)
+    served = ["--model", "fine", "--base-url", server.url, "--prices", "prices.toml"]
+    assert main([*_run("new", *served), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert f"{N_ROWS} requests, a sample each" in said
+    assert f"cost: about {8 * N_ROWS * 1000 / 1e6:.2f} EUR" in said
+    assert server.n_asked == 0 and sorted(here.rglob("*")) == files
+
+
+def test_options_take_the_place_of_keys_and_chat_models_are_told_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('model = "a"\nn = 500\nphi = ["jaccard"]\nbase_url = "http://h/v1"\n')
+    found = spec.load(file, {"model": "b", "n": None, "endpoint": "chat"})
+    assert (found.model, found.n, found.phi) == ("b", 500, ("jaccard",))
+    assert found.sampling().instruction == spec.INSTRUCTION
+    assert spec.load(file, {}).sampling().instruction is None
+    (target,) = found.targets()
+    assert target.served is not None and target.served.endpoint == "chat"

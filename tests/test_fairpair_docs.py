@@ -1,0 +1,83 @@
+"""`docs/fairpair.md`: its commands, files, queries and the scoring function run as they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from eval_workers.fairpair import phi, steps
+from eval_workers.fairpair.spec import FairPairSpec
+from pipelines.cli import main
+from tests.conftest import REPOSITORY
+from tests.test_fairpair_command import PROMPTS
+from tests.tiny_models import save
+from warehouse.connect import connect
+from warehouse.store import Store
+
+PAGE = (REPOSITORY / "docs" / "fairpair.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """Every command line, without what sets its environment."""
+    lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
+    split = [shlex.split(line, comments=True) for line in lines]
+    return [words[words.index("plumbline") + 1 :] for words in split if words]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The page's files and models, and a warehouse of a few samples, perturbed and measured."""
+    monkeypatch.chdir(tmp_path)
+    for block in blocks("toml"):
+        Path(re.match(r"# ([\w-]+\.toml)", block)[1]).write_text(block, "utf-8")
+    for name in ("small-novels", "other"):
+        save("gpt2", Path("models") / name)
+    Path("few.toml").write_text(PROMPTS)
+    spec = FairPairSpec(
+        model="models/small-novels", prompts="few.toml", n=12, max_new_tokens=8, n_permutations=9
+    )
+    store, name = Store.open("out/warehouse"), "common-sents"
+    steps.write_prompts(store, name, steps.prompt_rows(store, name, spec), "r")
+    drawn = steps.draw(store, name, spec.targets()[0], spec, "r")
+    sampled = steps.perturb(store, name, drawn.model_key, drawn.sampling_key, spec, "r")
+    for function in ("jaccard", "vader"):
+        steps.score(store, sampled, function, spec, "r")
+        steps.converge(store, sampled, function, spec, "r")
+    return tmp_path
+
+
+def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would draw or ask is told as a dry run; the function is added as the page says."""
+    monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
+    monkeypatch.setattr("eval_workers.backends.estimate._MEASURE_S", 0.01)
+    added = here / "phi"
+    added.mkdir()
+    (added / "length.py").write_text(*blocks("python"))
+    monkeypatch.setattr(phi, "__path__", [*phi.__path__, str(added)])
+    assert len(commands()) == 11
+    for command in commands():
+        tried = [*command, "--dry-run"] if command[1] == "run" else command
+        assert main(tried) == 0, command
+    store = Store.open("out/warehouse")
+    of = {(r["phi"], r["n_folds"]) for r in store.read("fairpair_set").to_pylist()}
+    assert of == {("jaccard", 0), ("jaccard", 20), ("vader", 0), ("length", 0)}
+    connection = connect("out/warehouse")
+    assert len(blocks("sql")) == 7
+    for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
+        found = connection.execute(query).fetchall()
+        assert found or "texts_with" in query, query
+
+
+def test_the_table_of_keys_is_whole() -> None:
+    table = PAGE.split("| key | default | meaning |")[1].split("\n\n")[0]
+    keys = {
+        key for row in table.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    assert keys == set(FairPairSpec.__dataclass_fields__)
