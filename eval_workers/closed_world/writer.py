@@ -140,7 +140,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 def _turned(world: str, coin: np.random.Generator) -> list[int]:
     """For each document of a block, 1 where she and he are exchanged."""
     if world == "mixed":
-        return coin.integers(0, 2, _BLOCK).tolist()
+        return list(map(int, coin.integers(0, 2, _BLOCK)))
     return [int(world == "swapped")] * _BLOCK
 
 
