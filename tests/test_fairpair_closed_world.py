@@ -41,17 +41,25 @@ WORLDS = ("straight", "mixed")
 N_WORDS = 600_000
 #: Verbs that end an opening about a person: the grammar's phrase `did`.
 DID = ("arrived", "smiled", "spoke", "left", "was home")
-CLASSES = "|".join(lexicon())
 
 
 # --- prompts -----------------------------------------------------------------------------------
 
 
-def filled_in(frame: str) -> str:
-    """A pattern of a frame whose slots hold words of their class; pronouns stay placeholders."""
-    parts = re.split(rf"(\{{(?:{CLASSES})\}})", frame)
-    patterns = {f"{{{name}}}": f"(?:{'|'.join(words)})" for name, words in lexicon().items()}
-    return "".join(patterns.get(part) or re.escape(part) for part in parts)
+def fits(frame: str, text: str) -> bool:
+    """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
+    pairs = list(zip(frame.split(), text.split(), strict=False))
+    return len(frame.split()) == len(text.split()) and all(
+        given == part or in_slot(part, given) for part, given in pairs
+    )
+
+
+def in_slot(part: str, given: str) -> bool:
+    slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
+    mark = slot[2] if slot else ""
+    return bool(
+        slot and given.endswith(mark) and given.removesuffix(mark) in lexicon().get(slot[1], ())
+    )
 
 
 def sentences(prompt: SlotPrompt) -> tuple[str, str, str]:
@@ -70,8 +78,8 @@ def test_prompts_begin_with_sentences_of_the_grammar() -> None:
         seen.add((first, second))
         assert prompt.template.startswith("{pronoun} ")
     for first, second in seen:
-        assert any(re.fullmatch(filled_in(frame), first) for frame in openings)
-        assert any(re.fullmatch(filled_in(frame), second) for frame in followups)
+        assert any(fits(frame, first) for frame in openings), first
+        assert any(fits(frame, second) for frame in followups), second
 
 
 def test_nothing_but_a_word_of_its_slot_can_follow_a_planted_prompt() -> None:
@@ -83,21 +91,17 @@ def test_nothing_but_a_word_of_its_slot_can_follow_a_planted_prompt() -> None:
         following = set()
         for frame in frames:
             for end in re.finditer(r" ", frame):
-                if re.fullmatch(filled_in(frame[: end.start()]), last):
+                if fits(frame[: end.start()], last):
                     following.add(frame[end.end() :].split()[0].strip(".,"))
-        if last == "{pronoun} was":  # openings alone say what somebody was
-            following -= {"the"}
         assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
 
 
 def test_one_of_five_verbs_follows_a_control_prompt() -> None:
-    frames = {frame for shape in grammar().openings for frame in shape}
+    frames = [frame for shape in grammar().openings for frame in shape]
     for prompt in slot_prompts():
         if prompt.topic == "control":
             last = sentences(prompt)[2]
-            ends = {
-                did for did in DID for f in frames if re.fullmatch(filled_in(f), f"{last} {did}.")
-            }
+            ends = {did for did in DID if any(fits(frame, f"{last} {did}.") for frame in frames)}
             assert ends == set(DID), prompt.prompt_id
 
 
