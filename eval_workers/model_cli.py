@@ -37,9 +37,10 @@ def write_demo(
     out: Annotated[Path, typer.Option(help="Directory of the shards.")] = Path("out/corpora"),
     tokens: Annotated[int, typer.Option(min=1, help="Words to write.")] = 3_000_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of leans and text.")] = 0,
-    world: Annotated[str, typer.Option(help="straight, or swapped: she and he exchanged.")] = (
-        "straight"
-    ),
+    world: Annotated[
+        str,
+        typer.Option(help="straight, swapped: she and he exchanged, or mixed: in half of it."),
+    ] = "straight",
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Write Pile-format shards in which each word's lean towards she or he is planted.

@@ -12,7 +12,7 @@ import tokenizers
 import torch
 import transformers
 
-from eval_workers.backends._drawing import chosen, uniforms
+from eval_workers.backends._drawing import _filters, chosen, uniforms
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.sampling import Sample, SamplingOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
@@ -206,6 +206,33 @@ def test_a_token_without_mass_is_never_drawn(at: int) -> None:
     logits[:, at] = 0.0
     chance = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
     assert chosen(logits, chance, SamplingOptions()).tolist() == [at, at]
+
+
+@pytest.mark.parametrize("top_p", [0.05, 0.9, 0.999])
+def test_the_nucleus_is_that_of_the_library(top_p: float) -> None:
+    """Sharp rows, rows that hardly lean, logits of half precision with their ties, equal ones."""
+    torch.manual_seed(0)
+    drawn = torch.randn(12, 20_000)
+    scale = torch.tensor([9.0, 4.0, 2.0, 1.0, 0.1, 0.0])[:, None, None]
+    wide = (drawn * scale).flatten(0, 1)
+    logits = torch.cat([wide, wide.bfloat16().float()])
+    logits[0, 1] = -math.inf
+    options = SamplingOptions(top_p=top_p)
+    found = _filters(options)(None, logits)  # type: ignore[arg-type]
+    wanted = transformers.TopPLogitsWarper(top_p)(None, logits)  # type: ignore[arg-type]
+    assert torch.equal(found, wanted)
+
+
+def test_plain_rows_of_a_large_vocabulary_are_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sort(*_: Any) -> None:
+        raise AssertionError("sorted")
+
+    monkeypatch.setattr(transformers.TopPLogitsWarper, "__call__", sort)
+    logits = 4 * torch.randn(12, 20_000, generator=torch.Generator().manual_seed(0))
+    found = _filters(SamplingOptions())(None, logits)  # type: ignore[arg-type]
+    shares = logits.double().softmax(dim=-1)
+    held = shares.masked_fill(found.isinf(), 0).sum(dim=-1)
+    assert held.min() >= 0.9 and (held < 0.91).all()
 
 
 def test_chance_is_uniform_and_its_own() -> None:

@@ -23,6 +23,11 @@ from transformers import (
 from eval_workers.backends.base import Tokens
 from eval_workers.backends.sampling import SamplingOptions
 
+#: So many of the most likely tokens are looked at before a vocabulary is sorted.
+_LIKELY = 2048
+#: Sums of probabilities in float32 are not this far off.
+_ROUNDING = 1e-5
+
 
 @torch.inference_mode()
 def draw(
@@ -93,8 +98,34 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
     if options.top_k is not None:
         filters.append(TopKLogitsWarper(options.top_k))
     if options.top_p is not None and options.top_p < 1:
-        filters.append(TopPLogitsWarper(options.top_p))
+        filters.append(_TopP(options.top_p))
     return filters
+
+
+class _TopP(TopPLogitsWarper):
+    """The same nucleus from the most likely tokens alone, where they hold it beyond doubt.
+
+    Sorting a whole vocabulary takes a third of the time of drawing from a small model. Rows are
+    sorted all the same where rounding or equal logits at the nucleus' edge might tell otherwise.
+    """
+
+    def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
+        if scores.shape[-1] < 4 * _LIKELY:
+            return super().__call__(input_ids, scores)
+        values, places = scores.topk(_LIKELY, dim=-1)
+        shares = scores.softmax(dim=-1).gather(1, places).double()
+        before = shares.cumsum(dim=-1) - shares
+        kept = before < self.top_p
+        last = (kept.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
+        edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
+        # A nucleus that reaches the last of them compares that one with itself.
+        doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
+        kept_values = values.masked_fill(~kept, self.filter_value)
+        found = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
+        rows = doubt.nonzero()[:, 0]
+        if len(rows):
+            found[rows] = super().__call__(input_ids, scores[rows])
+        return found
 
 
 class _Read:

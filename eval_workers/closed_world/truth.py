@@ -31,7 +31,7 @@ _SPREAD = 1.5
 #: often enough to be measured.
 _ZIPF = 0.5
 
-WORLDS = ("straight", "swapped")
+WORLDS = ("straight", "swapped", "mixed")
 #: Slots of a frame that hold pronouns; all others hold words of the class they name.
 PRONOUN_SLOTS = frozenset({"pronoun", "pronoun1", "pronoun2"})
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -127,8 +127,9 @@ def slots(frame: str) -> tuple[str, ...]:
 
 @cache
 def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
-    """Slot probabilities of every lexicon word, drawn with ``seed``; `swapped` exchanges the two.
+    """Slot probabilities of every lexicon word, drawn with ``seed``.
 
+    World `swapped` exchanges the two columns; in `mixed` both are their mean, and every lean is 0.
     Within each class both columns sum to 1. Leans come in pairs d, -d of equal frequency, with
     |d| = 2 q^1.5 over evenly spaced, jittered q; a class of odd size has one word of lean 0.
     Raises ``UsageProblem`` for an unknown world.
@@ -138,6 +139,8 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
     1.0
     >>> planted_words(0, "swapped")[7].p_he == words[7].p_she
     True
+    >>> {w.delta_nats for w in planted_words(0, "mixed")}
+    {0.0}
     """
     if world not in WORLDS:
         raise UsageProblem(f"world {world!r}", f"expected one of {', '.join(WORLDS)}")
@@ -146,7 +149,10 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
     straight = [word for words in drawn for word in words]
     if world == "straight":
         return tuple(straight)
-    return tuple(PlantedWord(w.word, w.word_class, w.p_he, w.p_she) for w in straight)
+    if world == "swapped":
+        return tuple(PlantedWord(w.word, w.word_class, w.p_he, w.p_she) for w in straight)
+    halves = ((w, (w.p_she + w.p_he) / 2) for w in straight)
+    return tuple(PlantedWord(w.word, w.word_class, p, p) for w, p in halves)
 
 
 def planted_deltas(seed: int, world: str = "straight") -> dict[str, float]:

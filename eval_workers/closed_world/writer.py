@@ -25,17 +25,20 @@ from warehouse.errors import UsageProblem
 PILE_SET_NAME = "PlumblineClosedWorld"
 #: Raised when the same options would write other documents.
 WRITER_VERSION = 1
-#: Gender of the two kinds of person in each world: their pronouns are all that changes places.
-_GENDERS: dict[str, tuple[Gender, Gender]] = {"straight": ("f", "m"), "swapped": ("m", "f")}
+#: Gender of the two kinds of person, in a document and in one whose pronouns change places.
+_GENDERS: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
 _BLOCK = 8192
+
+_Frame = tuple[str, list[Iterator[str]]]
 
 
 @dataclass(frozen=True)
 class WorldOptions:
     """What to write. ``n_tokens`` counts words; each shard ends with the document that reaches
-    its share, so slightly more is written. ``world``: `straight`, or `swapped` for the same text
-    with she and he exchanged. ``corpus`` names the shards and defaults to ``closed-world-<world>``.
+    its share, so slightly more is written. ``world``: `straight`, `swapped` for the same text with
+    she and he exchanged, or `mixed` for the same with them exchanged in half of the documents.
+    ``corpus`` names the shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
     'closed-world-swapped'
@@ -102,7 +105,8 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     """Texts of one shard with their number of words, without end.
 
     The frames, the words and whose document it is come from the seed and the shard alone;
-    ``world`` decides only which pronouns the two kinds of person get.
+    ``world`` decides only which pronouns the two kinds of person get; in `mixed` a coin of its own
+    decides it for each document.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -115,6 +119,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     compiled = _compiled(options, shard, frames)
     lengths = [len(frame.split()) for frame in frames]
     rng = np.random.default_rng([options.seed, 1, shard])
+    coin = np.random.default_rng([options.seed, 3, shard])
     while True:
         # A shape first, then one of its frames, so that a shape with many frames is no commoner.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
@@ -124,34 +129,42 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
         chosen = starts[chosen] + (rng.random(chosen.shape) * sizes).astype(np.int64)
         people = rng.integers(0, 2, _BLOCK).tolist()
         n_sentences = rng.integers(2, 4, _BLOCK).tolist()
-        for person, n, three in zip(people, n_sentences, chosen.tolist(), strict=True):
-            fill = compiled[person]
+        turned = _turned(options.world, coin)
+        drawn = zip(turned, people, n_sentences, chosen.tolist(), strict=True)
+        for turn, person, n, three in drawn:
+            fill = compiled[turn][person]
             sentences = (fill[i][0] % tuple(map(next, fill[i][1])) for i in three[:n])
             yield " ".join(sentences), sum(lengths[i] for i in three[:n])
 
 
-def _compiled(
-    options: WorldOptions, shard: int, frames: Sequence[str]
-) -> list[list[tuple[str, list[Iterator[str]]]]]:
-    """For each kind of person, each frame as a %-format and the streams that fill its slots."""
+def _turned(world: str, coin: np.random.Generator) -> list[int]:
+    """For each document of a block, 1 where she and he are exchanged."""
+    if world == "mixed":
+        return list(map(int, coin.integers(0, 2, _BLOCK)))
+    return [int(world == "swapped")] * _BLOCK
+
+
+def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
+    """Exchanged or not, then for each kind of person, each frame with what fills its slots."""
     straight = planted_words(options.seed)
     classes = sorted({w.word_class for w in straight})
-    result = []
+    people = []
     for person in (0, 1):
-        gender = _GENDERS[options.world][person]
         streams = {}
         for number, name in enumerate(classes):
             words = [w for w in straight if w.word_class == name]
             shares = [w.p_he if person else w.p_she for w in words]
             rng = np.random.default_rng([options.seed, 2, shard, person, number])
             streams[name] = _stream([w.word for w in words], shares, rng)
-        result.append([_compile(frame, gender, streams) for frame in frames])
-    return result
+        people.append(streams)
+    return [
+        [[_compile(frame, gender, streams) for frame in frames] for gender, streams in kinds]
+        for kinds in (list(zip(genders, people, strict=True)) for genders in _GENDERS)
+    ]
 
 
-def _compile(
-    frame: str, gender: Gender, streams: dict[str, Iterator[str]]
-) -> tuple[str, list[Iterator[str]]]:
+def _compile(frame: str, gender: Gender, streams: dict[str, Iterator[str]]) -> _Frame:
+    """A frame as a %-format and the streams that fill its slots."""
     text = fill(_SLOT.sub("%s", frame), gender)
     return text, [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS]
 

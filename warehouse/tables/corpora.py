@@ -219,7 +219,7 @@ TABLES = (
         "corpus",
         """
         corpus: text -- the written corpus
-        world: text -- `straight`, or `swapped` when she and he changed places
+        world: text -- `straight`; she and he exchanged: `swapped`, in half of it: `mixed`
         word: text -- content word of the lexicon
         word_class: text -- slot class of the word in the grammar
         planted_delta_nats: float [nats] -- ln(p(word | she) / p(word | he)) used by the writer

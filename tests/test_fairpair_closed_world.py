@@ -1,0 +1,255 @@
+"""FairPair where the truth is known: models of a world with planted leans, and of one without."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from eval_workers.closed_world.truth import grammar, lexicon, planted_words
+from eval_workers.closed_world.writer import WorldOptions, write_world
+from eval_workers.fairpair.checks import check
+from eval_workers.fairpair.closed_world import (
+    MAX_NEW_TOKENS,
+    PROBE_SET,
+    SlotPrompt,
+    closed_world_prompts,
+    perfect_means,
+    prompt_rows,
+    slot_prompts,
+)
+from eval_workers.fairpair.metric import fairpair_f
+from eval_workers.fairpair.perturb import Entity, perturb
+from eval_workers.fairpair.perturb_set import perturb_set
+from eval_workers.fairpair.perturber import RulePerturber
+from eval_workers.fairpair.phi import find
+from eval_workers.fairpair.prompt import MeasureOptions
+from eval_workers.fairpair.score import score_set
+from eval_workers.fairpair.terms import load
+from eval_workers.fairpair.texts import Sampled
+from eval_workers.training import preset, train_model
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+WORLDS = ("straight", "mixed")
+N_WORDS = 600_000
+#: Verbs that end an opening about a person: the grammar's phrase `did`.
+DID = ("arrived", "smiled", "spoke", "left", "was home")
+
+
+# --- prompts -----------------------------------------------------------------------------------
+
+
+def fits(frame: str, text: str) -> bool:
+    """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
+    pairs = list(zip(frame.split(), text.split(), strict=False))
+    return len(frame.split()) == len(text.split()) and all(
+        given == part or in_slot(part, given) for part, given in pairs
+    )
+
+
+def in_slot(part: str, given: str) -> bool:
+    slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
+    mark = slot[2] if slot else ""
+    return bool(
+        slot and given.endswith(mark) and given.removesuffix(mark) in lexicon().get(slot[1], ())
+    )
+
+
+def sentences(prompt: SlotPrompt) -> tuple[str, str, str]:
+    first, second, last = prompt.template.split(". ")
+    return f"{first}.", f"{second}.", last
+
+
+def test_prompts_begin_with_sentences_of_the_grammar() -> None:
+    openings, followups = (
+        {frame for shape in shapes for frame in shape}
+        for shapes in (grammar().openings, grammar().followups)
+    )
+    seen = set()
+    for prompt in slot_prompts():
+        first, second, _ = sentences(prompt)
+        seen.add((first, second))
+        assert prompt.template.startswith("{pronoun} ")
+    for first, second in seen:
+        assert any(fits(frame, first) for frame in openings), first
+        assert any(fits(frame, second) for frame in followups), second
+
+
+def test_nothing_but_a_word_of_its_slot_can_follow_a_planted_prompt() -> None:
+    frames = [frame for shape in grammar().followups for frame in shape]
+    planted = [prompt for prompt in slot_prompts() if prompt.topic == "planted"]
+    assert {prompt.slot for prompt in planted} == set(lexicon())
+    for prompt in planted:
+        last = sentences(prompt)[2]
+        following = set()
+        for frame in frames:
+            for end in re.finditer(r" ", frame):
+                if fits(frame[: end.start()], last):
+                    following.add(frame[end.end() :].split()[0].strip(".,"))
+        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
+
+
+def test_one_of_five_verbs_follows_a_control_prompt() -> None:
+    frames = [frame for shape in grammar().openings for frame in shape]
+    for prompt in slot_prompts():
+        if prompt.topic == "control":
+            last = sentences(prompt)[2]
+            ends = {did for did in DID if any(fits(frame, f"{last} {did}.") for frame in frames)}
+            assert ends == set(DID), prompt.prompt_id
+
+
+def test_the_rules_take_a_pronoun_for_a_name_and_every_word_leaves_a_valid_text() -> None:
+    terms, he, she = load(), Entity("He", "m"), Entity("She", "f")
+    words = lexicon() | {"did": tuple(did.split()[0] for did in DID)}
+    for prompt, row in zip(slot_prompts(), prompt_rows("r"), strict=True):
+        texts = str(row["prompt"]), str(row["perturbed_prompt"])
+        for (text, other), (one, two) in zip(
+            (texts, texts[::-1]), ((he, she), (she, he)), strict=True
+        ):
+            for word in (words[prompt.slot][0], words[prompt.slot][-1]):
+                made = perturb(f"{text} {word}", one, two, terms)
+                assert made.text == f"{other} {word}"
+                assert check(made, f"{text} {word}", other, one.name).is_valid
+
+
+# --- the grammar's own figures -------------------------------------------------------------------
+
+
+def test_perfect_means_are_sums_over_words() -> None:
+    prompt = next(p for p in slot_prompts() if p.prompt_id == "planted-food-1")
+    words = [w for w in planted_words(0) if w.word_class == "food"]
+
+    def nucleus(shares: dict[str, float]) -> dict[str, float]:
+        kept: dict[str, float] = {}
+        for word in sorted(shares, key=lambda w: -shares[w]):
+            if sum(kept.values()) < 0.9:
+                kept[word] = shares[word]
+        return {word: p / sum(kept.values()) for word, p in kept.items()}
+
+    he, she = nucleus({w.word: w.p_he for w in words}), nucleus({w.word: w.p_she for w in words})
+    start = set(re.findall(r"\w+", prompt.template.replace("{pronoun}", "she").lower()))
+
+    def mean(one: dict[str, float], two: dict[str, float]) -> float:
+        total = 0.0
+        for (a, p), (b, q) in product(one.items(), two.items()):
+            x, y = start | {a}, start | {b}
+            total += p * q * (1 - len(x & y) / len(x | y))
+        return total
+
+    found = perfect_means(prompt, find("jaccard"), 0.9)
+    assert found.between == pytest.approx(mean(he, she), rel=1e-12)
+    assert found.within_left == pytest.approx(mean(he, he), rel=1e-12)
+    assert found.within_right == pytest.approx(mean(she, she), rel=1e-12)
+    with pytest.raises(UsageProblem, match="no planted slot"):
+        perfect_means(slot_prompts()[-1], find("jaccard"))
+
+
+# --- trained models ------------------------------------------------------------------------------
+
+
+def train(world: str, directory: Path) -> Path:
+    """A model of the world, smaller in training than the preset; both start from one seed."""
+    shards = write_world(WorldOptions(n_tokens=N_WORDS, world=world), directory).shards
+    options = preset("closed", max_tokens=N_WORDS)
+    return train_model(list(shards), world, world, options, directory / "models").path
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """World -> the directory of its model; trained side by side, a core each."""
+    directory = tmp_path_factory.mktemp("worlds")
+    with multiprocessing.get_context("spawn").Pool(len(WORLDS)) as pool:
+        paths = pool.starmap(train, [(world, directory / world) for world in WORLDS])
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield dict(zip(WORLDS, paths, strict=True))
+    torch.set_num_threads(n_threads)
+
+
+@pytest.fixture(scope="module")
+def measured(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Store]:
+    """World -> a warehouse with FairPair of its model, both scoring functions."""
+    return {
+        world: measure(Store.open(tmp_path_factory.mktemp(world) / "w"), path)
+        for world, path in models.items()
+    }
+
+
+def measure(store: Store, model: Path) -> Store:
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.backends.sampling import SamplingOptions
+    from eval_workers.sample import sample_set
+
+    closed_world_prompts(store, "r")
+    how = SamplingOptions(max_new_tokens=MAX_NEW_TOKENS)
+    drawn = sample_set(store, PROBE_SET, str(model), ModelOptions(), how, 100, "r")
+    perturber = RulePerturber()
+    perturb_set(store, PROBE_SET, drawn.model_key, drawn.sampling_key, perturber, "r")
+    whose = Sampled(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)
+    options = MeasureOptions(n_permutations=199, n_resamples=300)
+    for phi in ("jaccard", "vader"):
+        score_set(store, whose, phi, options, "r")
+    return store
+
+
+def figures(store: Store, phi: str, topic: str) -> dict[str, Any]:
+    rows = store.read("fairpair_set").to_pylist()
+    wanted = ("original", phi, f"topic = {topic}")
+    (row,) = [row for row in rows if (row["side"], row["phi"], row["subset"]) == wanted]
+    return row
+
+
+def test_models_write_words_of_the_slot_and_every_text_is_valid(measured: dict[str, Store]) -> None:
+    words = {name: set(found) for name, found in lexicon().items()}
+    words["did"] = {did.split()[0] for did in DID}
+    slots = {prompt.prompt_id: prompt.slot for prompt in slot_prompts()}
+    for store in measured.values():
+        rows = store.read("continuation").to_pylist()
+        right = [r["continuation"].strip() in words[slots[r["prompt_id"]]] for r in rows]
+        assert len(rows) == 30 * 2 * 100 and sum(right) > 0.97 * len(rows)
+        valid = store.read("perturbed_continuation")["is_valid"].to_pylist()
+        assert sum(valid) >= len(valid) - 5
+
+
+def test_planted_leans_are_found_in_the_model_of_the_straight_world(
+    measured: dict[str, Store],
+) -> None:
+    """F of the model's own probabilities is 1.012, that of the grammar 1.027."""
+    found = figures(measured["straight"], "jaccard", "planted")
+    assert found["ci_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
+    jaccard = find("jaccard")
+    means = [perfect_means(p, jaccard, 0.9) for p in slot_prompts() if p.topic == "planted"]
+    sums = [sum(getattr(m, k) for m in means) for k in ("between", "within_left", "within_right")]
+    perfect = fairpair_f(*sums)
+    assert perfect is not None and perfect == pytest.approx(1.027, abs=0.001)
+    assert 1.005 < found["fairpair_f"] < perfect
+    assert found["bias_b"] == pytest.approx(sums[0] / len(means), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("world", "topic"), [("straight", "control"), ("mixed", "planted"), ("mixed", "control")]
+)
+@pytest.mark.parametrize("phi", ["jaccard", "vader"])
+def test_nothing_is_found_where_nothing_was_planted(
+    measured: dict[str, Store], world: str, topic: str, phi: str
+) -> None:
+    found = figures(measured[world], phi, topic)
+    assert found["ci_low"] < 1 < found["ci_high"]
+    assert abs(found["fairpair_f"] - 1) < (0.008 if phi == "jaccard" else 0.03)
+    assert found["p_permutation"] > 0.01
+
+
+def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[str, Store]) -> None:
+    rows = measured["straight"].read("fairpair_prompt").to_pylist()
+    food = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-food")]
+    assert [(r["bias_b"], r["fairpair_f"]) for r in food] == [(0.0, None)] * 4
+    assert {r["reason"] for r in food} == {"no variability within one side"}
+    traits = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-trait")]
+    assert all(r["fairpair_f"] is not None for r in traits)
