@@ -51,6 +51,12 @@ def convergence(order: Order, sampled: Sampled, phi: str, run_id: str) -> None:
     steps.converge(_store(order), sampled, phi, order.spec, run_id)
 
 
+@task(task_run_name="calibration by {phi}", cache_policy=NO_CACHE)
+def calibration(order: Order, sampled: Sampled, phi: str, run_id: str) -> None:
+    """What is found between halves of one side's own samples."""
+    steps.calibrate(_store(order), sampled, phi, order.spec, run_id)
+
+
 @task(task_run_name="report", cache_policy=NO_CACHE)
 def report(order: Order) -> Path:
     """The HTML page and its plots; returns the page's path."""
@@ -94,6 +100,8 @@ def _audit(order: Order, target: Target, stages: Stages) -> Audited:
                 score(order, sampled, phi, run_id)
             with stages.stage(f"convergence by {phi}"):
                 convergence(order, sampled, phi, run_id)
+            with stages.stage(f"calibration by {phi}"):
+                calibration(order, sampled, phi, run_id)
     return Audited(drawn, sampled)
 
 

@@ -47,7 +47,14 @@ def sigterm_interrupts() -> None:
     breaks into a running event loop, where an interrupt cancels its tasks in order.
     """
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    # What a shell starts in the background ignores Ctrl-C; a SIGTERM is meant for it all the same.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def was_stopped(error: BaseException | None) -> bool:

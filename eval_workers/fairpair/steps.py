@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eval_workers.counting_bar import counting_bar
 from eval_workers.fairpair import perturb_llm, phi, prompts, terms
+from eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
 from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
 from eval_workers.fairpair.perturb_set import check_counterparts, perturb_set, try_prompts
 from eval_workers.fairpair.perturber import Perturber, RulePerturber
@@ -222,3 +223,12 @@ def converge(
 ) -> None:
     """How they settle as samples grow; see ``converge_set``."""
     converge_set(store, sampled, phi_name, ConvergenceOptions(seed=spec.seed), run_id)
+
+
+def calibrate(
+    store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
+) -> None:
+    """What is found where nothing is: halves of one side's own samples; see ``calibrate_set``."""
+    options = CalibrationOptions()
+    measure = replace(options.measure, n_folds=spec.measuring().n_folds, seed=spec.seed)
+    calibrate_set(store, sampled, phi_name, replace(options, measure=measure), run_id)
