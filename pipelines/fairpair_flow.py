@@ -72,7 +72,7 @@ def fairpair(order: Order) -> Outcome:
     failures: list[str] = []
     for target in order.targets:
         try:
-            audited.append(_audit(order, target, stages))
+            audited.append(audit(order, target, stages))
         except Interrupted:
             raise
         except PlumblineError as e:
@@ -87,7 +87,8 @@ def fairpair(order: Order) -> Outcome:
     return Outcome(tuple(audited), tuple(failures), page)
 
 
-def _audit(order: Order, target: Target, stages: Stages) -> Audited:
+def audit(order: Order, target: Target, stages: Stages) -> Audited:
+    """Measure the set under one model."""
     with recorded(_store(order), "fairpair run", order.config(target)) as run_id:
         with stages.stage("prompts"):
             prompts(order, run_id)

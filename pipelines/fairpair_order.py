@@ -69,7 +69,7 @@ def after(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
 #: Tables that measuring writes.
 TABLES = (
     *("perturbed_continuation", "fairpair_prompt", "fairpair_set"),
-    "fairpair_convergence",
+    *("fairpair_convergence", "fairpair_calibration"),
 )
 
 

@@ -163,12 +163,38 @@ def pipeline(settings: Settings) -> tuple[Path, list[str]]:
                 location = train(settings, model, shards[model.corpus])
         with stages.stage(f"score {model.name}"):
             score(settings, location, (*plan.benchmarks, *written))
+        if plan.probe_set:
+            with stages.stage(f"fairpair {model.name}"):
+                _fairpair(settings, plan.probe_set, location)
     with stages.stage("measure"):
         measure(settings)
     with stages.stage("report"):
         page = report(settings)
     CONSOLE.print(stages.table())
     return page, failures
+
+
+def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
+    """FairPair with few samples of a word each: what a closed world's prompts ask for."""
+    from eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
+    from eval_workers.fairpair.spec import FairPairSpec
+    from eval_workers.fairpair.steps import scoring_functions
+    from pipelines.fairpair_flow import audit
+    from pipelines.fairpair_order import Order
+
+    spec = FairPairSpec(
+        model=location,
+        n=50,
+        max_new_tokens=MAX_NEW_TOKENS,
+        seed=settings.seed,
+        n_permutations=199,
+        n_resamples=300,
+    )
+    phi = scoring_functions(spec, [{"language": "en"}])
+    out = Path(settings.out) / "report"
+    order = Order(probe_set, spec, spec.targets(), phi, settings.warehouse_path(), out)
+    for target in order.targets:
+        audit(order, target, Stages())
 
 
 def _source(settings: Settings, benchmark: str) -> Path | None:

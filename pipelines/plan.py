@@ -53,12 +53,16 @@ class OfflinePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a pipeline will do; ``offline`` benchmarks are made after the others are there."""
+    """Everything a pipeline will do; ``offline`` benchmarks are made after the others are there.
+
+    ``probe_set`` is the set of prompts that FairPair continues, empty for none.
+    """
 
     corpora: tuple[CorpusPlan, ...]
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
     offline: tuple[OfflinePlan, ...] = ()
+    probe_set: str = ""
 
 
 def make_plan(settings: Settings) -> Plan:
@@ -91,7 +95,7 @@ def _closed_world() -> Plan:
     corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
     models = tuple(ModelPlan(name, corpus=name, preset="closed") for name in names.values())
     offline = OfflinePlan(OFFLINE, corpora[0].name)
-    return Plan(corpora, ("closed-world",), models, (offline,))
+    return Plan(corpora, ("closed-world",), models, (offline,), "closed-world")
 
 
 def _corpora(settings: Settings) -> tuple[CorpusPlan, ...]:

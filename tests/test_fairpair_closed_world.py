@@ -19,7 +19,6 @@ from eval_workers.fairpair.closed_world import (
     MAX_NEW_TOKENS,
     PROBE_SET,
     SlotPrompt,
-    closed_world_prompts,
     perfect_means,
     prompt_rows,
     slot_prompts,
@@ -34,6 +33,7 @@ from eval_workers.fairpair.score import score_set
 from eval_workers.fairpair.terms import load
 from eval_workers.fairpair.texts import Sampled
 from eval_workers.training import preset, train_model
+from tests.metric_rows import fill
 from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
@@ -187,7 +187,7 @@ def measure(store: Store, model: Path) -> Store:
     from eval_workers.backends.sampling import SamplingOptions
     from eval_workers.sample import sample_set
 
-    closed_world_prompts(store, "r")
+    fill(store, "probe_prompt", prompt_rows("r"))
     how = SamplingOptions(max_new_tokens=MAX_NEW_TOKENS)
     drawn = sample_set(store, PROBE_SET, str(model), ModelOptions(), how, 100, "r")
     perturber = RulePerturber()

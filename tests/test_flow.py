@@ -57,6 +57,22 @@ def test_the_closed_world_fills_every_table(world: Path) -> None:
     assert "closed-world-swapped" in (world / "out/report/index.html").read_text("utf-8")
 
 
+def test_the_closed_world_is_measured_by_fairpair(world: Path) -> None:
+    """Both models, every prompt and both sides; the page has a section of each."""
+    store = Store.open(world / "out/warehouse")
+    models = {m["model"] for m in store.read("trained_model").to_pylist()}
+    drawn = store.read("continuation", probe_set="closed-world").to_pylist()
+    assert {r["model"] for r in drawn} == models and len(drawn) == 2 * 30 * 2 * 50
+    rows = store.read("fairpair_set", probe_set="closed-world").to_pylist()
+    assert {(r["phi"], r["side"]) for r in rows} == {
+        (phi, side) for phi in ("jaccard", "vader") for side in ("original", "perturbed")
+    }
+    assert {r["subset"] for r in rows} == {"all", "topic = planted", "topic = control"}
+    assert store.read("fairpair_calibration").num_rows
+    page = (world / "out/report/index.html").read_text("utf-8")
+    assert 'id="fairpair"' in page and 'id="fairpair-2"' in page
+
+
 def test_the_closed_world_has_a_benchmark_around_its_seed_words(world: Path) -> None:
     """Written by our own grammar, constrained by both worlds, scored by both models, reported."""
     store, name = Store.open(world / "out/warehouse"), "closed-world-offline"

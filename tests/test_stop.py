@@ -98,11 +98,11 @@ def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
-def test_a_pipeline_that_trains(tmp_path: Path) -> None:
+def test_a_pipeline_that_counts(tmp_path: Path) -> None:
     process = _start(tmp_path, "pipeline", "--demo-tokens", "60000")
     said = tmp_path / "out.txt"
-    trains = "train closed-world-straight"
-    _stop_when(lambda: trains in said.read_text(), process, process.terminate, tmp_path)
+    counts = "count closed-world-straight"
+    _stop_when(lambda: counts in said.read_text(), process, process.terminate, tmp_path)
 
 
 def test_one_retry_is_for_the_embedded_server(

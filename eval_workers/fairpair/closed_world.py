@@ -29,7 +29,6 @@ from eval_workers.fairpair.phi import Floats, Means, Phi
 from eval_workers.fairpair.texts import whole
 from eval_workers.pairs import fill
 from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -75,19 +74,6 @@ def _read() -> Iterator[SlotPrompt]:
             for number, (context, ending) in enumerate(entries, 1):
                 template = f"{content['contexts'][context - 1]} {ending}"
                 yield SlotPrompt(f"{topic}-{slot}-{number}", topic, slot, template)
-
-
-def closed_world_prompts(store: Store, run_id: str) -> int:
-    """Write the prompts as the probe set ``closed-world``, in place of earlier ones; their number.
-
-    >>> import tempfile
-    >>> store = Store.open(tempfile.mkdtemp() + "/w")
-    >>> closed_world_prompts(store, "r"), store.read("probe_prompt").num_rows
-    (30, 30)
-    """
-    rows = prompt_rows(run_id)
-    store.replace("probe_prompt", rows, {"probe_set": PROBE_SET}, run_id)
-    return len(rows)
 
 
 def prompt_rows(run_id: str) -> list[dict[str, object]]:

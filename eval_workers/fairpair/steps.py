@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_workers.counting_bar import counting_bar
-from eval_workers.fairpair import perturb_llm, phi, prompts, terms
+from eval_workers.fairpair import closed_world, perturb_llm, phi, prompts, terms
 from eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
 from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
 from eval_workers.fairpair.perturb_set import check_counterparts, perturb_set, try_prompts
@@ -37,7 +37,8 @@ _PAPER = ("jaccard", "vader")
 
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
-    """The prompts of a set: of the spec's file, else of the warehouse, else of Common Sents.
+    """The prompts of a set: of the spec's file, else of the warehouse, else those that come with
+    Plumbline: `common-sents`, and `closed-world` for models of the closed world.
 
     Raises ``UsageProblem`` for a set that is in none of them, and for a name that is none; as
     ``prompts.load`` for the file.
@@ -52,6 +53,8 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
     held = store.read("probe_prompt", probe_set=probe_set).to_pylist() if store else []
     if path or (probe_set == COMMON_SENTS and not held):
         return list(prompts.prompt_rows(prompts.load(path), probe_set, ""))
+    if probe_set == closed_world.PROBE_SET and not held:
+        return list(closed_world.prompt_rows(""))
     if not held:
         fix = "give --prompts FILE.toml"
         raise UsageProblem(f"probe set {probe_set!r}", "is not in the warehouse", fix)
