@@ -203,6 +203,7 @@ def score(
             for name in chosen:
                 steps.score(store, sampled, name, spec, run_id)
                 steps.converge(store, sampled, name, spec, run_id)
+                steps.calibrate(store, sampled, name, spec, run_id)
             for line in figures(store, sampled, chosen, spec.folds):
                 typer.echo(line)
     typer.echo(f"Wrote {', '.join(TABLES)} in {warehouse}")
