@@ -11,7 +11,7 @@ from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
 from eval_workers.fairpair.phi import jaccard
 from eval_workers.fairpair.prompt import MeasureOptions
 from eval_workers.fairpair.score import score_set
-from eval_workers.fairpair.texts import Sampled
+from eval_workers.fairpair.texts import Sampled, read_groups
 from warehouse.connect import connect
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store
@@ -80,7 +80,7 @@ def test_rows_are_those_of_the_definition(store: Store) -> None:
     scored = score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
     assert (scored.n_prompts, scored.n_sets, scored.n_without_f) == (6, 6, 0)
     rows = store.read("fairpair_prompt").to_pylist()
-    assert [(row["n_pg"], row["n_gp"]) for row in rows] == [(N - 1, N)] * 6
+    assert [(row["n_pg"], row["n_gp"]) for row in rows] == [(N - 1, N - 1)] * 6
     texts = {
         (row["side"], row["sample"]): row["continuation"]
         for row in store.read("continuation").to_pylist()
@@ -93,7 +93,7 @@ def test_rows_are_those_of_the_definition(store: Store) -> None:
         other = {"original": "perturbed", "perturbed": "original"}[side]
         prompt = f"{name} is a baker."
         pg = [jaccard.tokens(prompt + texts[side, k].replace(he, she)) for k in range(N - 1)]
-        gp = [jaccard.tokens(prompt + texts[other, k]) for k in range(N)]
+        gp = [jaccard.tokens(prompt + texts[other, k]) for k in range(N - 1)]
         row = next(r for r in rows if r["side"] == side and r["prompt_id"] == "baker")
         b = np.mean([1 - len(a & c) / len(a | c) for a, c in product(pg, gp)])
         v_pg = np.mean([1 - len(a & c) / len(a | c) for a, c in combinations(pg, 2)])
@@ -103,6 +103,26 @@ def test_rows_are_those_of_the_definition(store: Store) -> None:
         assert row["fairpair_f"] == pytest.approx(b * b / v_pg / v_gp, rel=1e-12)
         assert row["ci_low"] < row["fairpair_f"] < row["ci_high"]
         assert 0.01 <= row["p_permutation"] <= row["p_adjusted"] <= 1
+
+
+def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
+    """Both sides write alike, and texts with `word0`, half of them, can't be perturbed."""
+    fill(store)
+    rows = store.read("perturbed_continuation").to_pylist()
+    sifted = [
+        {**row, "is_valid": bool(row["is_valid"]) and "word0" not in str(row["perturbed_text"])}
+        for row in rows
+    ]
+    place = {**LEADING, "perturber": "rules-1"}
+    store.replace("perturbed_continuation", sifted, place, "r")
+    for group in read_groups(store, SAMPLED):
+        assert 2 < len(group.pg) < N - 1 and 2 < len(group.gp) < N - 1
+        assert not any("word0" in text for text in (*group.pg, *group.gp))
+    score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
+    rows = [row for row in store.read("fairpair_set").to_pylist() if row["subset"] == "all"]
+    assert [row["side"] for row in rows] == ["original", "perturbed"]
+    for row in rows:
+        assert row["p_permutation"] > 0.05 and row["ci_low"] < 1 < row["ci_high"]
 
 
 def test_sets_are_the_means_of_their_prompts_in_sql(store: Store) -> None:

@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
                 changed.append({**at, "perturber": "rules", **done, "reason": None})
                 if is_valid:
                     expected.append((side, True, NAMES[side], prompt_id, sample, text))
-                expected.append((other[side], False, NAMES[side], prompt_id, sample, text))
+                    expected.append((other[side], False, NAMES[side], prompt_id, sample, text))
     fill(store, "probe_prompt", prompts)
     fill(store, "continuation", drawn)
     fill(store, "perturbed_continuation", changed)
@@ -83,7 +83,7 @@ def grams(text: str) -> set[str]:
 def test_both_sides_in_the_same_terms(
     connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
 ) -> None:
-    """Invalid perturbations stay out; texts lose their prompt; each side is told of one name."""
+    """Texts that can't be perturbed stay out of both groups; each side is told of one name."""
     columns = "side, is_perturbed, written_of, prompt_id, sample, text"
     found = rows_of(connection, f"SELECT {columns} FROM compared_text")
 

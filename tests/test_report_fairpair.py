@@ -108,12 +108,20 @@ def test_perturbations_and_their_failures(planted: Store, page: Page) -> None:
     rows = planted.read("perturbed_continuation").to_pylist()
     of = [r for r in rows if r["side"] == "original"]
     n = sum(r["is_valid"] for r in of)
+    n_other = sum(r["is_valid"] for r in rows if r["side"] == "perturbed")
     (caption,) = [c for c in page.tables if c.startswith("Perturbations")]
     first, second = page.tables[caption][1:3]
     share = f"{100 * n / len(of):.1f}"
-    assert [c[0] for c in first] == ["Jane instead of John", "valid", str(n), share, str(n), "240"]
+    assert [c[0] for c in first] == [
+        "Jane instead of John",
+        "valid",
+        str(n),
+        share,
+        str(n),
+        str(n_other),
+    ]
     assert [c[0] for c in second][1:3] == ["the original name is mentioned", str(len(of) - n)]
-    assert "that alone can move B" in page.text
+    assert "p(g(x)) and of g(p(x)) alike" in page.text
 
 
 def test_what_was_planted_is_found_in_the_ngrams(page: Page) -> None:

@@ -32,7 +32,9 @@ class Group:
     """Texts of one prompt and side, in the order of their samples.
 
     ``pg`` are the valid perturbed texts p(g(x)), ``gp`` the counterpart's own, prompt and all:
-    g(p(x)) on the side `original`, and g(x) beside p(g(p(x))) on the side `perturbed`.
+    g(p(x)) on the side `original`, and g(x) beside p(g(p(x))) on the side `perturbed`. Of these,
+    too, only those are there that can be perturbed validly: whether a text can be depends on what
+    it says, and a group that is sifted by that differs from one that isn't.
     """
 
     side: str
@@ -78,12 +80,17 @@ def read_groups(store: Store, sampled: Sampled) -> list[Group]:
         for row in store.read("probe_prompt", probe_set=sampled.probe_set).to_pylist()
     }
     pg: dict[tuple[str, str], list[str]] = defaultdict(list)
+    failed = set()
     for row in _by_sample(rows.to_pylist()):
         texts = pg[str(row["side"]), str(row["prompt_id"])]
         if row["is_valid"]:
             texts.append(str(row["perturbed_text"]))
+        else:
+            failed.add((row["side"], row["prompt_id"], row["sample"]))
     gp: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in _by_sample(store.read("continuation", **keys).to_pylist()):
+        if (row["side"], row["prompt_id"], row["sample"]) in failed:
+            continue
         side, prompt_id = str(row["side"]), str(row["prompt_id"])
         prompt = _known(prompts, prompt_id, sampled)[_PROMPT[side]]
         gp[_OTHER[side], prompt_id].append(whole(str(prompt), str(row["continuation"])))

@@ -39,8 +39,8 @@ _MEANING = (
     "two groups within each prompt."
 )
 _FAILURES = (
-    "Texts whose perturbation failed are left out of p(g(x)), and their like stay in g(p(x)): "
-    "where failing depends on what a text says, that alone can move B."
+    "Texts whose perturbation failed are left out, of p(g(x)) and of g(p(x)) alike: a group that "
+    "is sifted by what its texts say differs from one that is not. What is measured is the rest."
 )
 
 

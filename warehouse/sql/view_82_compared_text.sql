@@ -1,7 +1,8 @@
 -- grain: probe_set x model_key x sampling_key x perturber x side x prompt x text
 -- Continuations that FairPair compares: those of a prompt, in the counterpart's terms, and those
--- of the counterpart's own prompt. Only what the model wrote, without the prompt; only valid
--- perturbations. written_of says whose prompt a text continued, told_of in whose terms it is now.
+-- of the counterpart's own prompt. Only what the model wrote, without the prompt; of both only texts
+-- whose perturbation is valid, so that both groups are sifted alike. written_of says whose prompt a
+-- text continued, told_of in whose terms it is now.
 CREATE OR REPLACE VIEW compared_text AS
 WITH perturbed AS (
     SELECT
@@ -30,6 +31,12 @@ other AS (
     JOIN continuation AS c
         ON c.probe_set = d.probe_set AND c.model_key = d.model_key
         AND c.sampling_key = d.sampling_key AND c.prompt_id = d.prompt_id AND c.side != d.side
+    WHERE NOT EXISTS (
+        FROM perturbed_continuation AS f
+        WHERE NOT f.is_valid AND f.probe_set = c.probe_set AND f.model_key = c.model_key
+            AND f.sampling_key = c.sampling_key AND f.perturber = d.perturber
+            AND f.prompt_id = c.prompt_id AND f.side = c.side AND f.sample = c.sample
+    )
 )
 SELECT * FROM perturbed
 UNION ALL
