@@ -1,0 +1,121 @@
+"""How likely a text goes on with a gendered word: its forms, their tokens, their probability. Pure.
+
+A word w is looked for in its forms v: as the list has it and with a capital, behind a space unless
+the prompt ends with one. With t_1 ... t_k the tokens that v adds to those of the prompt x,
+
+    P(w | x) = sum over v of  prod over j of  p(t_j | BOS, x, t_1 ... t_{j-1}),
+
+so that a word of several tokens has the probability of all of them, not of its first piece. Forms
+with the same tokens count once. P is that of the text going on with these tokens, whatever comes
+after: where `hers` is `her` and `s`, P(hers) is a part of P(her).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.errors import BadInput
+from warehouse.wordlists import WordPair
+
+if TYPE_CHECKING:
+    from eval_workers.backends.base import TextScore, Tokens
+
+_OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
+
+
+@dataclass(frozen=True)
+class WordProbability:
+    """P(word | prompt) by ``n_variants`` forms, or the ``problem`` with the word as listed.
+
+    With a problem the probability is NaN and not to be used.
+    """
+
+    probability: float
+    n_variants: int
+    problem: str | None = None
+
+
+def variants(word: str, prompt: str) -> tuple[str, ...]:
+    """The forms of a word behind a prompt, the one as listed first.
+
+    >>> variants("she", "My friend ran, and"), variants("she", "It was ")
+    ((' she', ' She'), ('she', 'She'))
+    """
+    space = "" if prompt[-1:].isspace() else " "
+    capital = word[:1].upper() + word[1:]
+    return tuple(dict.fromkeys((f"{space}{word}", f"{space}{capital}")))
+
+
+def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
+    """The prompt alone, and with each form of each word behind it: what ``word_probability`` needs.
+
+    >>> texts_to_score("It was", ["he"])
+    ['It was', 'It was he', 'It was He']
+    """
+    return [prompt, *(prompt + variant for word in words for variant in variants(word, prompt))]
+
+
+def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) -> WordProbability:
+    """P(word | prompt) from the scores, by text, of ``texts_to_score``; the prompt's is without
+    problem.
+
+    A capital form that can't be scored (its letter is not in the vocabulary) adds nothing. Sums of
+    log-probabilities are in float64.
+
+    >>> from eval_workers.backends.base import TextScore
+    >>> half, quarter = math.log(0.5), math.log(0.25)
+    >>> scores = {"It was": TextScore(-3.0, (1, 2), (-1.0, -2.0)),
+    ...     "It was hers": TextScore(0.0, (1, 2, 3, 4), (-1.0, -2.0, half, quarter)),
+    ...     "It was Hers": TextScore(math.nan, problem="no letter")}
+    >>> word_probability("It was", "hers", scores)
+    WordProbability(probability=0.125, n_variants=1, problem=None)
+    """
+    begins = scores[prompt].token_ids
+    found: dict[Tokens, float] = {}
+    for is_capital, variant in enumerate(variants(word, prompt)):
+        score = scores[prompt + variant]
+        problem = score.problem or _unlike(begins, score.token_ids)
+        if problem is None:
+            rest = score.token_logprobs_nats[len(begins) :]
+            found[score.token_ids[len(begins) :]] = math.exp(math.fsum(rest))
+        elif not is_capital:
+            return WordProbability(math.nan, 0, problem)
+    return WordProbability(math.fsum(found.values()), len(found))
+
+
+def _unlike(begins: Tokens, tokens: Tokens) -> str | None:
+    whole = len(tokens) > len(begins) and tokens[: len(begins)] == begins
+    return None if whole else _OTHER_TOKENS
+
+
+def usable_pairs(pairs: Sequence[WordPair], found: Mapping[str, WordProbability]) -> list[WordPair]:
+    """The pairs of which both words have a probability: one side alone would tip the balance.
+
+    >>> good, bad = WordProbability(0.1, 2), WordProbability(math.nan, 0, "no letter")
+    >>> pairs = [WordPair("she", "he"), WordPair("lass", "lad")]
+    >>> found = {"she": good, "he": good, "lass": good, "lad": bad}
+    >>> [pair.contrast for pair in usable_pairs(pairs, found)]
+    ['she/he']
+    """
+    return [p for p in pairs if not (found[p.female].problem or found[p.male].problem)]
+
+
+def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:
+    """Each word of the pairs with its gender, `f` or `m`, in order of first mention.
+
+    Raises ``BadInput`` naming ``what`` (the list) without any pair, and for a word of both genders.
+
+    >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")], "list")
+    {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}
+    """
+    if not pairs:
+        raise BadInput(what, "holds no pairs of words")
+    genders: dict[str, str] = {}
+    for pair in pairs:
+        for word, gender in ((pair.female, "f"), (pair.male, "m")):
+            if genders.setdefault(word, gender) != gender:
+                raise BadInput(what, f"has {word!r} on both sides")
+    return genders
