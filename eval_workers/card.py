@@ -68,6 +68,8 @@ def write_card(
     Args:
         licence: identifier of a licence; ``None`` for what is known, else `unknown`.
         made: how the pairs were made, such as model and prompts, beside what the warehouse knows.
+            It is kept in ``benchmark_fact`` for the cards that are written later; ``None`` for
+            what was kept of these pairs.
 
     Raises:
         UsageProblem: the warehouse has no such benchmark.
@@ -78,6 +80,9 @@ def write_card(
     pairs = everything.filter(pc.fill_null(everything["is_natural"], True)).sort_by("pair_id")
     data = _columns(pairs)
     n_left_out = everything.num_rows - pairs.num_rows
+    run_id = _run_of_pairs(store, benchmark)
+    if made is not None:
+        _keep(store, benchmark, made, run_id)
     meanings = {c.name: c.description for c in TABLES["benchmark_pair"].columns}
     card = Card(
         benchmark,
@@ -86,7 +91,7 @@ def write_card(
         tuple((f.name, str(f.type), meanings[f.name]) for f in data.schema),
         data.slice(0, 1).to_pylist()[0],
         figures,
-        {**_provenance(store, benchmark, n_left_out), **(made or {})},
+        {**_provenance(store, benchmark, n_left_out, run_id), **_kept(store, benchmark, run_id)},
     )
     parquet, lines, readme = (out / n for n in ("data.parquet", "data.jsonl", "README.md"))
     with disk_problems(out):
@@ -111,16 +116,34 @@ def _description(benchmark: str) -> str:
         return "Sentence pairs that differ only in the gender of their pronouns."
 
 
-def _provenance(store: Store, benchmark: str, n_left_out: int) -> dict[str, object]:
+def _run_of_pairs(store: Store, benchmark: str) -> str:
+    directory = store.directory("benchmark_pair", {"benchmark": benchmark})
+    metadata = pq.read_schema(sorted(directory.glob("*.parquet"))[0]).metadata or {}
+    return str(metadata.get(b"plumbline.run_id", b"").decode())
+
+
+def _keep(store: Store, benchmark: str, made: Mapping[str, object], run_id: str) -> None:
+    said = [(fact, str(value)) for fact, value in made.items() if value is not None]
+    rows = [
+        {"benchmark": benchmark, "position": k, "fact": fact, "said": value, "run_id": run_id}
+        for k, (fact, value) in enumerate(said, 1)
+    ]
+    with disk_problems(store.root):
+        store.replace("benchmark_fact", rows, {"benchmark": benchmark}, run_id)
+
+
+def _kept(store: Store, benchmark: str, run_id: str) -> dict[str, object]:
+    rows = store.read("benchmark_fact", pc.field("run_id") == run_id, benchmark=benchmark)
+    return {row["fact"]: row["said"] for row in rows.sort_by("position").to_pylist()}
+
+
+def _provenance(store: Store, benchmark: str, n_left_out: int, run_id: str) -> dict[str, object]:
     """Where the pairs came from, as far as the warehouse knows."""
     pairs = store.read("benchmark_pair", benchmark=benchmark)
     found = {
         **_sources(store, benchmark, set(pairs["source_file"].to_pylist())),
-        "Pairs left out, their source calls them unnatural": f"{n_left_out:,}",
+        "Pairs left out as unnatural": f"{n_left_out:,}",
     }
-    directory = store.directory("benchmark_pair", {"benchmark": benchmark})
-    metadata = pq.read_schema(sorted(directory.glob("*.parquet"))[0]).metadata or {}
-    run_id = metadata.get(b"plumbline.run_id", b"").decode()
     for run in store.read("run", pc.field("run_id") == run_id).to_pylist():
         found["Made by"] = f"Plumbline's `{run['command']}`, run {run_id}"
         found["Date"] = f"{run['started_at']:%Y-%m-%d}"

@@ -44,19 +44,21 @@ class Selected:
 def select_seed_words(
     store: Store,
     corpus: str,
-    n: int = 500,
+    n: int | None = 500,
     seed: int = 0,
     contrast: str = "she/he",
     exclude: Collection[str] = (),
     n_bands: int = 1,
 ) -> Selected:
-    """Sample ``n`` words from the interval of delta that holds 0 (see ``jobs/selection.py``).
+    """Sample ``n`` words, or all, from the interval of delta that holds 0 (``jobs/selection.py``).
 
     Where the corpus has a ``vocabulary``, its kept words alone are there to choose from; it decides
-    the interval too. Excluded and rejected words do not change the interval. The sample replaces
-    one of the same corpus, contrast and seed; others stay.
+    the interval too. Of a closed world the words that its frames are made of count as excluded:
+    no frame takes them. Excluded and rejected words do not change the interval. The sample
+    replaces one of the same corpus, contrast and seed; others stay.
 
     Args:
+        n: how many; ``None`` for all there are, in the order of which a sample is the start.
         exclude: words that are not to be sampled.
         n_bands: bands of frequency that give equally many words; 1 for none.
 
@@ -73,10 +75,11 @@ def select_seed_words(
     deltas = {word: row["delta_nats"] for word, row in usable.items()}
     low, high = interval = neutral_interval(deltas.values())
     inside = within(deltas, interval)
-    excluded = set(inside) & set(exclude)
+    excluded = set(inside) & (set(exclude) | _of_frames(store, corpus))
     said = verdicts(store, corpus)
     rejected = {w for w in inside if w in said and said[w]["verdict"] == REJECTED} - excluded
     left = {w: usable[w]["n_word"] or 0 for w in inside if w not in excluded | rejected}
+    n = len(left) if n is None else n
     chosen = stratified(left, n, seed, n_bands)
     config = {"corpus": corpus, "contrast": contrast, "seed": seed}
     options = {"n": n, "n_bands": n_bands, "vocabulary": vocabulary_run}
@@ -101,6 +104,11 @@ def _leans(store: Store, corpus: str, contrast: str) -> dict[str, dict[str, Any]
         fix = f"plumbline corpus associate --corpus {corpus}"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     return {row["word"]: row for row in rows}
+
+
+def _of_frames(store: Store, corpus: str) -> set[str]:
+    planted = store.read("planted_word", ds.field("word_class") == "frame", corpus=corpus)
+    return set(planted["word"].to_pylist())
 
 
 def _vocabulary(store: Store, corpus: str) -> tuple[set[str] | None, str | None]:

@@ -1,4 +1,4 @@
-"""The Prefect flow of a benchmark: seed words, write, pair, judge, publish, constrain, card."""
+"""The Prefect flow of a benchmark: from seed words to judged pairs with MaxPMI, and a card."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from eval_workers.generation import build as steps
+from eval_workers.generation import opinion as second
 from eval_workers.generation.bar import asking_bar
 from eval_workers.generation.pairing import Paired
 from eval_workers.generation.session import Build, write_sentences
 from eval_workers.generation.write import Progress
-from pipelines.flow import Stages, was_stopped
+from eval_workers.scoring_bar import scoring_bar
 from pipelines.order import Built, Order, facts
+from pipelines.stages import Stages, sigterm_interrupts, was_stopped
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -57,6 +59,15 @@ def publish(order: Order, run_id: str, pairs: Sequence[Row], taken: Sequence[str
     steps.publish(Build(_store(order), order.name, run_id, None), pairs, taken)
 
 
+@task(task_run_name="opinion on {order.name}", cache_policy=NO_CACHE)
+def opinion(order: Order, run_id: str) -> second.Opinion:
+    """Scores of the pairs, and those marked whose sides differ too much in them."""
+    spec, build = order.spec, Build(_store(order), order.name, run_id, None)
+    with scoring_bar() as progress:
+        limit = spec.max_difference_nats_per_token
+        return second.second_opinion(build, spec.naturalness_model, limit, progress)
+
+
 @task(task_run_name="constrain {order.name}", cache_policy=NO_CACHE)
 def constrain(order: Order) -> None:
     """MaxPMI of every pair against the corpus."""
@@ -67,17 +78,18 @@ def constrain(order: Order) -> None:
 
 
 @task(task_run_name="card {order.name}", cache_policy=NO_CACHE)
-def card(order: Order, counts: steps.Counts) -> list[Path]:
+def card(order: Order, counts: steps.Counts, found: second.Opinion | None) -> list[Path]:
     """The dataset card, with the pairs as Parquet and JSON lines; returns the files."""
     from eval_workers.card import write_card
 
-    made = facts(order, counts)
+    made = facts(order, counts, found)
     return list(write_card(_store(order), order.name, order.out, made=made).paths)
 
 
 @flow(name="benchmark", flow_run_name="benchmark {order.name}")
 def benchmark(order: Order) -> Built:
     """Build a benchmark from seed words."""
+    sigterm_interrupts()
     stages = Stages()
     with recorded(_store(order), "benchmark build", order.config()) as run_id:
         with stages.stage("seed words"):
@@ -85,12 +97,16 @@ def benchmark(order: Order) -> Built:
         pairs, counts, taken = _pairs(order, run_id, words, stages)
         with stages.stage("publish"):
             publish(order, run_id, pairs, taken)
+        found = None
+        if order.spec.naturalness_model:
+            with stages.stage(f"opinion of {order.spec.naturalness_model}"):
+                found = opinion(order, run_id)
         if order.spec.corpus:
             with stages.stage(f"constrain by {order.spec.corpus}"):
                 constrain(order)
         with stages.stage("card"):
-            paths = card(order, counts)
-    return Built(counts, tuple(paths))
+            paths = card(order, counts, found)
+    return Built(counts, tuple(paths), found)
 
 
 def _pairs(
@@ -100,7 +116,7 @@ def _pairs(
     nothing = Paired((), ())
     if order.offline:
         with stages.stage("write offline"):
-            rows = steps.write_offline(order.name, words, order.spec)
+            rows = steps.write_offline(_store(order), order.name, words, order.spec)
         return rows, steps.count(words, [], nothing, rows), []
     with stages.stage("write"):
         written = write(order, run_id, words)

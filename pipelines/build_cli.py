@@ -41,6 +41,12 @@ def build(
     judge: Annotated[
         bool | None, typer.Option("--judge/--no-judge", help="Have both sides of pairs judged.")
     ] = None,
+    naturalness_model: Annotated[
+        str | None, typer.Option(help="Model for a second opinion: hub id or directory.")
+    ] = None,
+    max_difference: Annotated[
+        float | None, typer.Option(help="Most nats per token its natural pairs' sides differ by.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take; ask and write nothing.")
     ] = False,
@@ -65,6 +71,8 @@ def build(
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
     from eval_workers.generation.build import check_name, seed_words
+    from eval_workers.generation.client import find_key
+    from eval_workers.generation.opinion import check_model
     from eval_workers.generation.spec import load
     from pipelines.order import Order, after, before
     from warehouse.store import Store
@@ -76,7 +84,8 @@ def build(
     given |= {"base_url": base_url, "n_sentences": sentences, "max_words": max_words}
     given |= {"prices": prices, "prompts": prompts, "max_requests": max_requests}
     given |= {"max_tokens": max_tokens, "max_cost": max_cost, "concurrency": concurrency}
-    given |= {"judge": judge}
+    given |= {"judge": judge, "naturalness_model": naturalness_model}
+    given |= {"max_difference_nats_per_token": max_difference}
     spec = load(config, given)
     directory = out or Path("out/cards") / name
     order = Order(name, spec, warehouse, directory, replay=replay, offline=offline)
@@ -85,11 +94,15 @@ def build(
     words = seed_words(held, spec)
     if spec.corpus:  # what the last step needs, before anything is paid for
         _check_corpus(held, spec.corpus, spec.contrast)
+    if spec.naturalness_model:
+        check_model(spec.naturalness_model)
     if dry_run:
         for line in before(order, words, held):
             typer.echo(line)
         typer.echo("Nothing was asked or written. Next: the same command without --dry-run")
         return
+    if not (offline or replay):
+        find_key(spec.base_url)
     store = held or Store.open(warehouse)
     prefect_environment.prepare(warehouse.parent)
     from pipelines import benchmark_flow

@@ -22,6 +22,7 @@ from jobs import statistics_cli, vocabulary_cli
 from pipelines import build_cli, measure, offline, settings, sql_cli
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
+from pipelines.stages import sigterm_interrupts
 from warehouse.errors import Interrupted, PlumblineError
 
 app = typer.Typer(
@@ -119,5 +120,6 @@ def _complain(message: str, status: int) -> int:
 
 def entry() -> None:
     """The console script; of a warning it shows what it says, not where it was raised."""
+    sigterm_interrupts()
     warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
     sys.exit(main())

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from prefect import flow, task
-from prefect.exceptions import TerminationSignal
-from rich.console import Console
-from rich.table import Table
 
-from pipelines.plan import CorpusPlan, ModelPlan, Plan, make_plan
+from eval_workers.generation.spec import BuildSpec
+from pipelines import benchmark_flow
+from pipelines.order import Order
+from pipelines.plan import CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
 from pipelines.settings import Settings
+from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
 from warehouse.errors import BadInput, Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.shards import expand_shards
 from warehouse.store import Store
-
-_console = Console(highlight=False)
 
 
 def _may_pass(_task: Any, _run: Any, state: Any) -> bool:
@@ -31,30 +27,6 @@ def _may_pass(_task: Any, _run: Any, state: Any) -> bool:
 
 
 _RETRY: dict[str, Any] = {"retries": 2, "retry_delay_seconds": 5, "retry_condition_fn": _may_pass}
-
-
-class Stages:
-    """Announces stages and keeps their wall times for the closing table."""
-
-    def __init__(self) -> None:
-        self.seconds: list[tuple[str, float]] = []
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Run the block as the stage ``name``."""
-        _console.print(f"[bold]{name}[/]")
-        start = time.monotonic()
-        yield
-        self.seconds.append((name, time.monotonic() - start))
-
-    def table(self) -> Table:
-        """The stages and their wall times."""
-        table = Table("stage", title="wall time", title_justify="left")
-        table.add_column("seconds", justify="right")
-        for name, seconds in self.seconds:
-            table.add_row(name, f"{seconds:.1f}")
-        table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
-        return table
 
 
 @task(task_run_name="write {corpus.name}", **_RETRY)
@@ -93,6 +65,15 @@ def associate(settings: Settings, name: str) -> None:
     from jobs.associate import associate as associate_corpus
 
     associate_corpus(Store.open(settings.warehouse_path()), name)
+
+
+@task(task_run_name="seed words of {name}", **_RETRY)
+def seed_words(settings: Settings, name: str) -> int:
+    """Sample the words of a corpus that lean least, all of them; returns how many there are."""
+    from jobs.seeds import select_seed_words
+
+    store = Store.open(settings.warehouse_path())
+    return len(select_seed_words(store, name, None, settings.seed, settings.contrast).words)
 
 
 @task(task_run_name="import {name}", **_RETRY)
@@ -166,6 +147,7 @@ def report(settings: Settings) -> Path:
 @flow(name="plumbline", flow_run_name="pipeline into {settings.out}")
 def pipeline(settings: Settings) -> tuple[Path, list[str]]:
     """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
+    sigterm_interrupts()
     plan, stages = checked_plan(settings), Stages()
     failures: list[str] = []
     shards: dict[str, list[Path]] = {}
@@ -173,18 +155,19 @@ def pipeline(settings: Settings) -> tuple[Path, list[str]]:
         shards[corpus.name] = _corpus(settings, corpus, stages, failures)
     _stop_spark()
     _benchmarks(settings, plan, stages)
+    written = [_offline(settings, plan, offline, stages) for offline in plan.offline]
     for model in plan.models:
         location = model.location
         if model.preset:
             with stages.stage(f"train {model.name}"):
                 location = train(settings, model, shards[model.corpus])
         with stages.stage(f"score {model.name}"):
-            score(settings, location, plan.benchmarks)
+            score(settings, location, (*plan.benchmarks, *written))
     with stages.stage("measure"):
         measure(settings)
     with stages.stage("report"):
         page = report(settings)
-    _console.print(stages.table())
+    CONSOLE.print(stages.table())
     return page, failures
 
 
@@ -248,13 +231,32 @@ def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
                 constrain(settings, corpus.name, name)
 
 
-def was_stopped(error: BaseException | None) -> bool:
-    """Whether a signal is behind an error: it stops Prefect's server, too, which then complains."""
-    while error is not None:
-        if isinstance(error, (KeyboardInterrupt, TerminationSignal, Interrupted)):
-            return True
-        error = error.__context__
-    return False
+def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stages) -> str:
+    """Have our own grammar write a benchmark around seed words; returns its name.
+
+    Every corpus gets its seed words: that a benchmark holds no others says that its words were
+    taken for not leaning.
+    """
+    n_words = offline.n_words
+    for corpus in plan.corpora:
+        with stages.stage(f"seed words of {corpus.name}"):
+            n_words = min(n_words, seed_words(settings, corpus.name))
+    directory = Path(settings.out) / "cards" / offline.name
+    spec = BuildSpec(
+        corpus=offline.corpus,
+        contrast=settings.contrast,
+        seed=settings.seed,
+        n_words=n_words,
+        max_words=offline.max_words,
+    )
+    order = Order(offline.name, spec, settings.warehouse_path(), directory, offline=True)
+    with stages.stage(f"build {offline.name}"):
+        benchmark_flow.benchmark(order)
+    for corpus in plan.corpora:
+        if corpus.name != offline.corpus:
+            with stages.stage(f"constrain {offline.name} by {corpus.name}"):
+                constrain(settings, corpus.name, offline.name)
+    return offline.name
 
 
 def run(settings: Settings) -> None:
@@ -267,7 +269,7 @@ def run(settings: Settings) -> None:
             raise Interrupted("stopped", "", "the same command goes on from here") from None
         raise
     warehouse = settings.warehouse_path()
-    _console.print(f"warehouse: {warehouse}\nreport: [bold]{page}[/]")
-    _console.print(f"next: open the report, or plumbline sql --warehouse {warehouse}")
+    CONSOLE.print(f"warehouse: {warehouse}\nreport: [bold]{page}[/]")
+    CONSOLE.print(f"next: open the report, or plumbline sql --warehouse {warehouse}")
     if failures:
         raise BadInput(failures[0])

@@ -13,8 +13,10 @@ _DEFAULTS = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",  # slow disks need more than 20 s
     "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command prints its own stages and errors
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
-    "PREFECT_CLIENT_MAX_RETRIES": "1",  # Ctrl-C ends the server too: five retries take minutes
 }
+#: For the embedded server alone, which Ctrl-C ends too: five retries of a call take minutes then. A
+#: server elsewhere may be away for a moment, which is what they are for.
+_EMBEDDED = {"PREFECT_CLIENT_MAX_RETRIES": "1"}
 
 
 def prepare(out: str | Path) -> None:
@@ -23,7 +25,8 @@ def prepare(out: str | Path) -> None:
     Without ``PREFECT_API_URL`` runs are kept by an embedded server under ``<out>/prefect``.
     Raises ``BadInput`` when that directory can't be made.
     """
-    for name, value in _DEFAULTS.items():
+    embedded = {} if os.environ.get("PREFECT_API_URL") else _EMBEDDED
+    for name, value in {**_DEFAULTS, **embedded}.items():
         os.environ.setdefault(name, value)
     home = (Path(out) / "prefect").resolve()
     os.environ.setdefault("PREFECT_HOME", str(home))

@@ -11,7 +11,10 @@ import pyarrow.compute as pc
 from eval_workers.generation.bar import spending
 from eval_workers.generation.build import Counts, spent
 from eval_workers.generation.estimate import estimate
+from eval_workers.generation.ledger import look
 from eval_workers.generation.offline import SOURCE
+from eval_workers.generation.opinion import Opinion
+from eval_workers.generation.remaining import Remaining, remaining
 from eval_workers.generation.spec import BuildSpec
 from warehouse.store import Store
 
@@ -48,14 +51,37 @@ class Order:
 
 @dataclass(frozen=True)
 class Built:
-    """A benchmark that was built: its account, and the files of its card."""
+    """A benchmark that was built: its account, the files of its card, and a second opinion."""
 
     counts: Counts
     paths: tuple[Path, ...]
+    opinion: Opinion | None = None
 
 
-def facts(order: Order, counts: Counts) -> dict[str, object]:
+def facts(order: Order, counts: Counts, opinion: Opinion | None = None) -> dict[str, object]:
     """How the pairs were made, for the card."""
+    return {**_making(order, counts), **(_opinion_facts(opinion) if opinion else {})}
+
+
+def _opinion_facts(opinion: Opinion) -> dict[str, object]:
+    """Whose opinion it was and what became of the pairs, with a warning against using it twice."""
+    both = opinion.agreement
+    found: dict[str, object] = {
+        "Second opinion": f"by {opinion.model}, key {opinion.model_key}: the sides of a natural "
+        f"pair differ by at most {opinion.limit:g} nats a token",
+        "Pairs beyond that": f"{opinion.n_beyond:,}, of which {opinion.n_dropped:,} are left out "
+        f"for that alone; {opinion.n_without:,} without a score keep the verdict they had",
+    }
+    if both:
+        found["Judge and second opinion"] = (
+            f"{both.n_both:,} pairs natural to both, {both.n_judge_only:,} to the judge only, "
+            f"{both.n_model_only:,} to the model only, {both.n_neither:,} to neither"
+        )
+    why = "its own preference chose them, so they show too little of it"
+    return {**found, "Do not audit with these pairs": f"{opinion.model} and its kin: {why}"}
+
+
+def _making(order: Order, counts: Counts) -> dict[str, object]:
     spec = order.spec
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts.n_words:,} of {sample}"
@@ -84,6 +110,7 @@ def before(order: Order, words: Sequence[str], store: Store | None) -> Iterator[
     yield f"{order.name}: {len(words):,} words, {n_pairs:,} pairs at the most"
     if order.offline:
         yield "requests: none, the sentences are those of fixed frames"
+        yield from _opinion_plan(spec)
         return
     price = spec.price()
     told = estimate(words, spec.writing(), price, judge=spec.judge)
@@ -94,9 +121,27 @@ def before(order: Order, words: Sequence[str], store: Store | None) -> Iterator[
         if told.cost is not None
         else "cost: unknown without --prices FILE"
     )
-    already = spent(store, order.name) if store is not None else None
-    if already is not None and already.n_requests:
-        yield f"in the ledger already: {spending(already, told.currency)}"
+    held = look(store, order.name) if store is not None else None
+    if held is not None and held.spent.n_requests:
+        yield f"in the ledger already: {spending(held.spent, told.currency)}"
+        yield _left(remaining(words, spec.writing(), held.replies, judge=spec.judge), len(words))
+    yield from _opinion_plan(spec)
+
+
+def _left(left: Remaining, n_words: int) -> str:
+    if left.is_known:
+        more = f"{left.n_requests:,} requests, and one more for each unclear answer"
+        return f"left: {more if left.n_requests else 'nothing'}"
+    written = f"{left.n_written:,} of {n_words:,} words are written"
+    return f"left: about {left.n_requests:,} requests; {written}"
+
+
+def _opinion_plan(spec: BuildSpec) -> Iterator[str]:
+    if spec.naturalness_model:
+        yield (
+            f"second opinion: {spec.naturalness_model} would score the pairs; those that differ by "
+            f"more than {spec.max_difference_nats_per_token:g} nats a token count as unnatural"
+        )
 
 
 def after(order: Order, built: Built, store: Store) -> Iterator[str]:
@@ -113,13 +158,25 @@ def after(order: Order, built: Built, store: Store) -> Iterator[str]:
         yield f"spent in all: {spending(spent(store, order.name), currency)}"
     if counts.n_natural is not None:
         yield f"natural: {counts.n_natural:,}"
+    if opinion := built.opinion:
+        yield (
+            f"second opinion of {opinion.model}: {opinion.n_beyond:,} pairs differ by more than "
+            f"{opinion.limit:g} nats a token, {opinion.n_dropped:,} of them left out for that alone"
+        )
+        if opinion.n_without:
+            yield f"without a score: {opinion.n_without:,} pairs, which keep the verdict they had"
+        yield f"left: {opinion.n_left:,} pairs"
     if spec.corpus:
         yield f"|MaxPMI| <= {spec.eta:g} in {spec.corpus}: {_n_within(order, store):,}"
-    tables = ["benchmark_pair", *([] if order.offline else ["generation_request", "reject"])]
+    tables = ["benchmark_pair", *([] if order.offline else ["generation_request"])]
+    tables += ["pair_score"] if built.opinion else []
+    tables += ["reject"] if built.opinion or not order.offline else []
     tables += ["pair_association"] if spec.corpus else []
     yield f"Wrote {', '.join(tables)} in {order.warehouse}"
     for path in built.paths:
         yield f"Wrote {path}"
+    if built.opinion:
+        yield f"Warning: do not audit {built.opinion.model} with these pairs: it helped choose them"
     yield f"Next: plumbline score --model ID_OR_PATH --benchmark {order.name}"
 
 

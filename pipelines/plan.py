@@ -11,6 +11,8 @@ from warehouse.errors import UsageProblem
 
 #: The two closed worlds: the second has she and he exchanged, all else equal.
 WORLDS = ("straight", "swapped")
+#: Benchmark that the offline writer makes of the first world's seed words.
+OFFLINE = "closed-world-offline"
 #: Asks for a small model trained on the corpus itself, in place of a hub id or path.
 TRAIN_SMALL = "train:small"
 #: Benchmarks scored when none are named and reference data is configured.
@@ -37,12 +39,26 @@ class ModelPlan:
 
 
 @dataclass(frozen=True)
+class OfflinePlan:
+    """A benchmark that our own grammar writes around seed words of ``corpus``.
+
+    ``n_words`` seed words, or as many as there are, in sentences of at most ``max_words`` words.
+    """
+
+    name: str
+    corpus: str
+    n_words: int = 50
+    max_words: int = 12
+
+
+@dataclass(frozen=True)
 class Plan:
-    """Everything a pipeline will do, in order of its fields."""
+    """Everything a pipeline will do; ``offline`` benchmarks are made after the others are there."""
 
     corpora: tuple[CorpusPlan, ...]
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
+    offline: tuple[OfflinePlan, ...] = ()
 
 
 def make_plan(settings: Settings) -> Plan:
@@ -74,7 +90,8 @@ def _closed_world() -> Plan:
     names = {world: f"closed-world-{world}" for world in WORLDS}
     corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
     models = tuple(ModelPlan(name, corpus=name, preset="closed") for name in names.values())
-    return Plan(corpora, ("closed-world",), models)
+    offline = OfflinePlan(OFFLINE, corpora[0].name)
+    return Plan(corpora, ("closed-world",), models, (offline,))
 
 
 def _corpora(settings: Settings) -> tuple[CorpusPlan, ...]:

@@ -28,21 +28,26 @@ class Say:
     usage: bool = True
     delay_s: float = 0.0
     cut: bool = False
+    finish: str = "stop"
 
 
 #: Given the prompt, and how often it has been asked (from 1): the answer.
 Script = Callable[[str, int], Say]
+#: Given the whole body of a request: the answer.
+Sampler = Callable[[dict[str, Any]], Say]
 
 
-def completion(text: str | None, prompt: str, usage: bool = True) -> bytes:
+def completion(
+    text: str | None, prompt: str, usage: bool = True, *, chat: bool = True, finish: str = "stop"
+) -> bytes:
     """The body of a completion; tokens are counted as words."""
-    message = {"role": "assistant", "content": text}
+    said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
     content: dict[str, Any] = {
         "id": "chat-1",
-        "object": "chat.completion",
+        "object": "chat.completion" if chat else "text_completion",
         "created": 1,
         "model": "scripted",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "choices": [{"index": 0, **said, "finish_reason": finish}],
     }
     if usage:
         n_in, n_out = len(prompt.split()), len((text or "").split())
@@ -57,11 +62,13 @@ def completion(text: str | None, prompt: str, usage: bool = True) -> bytes:
 class ChatServer:
     """What was asked: the prompts, whole bodies, keys, and the most requests at a time."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script | None, sampler: Sampler | None) -> None:
         self.script = script
+        self.sampler = sampler
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
+        self.paths: set[str] = set()
         self.keys: set[str] = set()
         self.times: list[float] = []
         self.most_at_once = 0
@@ -76,20 +83,22 @@ class ChatServer:
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
-        prompt = body["messages"][-1]["content"]
+        chat = handler.path.endswith("/chat/completions")
+        prompt = body["messages"][-1]["content"] if chat else body["prompt"]
         identity = json.dumps(body, sort_keys=True)
         with self._lock:
             self.asked[identity] += 1
             self.bodies.append(body)
+            self.paths.add(handler.path)
             self.keys.add(handler.headers.get("Authorization", ""))
             self.times.append(time.monotonic())
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
             count = self.asked[identity]
         try:
-            say = self.script(prompt, count)
+            say = self.script(prompt, count) if self.script else self.sampler(body)
             time.sleep(say.delay_s)
-            self._send(handler, say, prompt)
+            self._send(handler, say, prompt, chat)
             if say.status == 200 and not say.cut:
                 with self._lock:
                     self.answered[identity] += 1
@@ -99,11 +108,12 @@ class ChatServer:
             with self._lock:
                 self._at_once -= 1
 
-    def _send(self, handler: BaseHTTPRequestHandler, say: Say, prompt: str) -> None:
+    def _send(self, handler: BaseHTTPRequestHandler, say: Say, prompt: str, chat: bool) -> None:
         body = say.body
         if body is None:
             error = json.dumps({"error": {"message": say.text, "code": None}}).encode()
-            body = completion(say.text, prompt, say.usage) if say.status == 200 else error
+            told = completion(say.text, prompt, say.usage, chat=chat, finish=say.finish)
+            body = told if say.status == 200 else error
         handler.send_response(say.status)
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Content-Length", str(len(body)))
@@ -119,9 +129,11 @@ class ChatServer:
 
 
 @contextmanager
-def serving(script: Script) -> Iterator[ChatServer]:
+def serving(
+    script: Script | None = None, *, sampler: Sampler | None = None
+) -> Iterator[ChatServer]:
     """A server on a port of its own, until the end of the block."""
-    server = ChatServer(script)
+    server = ChatServer(script, sampler)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

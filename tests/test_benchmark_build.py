@@ -259,6 +259,6 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
     assert {p["is_natural"] for p in _pairs(store)} == {None}
     assert steps.count(spec.words, written, found, found.pairs).n_natural is None
     assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
-    steps.publish(order, steps.write_offline("demo", spec.words, spec), [])
+    steps.publish(order, steps.write_offline(store, "demo", spec.words, spec), [])
     assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))
     assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}

@@ -19,6 +19,7 @@ from pipelines.cli import main
 from tests.chat_server import serving
 from tests.conftest import REPOSITORY
 from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imperfect
+from tests.tiny_models import save
 from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
@@ -34,6 +35,8 @@ from warehouse.store import Store
         ("n_words = 0", 2, "n_words = 0: has to be more than 0"),
         ("max_cost = 1.5", 2, "max_cost: needs the model's price"),
         ("words = ", 3, "can't be read"),
+        ("max_difference_nats_per_token = 0.5", 2, "needs a model that scores"),
+        ("naturalness_model = 1", 2, "naturalness_model is 1 (expected text)"),
         ("base_url = 'http://me:hidden@host/v1'", 2, "may not hold a user, password or query"),
     ],
 )
@@ -57,6 +60,7 @@ def test_a_wrong_configuration_is_one_line(
         (["demo", "--corpus", "c", "--model", "m"], "plumbline corpus words --corpus c --seed 0"),
         (["demo", "--offline", "--replay"], "contradict each other"),
         (["demo", "--config", "nowhere.toml"], "nowhere.toml: no such file"),
+        (["demo", "--offline", "--max-difference", "1.5"], "add naturalness_model = ID_OR_PATH"),
     ],
 )
 def test_wrong_usage_is_one_line(
@@ -66,6 +70,21 @@ def test_wrong_usage_is_one_line(
     assert main(["benchmark", "build", *arguments, *where]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
+
+
+def test_a_missing_key_is_said_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("PLUMBLINE_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('model = "m"\nwords = ["tea"]\n')
+    command = ["benchmark", "build", "demo", "--config", "mine.toml"]
+    assert main([*command, "--dry-run"]) == 0
+    assert main(command) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "wants a key (set PLUMBLINE_API_KEY)" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"], "no server, no warehouse"
 
 
 def test_the_first_words_of_a_sample(store: Store) -> None:
@@ -149,6 +168,24 @@ def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFix
     assert "requests: none" in capsys.readouterr().out
 
 
+def test_a_second_opinion_is_planned_and_its_model_looked_for_before_asking(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = save("neox", here / "tiny-neox")
+    files = sorted(here.rglob("*"))
+    with serving(imperfect) as server:
+        command = _configured(here, server.url)
+        for kind in (command, ["benchmark", "build", "demo", "--offline", "--corpus", "c"]):
+            assert main([*kind, "--naturalness-model", str(model), "--dry-run"]) == 0
+            said = capsys.readouterr().out
+            assert f"second opinion: {model} would score the pairs" in said
+            assert "more than 1 nats a token count as unnatural" in said
+        assert main([*command, "--naturalness-model", str(here / "elsewhere")]) == 3
+        assert "elsewhere: does not exist" in capsys.readouterr().err
+        assert server.n_asked == 0
+    assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
+
+
 DRIVER = """
 import json, shutil, sys
 from pathlib import Path
@@ -160,15 +197,50 @@ for name, command in json.loads(sys.argv[1]):
 """
 
 
+def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: str) -> None:
+    """Both opinions in the rows, the closing lines and the card: at most 0.25 nats a token."""
+    scores = store.read("pair_score", benchmark="demo").to_pylist()
+    assert {r["pair_id"] for r in scores} == {p["pair_id"] for p in judged}
+    sides = {
+        r["pair_id"]: [r[f"logprob_{s}_nats"] / r[f"n_tokens_{s}"] for s in "fm"] for r in scores
+    }
+    beyond = {pair_id for pair_id, (f, m) in sides.items() if abs(f - m) > 0.25}
+    unlikely = {p["pair_id"] for p in judged if not p["is_natural"]}
+    natural = {p["pair_id"] for p in judged} - beyond - unlikely
+    assert natural and beyond - unlikely and beyond & unlikely and unlikely - beyond
+    assert {p["pair_id"] for p in _pairs(store) if p["is_natural"]} == natural
+    assert {r["source_file"] for r in _rejects(store, "opinion")} == beyond
+    assert {r["source_file"] for r in _rejects(store, "judge")} == unlikely
+    n_alone, n_judged = len(beyond - unlikely), len(unlikely - beyond)
+    assert (
+        f"tiny-neox: {len(beyond)} pairs differ by more than 0.25 nats a token, {n_alone}" in said
+    )
+    assert (
+        f"natural: {len(judged) - len(unlikely)}\n" in said
+        and f"left: {len(natural)} pairs" in said
+    )
+    assert "Warning: do not audit tiny-neox" in said
+    assert f"- Sentence pairs: {len(natural)}" in card and "- Second opinion: by tiny-neox" in card
+    assert (
+        f"{len(natural)} pairs natural to both, {n_alone} to the judge only, {n_judged} to the "
+        f"model only, {len(beyond & unlikely)} to neither" in card
+    )
+    assert "- Do not audit with these pairs: tiny-neox" in card
+
+
 @pytest.mark.slow
 def test_the_command(here: Path) -> None:
-    """One process, one Prefect server: a budget that stops, the rest, a replay, offline."""
+    """One process, one Prefect server: a budget that stops, the rest, replays, offline."""
+    model = save("neox", here / "tiny-neox")
+    replay = ["--replay", "--base-url", "http://127.0.0.1:9/v1"]
+    limit = ["--max-difference", "0.25"]
     with serving(imperfect) as server:
         command = _configured(here, server.url)
         runs = [
             ("stopped", [*command, "--max-requests", "100"]),
             ("built", command),
-            ("replayed", [*command, "--replay", "--base-url", "http://127.0.0.1:9/v1"]),
+            ("replayed", [*command, *replay]),
+            ("opined", [*command, *replay, "--naturalness-model", str(model), *limit]),
             ("offline", ["benchmark", "build", "fixed", "--offline", "--corpus", "c"]),
         ]
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
@@ -180,9 +252,11 @@ def test_the_command(here: Path) -> None:
             text=True,
             timeout=300,
         )
-        assert re.findall(r"status (\d)", done.stdout) == ["5", "0", "0", "0"], done.stderr[-3000:]
+        assert re.findall(r"status (\d)", done.stdout) == ["5", *"0000"], done.stderr[-3000:]
         assert set(server.asked.values()) == {1}
-    stopped, built, replayed, fixed = (Store.open(here / f"after-{name}") for name, _ in runs)
+    stopped, built, replayed, opined, fixed = (
+        Store.open(here / f"after-{name}") for name, _ in runs
+    )
     errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert len(errors) == 1 and "could exceed 100 requests" in errors[0]
     assert len(_requests(stopped)) == 100 and _pairs(stopped) == []
@@ -212,7 +286,7 @@ def test_the_command(here: Path) -> None:
     assert status == {"interrupted", "finished"}
     card = (here / "out/cards/demo/README.md").read_text("utf-8")
     assert "Seed words: the first 40 of the sample of c (she/he, seed 0)" in card
-    assert f"- Sentence pairs: {len(natural)}" in card
+    _check_opinion(opined, pairs, said=done.stdout.split("status ")[3], card=card)
     rows = _pairs(fixed, "fixed")
     assert len(rows) == 40 * 10 and {r["source_file"] for r in rows} == {"offline-writer"}
     assert {r["is_natural"] for r in rows} == {None} and _requests(fixed, "fixed") == []

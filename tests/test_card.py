@@ -131,7 +131,13 @@ def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> Non
     assert "- Model: a: b\n" in text and "Prompts" not in text
     assert "Not known" not in text and "None" not in text
     write_card(store, "winogender", tmp_path, licence="cc-by-4.0")
-    assert 'license: "cc-by-4.0"' in (tmp_path / "README.md").read_text(encoding="utf-8")
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert 'license: "cc-by-4.0"' in text and "- Model: a: b\n" in text, "what was said is kept"
+    with recorded(store, "benchmark import", {}) as run_id:
+        store.replace("benchmark_pair", rows, {"benchmark": "winogender"}, run_id)
+    write_card(store, "winogender", tmp_path)
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert run_id in text and "Model" not in text, "of other pairs it was said"
 
 
 def test_a_card_without_a_known_licence_asks_for_it() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from eval_workers.closed_world.truth import (
     slots,
 )
 from eval_workers.closed_world.writer import WorldOptions, documents, write_world
+from eval_workers.generation.build import write_offline
+from eval_workers.generation.offline import offline_pairs
+from eval_workers.generation.spec import BuildSpec
 from warehouse.errors import UsageProblem
 from warehouse.schemas import TABLES
 from warehouse.store import Store, cast
@@ -286,6 +290,48 @@ def test_the_perfect_log_ratio_is_the_ratio_of_the_process_itself() -> None:
     he = 0.5 * words["calm"].p_he * words["tea"].p_he
     expected = perfect_log_ratio_nats(sentence.split(), planted_deltas(0))
     assert math.log(she / he) == pytest.approx(expected, abs=1e-12)
+
+
+# --- sentences around seed words --------------------------------------------------------------
+
+
+def test_offline_sentences_are_of_the_language_of_the_corpus() -> None:
+    """Each is a frame of the corpus with lexicon words in its slots, and none of a probe."""
+    classes = {f"{{{name}}}": f"({'|'.join(words)})" for name, words in lexicon().items()}
+    frames = [
+        re.compile("".join(classes.get(p) or re.escape(p) for p in re.split(r"(\{\w+\})", frame)))
+        for frame in corpus_frames()
+    ]
+    held_out = {pair["template"] for pair in read("closed-world", None).pairs}
+    words = [words[k] for words in lexicon().values() for k in (0, -1)]
+    rows = offline_pairs("b", words, 5, 12, 0, closed_world=True)
+    assert len(rows) == len({row["pair_id"] for row in rows}) == 10 * len(words)
+    for row in rows:
+        template = str(row["template"])
+        assert any(frame.fullmatch(template) for frame in frames), template
+        assert template not in held_out and row["word"] in words_of(template)
+        assert row["pronoun_first"] == template.startswith("{")
+        assert len(template.split()) <= 12 and row["source_file"] == "offline-writer/closed-world"
+    for word in words:
+        of = [row for row in rows if row["word"] == word]
+        assert len({row["source_row"] for row in of}) == 10, "each in a frame of its own"
+        assert sum(bool(row["pronoun_first"]) for row in of) == 5
+    leaning = [len(set(words_of(str(r["template"]))) & planted_deltas(0).keys()) for r in rows]
+    assert max(leaning) > 4, "other words of the lexicon stand beside the seed word"
+
+
+def test_only_words_of_the_lexicon_and_frames_that_are_there(store: Store) -> None:
+    store.publish("planted_word", planted_rows("c", 0, "straight"), unit="a", run_id="r")
+    spec = BuildSpec(corpus="c", max_words=12)
+    rows = write_offline(store, "b", ["baker"], spec)
+    assert rows == offline_pairs("b", ["baker"], 5, 12, 0, closed_world=True)
+    assert {r["source_file"] for r in write_offline(store, "b", ["baker"], BuildSpec())} == {
+        "offline-writer"
+    }
+    with pytest.raises(UsageProblem, match="word 'lecture': is none that the closed world's"):
+        write_offline(store, "b", ["lecture"], spec)
+    with pytest.raises(UsageProblem, match="at most 4 words a kind for 'baker'"):
+        write_offline(store, "b", ["baker"], replace(spec, max_words=4))
 
 
 @pytest.mark.parametrize("bad", [{"n_tokens": 0}, {"n_shards": 0}, {"seed": -1}, {"world": "x"}])

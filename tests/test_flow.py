@@ -57,6 +57,33 @@ def test_the_closed_world_fills_every_table(world: Path) -> None:
     assert "closed-world-swapped" in (world / "out/report/index.html").read_text("utf-8")
 
 
+def test_the_closed_world_has_a_benchmark_around_its_seed_words(world: Path) -> None:
+    """Written by our own grammar, constrained by both worlds, scored by both models, reported."""
+    store, name = Store.open(world / "out/warehouse"), "closed-world-offline"
+    pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
+    assert {p["source_file"] for p in pairs} == {"offline-writer/closed-world"}
+    words = {p["word"] for p in pairs}
+    classes = {r["word"]: r["word_class"] for r in store.read("planted_word").to_pylist()}
+    assert len(words) == 50 and "frame" not in {classes[w] for w in words}
+    for corpus in ("closed-world-straight", "closed-world-swapped"):
+        assert words <= set(store.read("seed_word", corpus=corpus)["word"].to_pylist())
+        rows = store.read("pair_association", corpus=corpus, benchmark=name)
+        assert rows.num_rows == len(pairs) == 500
+    scores = [r for r in store.read("pair_score").to_pylist() if r["benchmark"] == name]
+    assert len(scores) == 2 * len(pairs)
+    fits = {
+        (r["model"], r["corpus"], r["subset"])
+        for r in store.read("metric_value").to_pylist()
+        if r["benchmark"] == name and r["metric"] == "slope"
+    }
+    models = ("closed-world-straight", "closed-world-swapped")
+    by_pair = {(m, c, "pairs, max_pmi") for m in models for c in models}
+    assert fits == {*by_pair, (models[0], models[0], "words, swapped on straight")}
+    card = (world / f"out/cards/{name}/README.md").read_text("utf-8")
+    assert "Written by: offline-writer: fixed frames of Plumbline's own, no model" in card
+    assert f"{name}, all pairs" in (world / "out/report/index.html").read_text("utf-8")
+
+
 def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_else(
     world: Path,
 ) -> None:

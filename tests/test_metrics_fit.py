@@ -136,6 +136,35 @@ def test_benchmarks_without_words_are_fitted_by_pair(store: Store) -> None:
     check_fit(store.root, "pairs, max_pmi", "m", "c", x, y)
 
 
+def seed(word: str, corpus: str = "c") -> dict[str, Any]:
+    fixed = {"contrast": "she/he", "seed": 0, "position": 1, "n_word": 1, "delta_nats": 0.0}
+    ends = {"low_nats": -1.0, "high_nats": 1.0, "run_id": "r"}
+    return {"corpus": corpus, "word": word, **fixed, **ends}
+
+
+def test_benchmarks_of_words_taken_for_not_leaning_are_fitted_by_pair(store: Store) -> None:
+    """Of `a` all words are seed words of `c`, of `b` all but one; other corpora have no say."""
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=12), rng.normal(size=12)
+    for b, words in (("a", WORDS[:6]), ("b", WORDS[:7])):
+        pairs = [pair(b, f"{i:02}", word=words[i % len(words)].title()) for i in range(12)]
+        fill(store, "benchmark_pair", pairs)
+        fill(store, "pair_score", [score(b, f"{i:02}", v) for i, v in enumerate(y)])
+        for corpus in ("c", "d"):
+            found = [association(b, f"{i:02}", v, corpus) for i, v in enumerate(x)]
+            fill(store, "pair_association", found)
+    for corpus in ("c", "d"):
+        leans = zip(WORDS[:7], rng.normal(size=7), strict=True)
+        fill(store, "word_delta", [delta(w, v, corpus) for w, v in leans])
+    fill(store, "seed_word", [seed(w) for w in WORDS[:6]])
+    fill(store, "seed_word", [seed(WORDS[6], "d")])
+    found = compute(store.root, MeasureOptions(), "r").to_pylist()
+    fits = {(r["benchmark"], r["corpus"], r["subset"]) for r in found if r["metric"] == "slope"}
+    by_word = {(b, c, "words, measured delta") for b, c in ("ad", "bc", "bd")}
+    assert fits == {*by_word, ("a", "c", "pairs, max_pmi")}
+    check_fit(store.root, "pairs, max_pmi", "m", "c", x, y)
+
+
 @pytest.mark.parametrize(
     ("x", "n", "slope", "bounds"),
     [

@@ -81,6 +81,18 @@ def test_seed_words_of_a_hand_made_table(store: Store) -> None:
     assert kept == {1: 1, 2: 3}
 
 
+def test_words_that_frames_of_a_closed_world_are_made_of_are_no_seed_words(store: Store) -> None:
+    filled(store, HAND)
+    fixed = {"corpus": "c", "world": "straight", "planted_delta_nats": 0.0}
+    rows = [
+        {**fixed, "word": "c", "word_class": "frame"},
+        {**fixed, "word": "d", "word_class": "f"},
+    ]
+    store.publish("planted_word", rows, unit="a", run_id="r")
+    done = select_seed_words(store, "c", n=None)
+    assert (done.n_within, done.n_excluded, set(done.words)) == (3, 1, {"d", "f"})
+
+
 def test_the_command_and_what_it_refuses(store: Store) -> None:
     filled(store, HAND)
 

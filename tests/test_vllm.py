@@ -22,13 +22,16 @@ if find_spec("vllm") is None:
         "vllm is not installed here: make setup-vllm, then make test-vllm", allow_module_level=True
     )
 
+import torch
 import transformers
 
 from eval_workers.backends import vllm_backend
 from eval_workers.backends.base import Backend, ModelOptions, TextScore
+from eval_workers.backends.sampling import Sample, SamplingOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
 from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
+from tests.test_sampling import PROMPTS, Plain
 from tests.tiny_models import KINDS, SENTENCES, save
 from warehouse.errors import BadInput, MissingComponent, UsageProblem
 from warehouse.store import Store
@@ -108,6 +111,52 @@ class TestVllm(BackendContract):
         if not IS_CPU:
             with pytest.raises(MissingComponent, match="GPUs are visible"):
                 self.opened(saved["gpt2"], tensor_parallel=1000).score(["a"])
+
+
+def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) -> None:
+    """One engine: greedy as transformers, the truncated distribution, chance by the seed alone."""
+    model = save("gpt2", tmp_path / "tiny")
+    greedy = SamplingOptions(greedy=True, max_new_tokens=24)
+    draws = [greedy.draw(prompt, 0) for prompt in PROMPTS]
+    theirs = TransformersBackend(str(model), ModelOptions()).continue_(draws, greedy)
+    plain, how = Plain(model, "gpt2"), SamplingOptions(temperature=2, max_new_tokens=1)
+    expected = plain.kept(plain.ids("She"), how)
+    ours = vllm_backend.VllmBackend(str(model), ModelOptions(backend="vllm"))
+    assert ours.continue_(draws, greedy) == theirs
+    assert {sample.finish for sample in theirs} == {"length", "stop"}
+
+    n = 3000
+    seeds = [how.draw("She", k).seed for k in range(n)]
+    prompt = tuple(plain.ids("She")[1:])
+    seen = [new[0] for new in ours._new_tokens([prompt] * n, seeds, how)]
+    assert set(seen) <= set(expected)
+    square = sum((seen.count(i) - n * p) ** 2 / (n * p) for i, p in expected.items())
+    freedom = len(expected) - 1
+    assert freedom > 10 and abs(square - freedom) < 5 * (2 * freedom) ** 0.5
+
+    longer = SamplingOptions(temperature=2, max_new_tokens=12)
+    wanted = [longer.draw(prompt, k) for prompt in PROMPTS for k in range(5)]
+    found = ours.continue_(wanted, longer)
+    assert len({sample.text for sample in found}) > 20
+    assert ours.continue_(wanted[::-2], longer) == found[::-2]
+    (over,) = ours.continue_([how.draw("She", 0)], SamplingOptions(max_new_tokens=64))
+    assert "more than the model's context" in str(over.problem)
+    with pytest.raises(BadInput, match=r"vLLM can't run it: temperature must be in \[0, 2\]"):
+        ours.continue_([how.draw("She", 0)], SamplingOptions(temperature=3.0, max_new_tokens=1))
+
+
+def test_the_models_end_token_ends_a_sample(tmp_path: Path) -> None:
+    """Random weights rarely end: the token they take first is made an end, among others."""
+    model = save("gpt2", tmp_path / "tiny")
+    plain = Plain(model, "gpt2")
+    first = plain.model(torch.tensor([plain.ids("She")])).logits[0, -1].argmax()
+    settings = transformers.GenerationConfig(eos_token_id=[5, int(first)], bos_token_id=plain.bos)
+    settings.save_pretrained(model)
+    draw = SamplingOptions(greedy=True).draw("She", 0)
+    short = SamplingOptions(greedy=True, max_new_tokens=9)
+    theirs = TransformersBackend(str(model), ModelOptions()).continue_([draw], short)
+    ours = vllm_backend.VllmBackend(str(model), ModelOptions(backend="vllm"))
+    assert ours.continue_([draw], short) == theirs == [Sample("", "stop", 0)]
 
 
 def _by_transformers(path: Path) -> list[TextScore]:

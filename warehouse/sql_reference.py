@@ -113,7 +113,7 @@ def filled(document: str) -> str:
     """``document`` with the text between the marks ``reference`` and ``questions`` made anew.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
-    13
+    14
     """
     made = {"reference": _reference_markdown, "questions": _questions_markdown}
     for name, make in made.items():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Backend, ModelOptions
+    from eval_workers.backends._continuer import Continuer
+    from eval_workers.backends.base import ModelOptions
 
 _SUFFIX = "_backend"
 
@@ -24,7 +25,7 @@ def names() -> list[str]:
     return sorted(name.removesuffix(_SUFFIX) for name in modules if name.endswith(_SUFFIX))
 
 
-def open_backend(model: str, options: ModelOptions) -> Backend:
+def open_backend(model: str, options: ModelOptions) -> Continuer:
     """The model under ``options.backend``, weights not loaded yet.
 
     Raises ``UsageProblem`` for a backend that is none, and what the backend raises.
@@ -33,5 +34,5 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
         problem = f"is not one of {', '.join(names())}"
         raise UsageProblem(f"--backend {options.backend}", problem)
     module = importlib.import_module(f"{__name__}.{options.backend}{_SUFFIX}")
-    backend: Backend = module.open_model(model, options)
+    backend: Continuer = module.open_model(model, options)
     return backend

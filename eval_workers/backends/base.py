@@ -99,18 +99,22 @@ class TextScore:
         return len(self.token_ids)
 
 
-class Backend(Protocol):
-    """A model ready to score. ``identity`` is known before any weights are loaded."""
+class Model(Protocol):
+    """A model of a backend. ``identity`` is known before any weights are loaded."""
 
     @property
     def identity(self) -> Identity:
-        """What defines this model's scores."""
+        """What defines what this model computes."""
         ...
 
     @property
     def n_parameters(self) -> int:
         """Parameters of the model (loads the weights)."""
         ...
+
+
+class Backend(Model, Protocol):
+    """A model ready to score."""
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text each token stands for, with the space that it starts with."""

@@ -1,4 +1,4 @@
-"""Scores with Hugging Face transformers, on CPU or GPU.
+"""Scores and continues with Hugging Face transformers, on CPU or GPU.
 
 A forward pass holds a tree of texts (see ``_tree``) where the architecture takes a mask and
 positions of its own, else texts of equal token length. Neither holds padding, so nothing can leak
@@ -14,8 +14,8 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 # Before MKL starts: the same bits whatever the number of threads, at no cost in speed.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
@@ -25,10 +25,12 @@ import torch
 import transformers
 
 from eval_workers.backends import devices
-from eval_workers.backends._scorer import Scorer
+from eval_workers.backends._continuer import Continuer
+from eval_workers.backends._drawing import draw
 from eval_workers.backends._tree import end_of_tree, n_nodes, tree
 from eval_workers.backends._weights import is_int8, load_model
 from eval_workers.backends.base import ModelOptions, Tokens
+from eval_workers.backends.sampling import SamplingOptions
 from warehouse.errors import BadInput
 
 #: Architectures that take any mask and any positions, and whose logits are the output layer's on
@@ -41,10 +43,14 @@ TREE_TYPES = (
 #: and 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
+#: Tokens whose keys and values are held at once while drawing, for each token of a forward pass.
+_HELD = 16
+
 _LogProbs = list[list[float]]
+_Found = TypeVar("_Found")
 
 
-class TransformersBackend(Scorer):
+class TransformersBackend(Continuer):
     """A causal language model loaded with transformers; see ``Scorer`` for what it raises."""
 
     supports = frozenset({"adapter", "quantisation", "trust_remote_code"})
@@ -113,7 +119,7 @@ class TransformersBackend(Scorer):
         start = 0
         while start < len(sequences):
             batch = sequences[start : end_of(sequences, start, self._batch_tokens)]
-            values = _unless_out_of_memory(run, batch)
+            values = _unless_out_of_memory(partial(run, batch))
             if values is None:
                 self._shrink(batch)
                 continue
@@ -131,6 +137,24 @@ class TransformersBackend(Scorer):
             torch.cuda.empty_cache()
         problem = f"out of memory: going on with {self._batch_tokens} tokens a forward pass"
         warnings.warn(problem, stacklevel=2)
+
+    def _new_tokens(
+        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
+    ) -> list[Tokens]:
+        bos, found = self.identity.bos_token_id, dict[int, Tokens]()
+        left = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), prompts[i], i))
+        while left:
+            ordered = [prompts[i] for i in left]
+            batch = left[: _end_of_draws(ordered, options.max_new_tokens, self._batch_tokens)]
+            whole = [(bos, *prompts[i]) for i in batch]
+            drawing = (self._model, whole, [seeds[i] for i in batch], options, self._ends)
+            new = _unless_out_of_memory(partial(draw, *drawing))
+            if new is None:
+                self._shrink(whole)
+                continue
+            found.update(zip(batch, new, strict=True))
+            left = left[len(batch) :]
+        return [found[i] for i in range(len(prompts))]
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
@@ -225,11 +249,22 @@ def _end_of_length(sequences: list[Tokens], start: int, n_tokens: int) -> int:
     return end
 
 
-def _unless_out_of_memory(
-    run: Callable[[list[Tokens]], _LogProbs], batch: list[Tokens]
-) -> _LogProbs | None:
+def _end_of_draws(prompts: Sequence[Tokens], n_new: int, n_tokens: int) -> int:
+    """How many of sorted prompts are drawn from at once: of one length, as many as memory holds."""
+    length = len(prompts[0]) + 1
+    n_rows = max(1, min(n_tokens, _HELD * n_tokens // (length + n_new)))
+    n_read, end = length, 1
+    while end < min(n_rows, len(prompts)) and len(prompts[end]) + 1 == length:
+        n_read += length * (prompts[end] != prompts[end - 1])
+        if n_read > n_tokens:
+            break
+        end += 1
+    return end
+
+
+def _unless_out_of_memory(run: Callable[[], _Found]) -> _Found | None:
     try:
-        return run(batch)
+        return run()
     except (MemoryError, RuntimeError) as e:
         if not devices.is_about_memory(e):
             raise

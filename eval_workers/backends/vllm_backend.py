@@ -1,8 +1,8 @@
-"""Scores with vLLM's offline engine; vLLM lives in an environment of its own (`make setup-vllm`).
+"""Scores and continues with vLLM, which lives in an environment of its own (`make setup-vllm`).
 
-The prompt is BOS and the text, as token ids; vLLM returns the log-probability of every prompt
-token and generates one token, which is ignored. Those log-probabilities are a float32 log-softmax
-over the raw logits, whatever the dtype of the weights, which is the dtype logits are computed in.
+For a score the prompt is BOS and the text, as token ids; vLLM returns the log-probability of every
+prompt token and generates one token, which is ignored. Those log-probabilities are a float32
+log-softmax over the raw logits, whatever the dtype of the weights, which logits are computed in.
 
 The engine runs in this process: killed in any way, it leaves no process that holds a GPU, and its
 errors are told as they are. Models run eagerly: graphs and compilation serve generation, and need
@@ -29,9 +29,10 @@ from transformers import AutoModelForCausalLM
 
 from eval_workers.backends import _loading as loading
 from eval_workers.backends import devices
+from eval_workers.backends._continuer import Continuer
 from eval_workers.backends._quiet import quiet
-from eval_workers.backends._scorer import Scorer
 from eval_workers.backends.base import ModelOptions, Tokens
+from eval_workers.backends.sampling import SamplingOptions
 from warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 
 #: The distributions that bring the module: builds for GPUs, and for CPUs.
@@ -50,7 +51,7 @@ _CPU_CACHE_BYTES = 1 << 30
 _MAX_TEXTS = 256
 
 
-class VllmBackend(Scorer):
+class VllmBackend(Continuer):
     """A causal language model run by vLLM; see ``Scorer`` for what it raises.
 
     ``options.batch_tokens`` bounds the tokens of one pass: a longer text is read in several.
@@ -177,19 +178,60 @@ class VllmBackend(Scorer):
         return limit if configured is None else min(limit, configured)
 
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
+        parameters = _vllm().SamplingParams(
+            prompt_logprobs=0, max_tokens=1, temperature=0, detokenize=False, flat_logprobs=True
+        )
+        outputs = self._generated(sequences, [parameters] * len(sequences))
+        return [_of_text(o.prompt_logprobs, ids) for o, ids in zip(outputs, sequences, strict=True)]
+
+    def _new_tokens(
+        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
+    ) -> list[Tokens]:
+        """A request a sample: with ``n`` of them in one, only the first would have its own seed."""
+        how = {
+            "temperature": 0.0 if options.greedy else options.temperature,
+            "max_tokens": options.max_new_tokens,
+            "stop_token_ids": sorted(self._ends),
+            "ignore_eos": True,  # the ones above are all that end a text
+            "detokenize": False,
+        }
+        if not options.greedy:
+            how |= {"top_p": options.top_p or 1.0, "top_k": options.top_k or 0}
+        with self._refusing():
+            parameters = [_vllm().SamplingParams(seed=seed, **how) for seed in seeds]
+        outputs = []
+        for part in self._parts(prompts):
+            outputs += self._generated(prompts[part], parameters[part])
+        return [tuple(output.outputs[0].token_ids) for output in outputs]
+
+    def _parts(self, prompts: Sequence[Tokens]) -> Iterator[slice]:
+        """Prompts that are in flight together.
+
+        On a CPU, vLLM can't take back the chance of a seed that it spends on a prompt that it reads
+        in several passes: there, prompts are sent that one pass holds.
+        """
+        if not _vllm().platforms.current_platform.is_cpu():
+            yield slice(None)
+            return
+        start, n_tokens = 0, 0
+        for end, prompt in enumerate(prompts):
+            n_tokens += len(prompt) + 1
+            if end > start and n_tokens > self._arguments["max_num_batched_tokens"]:
+                yield slice(start, end)
+                start, n_tokens = end, len(prompt) + 1
+        yield slice(start, None)
+
+    def _generated(self, sequences: Sequence[Tokens], parameters: Sequence[Any]) -> list[Any]:
+        """vLLM's outputs after BOS and each sequence."""
         if not sequences:
             return []
         vllm, bos = _vllm(), self.identity.bos_token_id
         prompts = [vllm.TokensPrompt(prompt_token_ids=[bos, *ids]) for ids in sequences]
-        parameters = vllm.SamplingParams(
-            prompt_logprobs=0, max_tokens=1, temperature=0, detokenize=False, flat_logprobs=True
-        )
         # On a CPU vLLM would still compile the ranks of tokens, with a compiler that may not exist.
         on_cpu = vllm.platforms.current_platform.is_cpu()
         eager = torch.compiler.set_stance("force_eager") if on_cpu else nullcontext()
         with eager, self._refusing():
-            outputs = self._engine.generate(prompts, parameters, use_tqdm=False)
-        return [_of_text(o.prompt_logprobs, ids) for o, ids in zip(outputs, sequences, strict=True)]
+            return list(self._engine.generate(prompts, list(parameters), use_tqdm=False))
 
 
 open_model = VllmBackend

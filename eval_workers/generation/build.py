@@ -23,7 +23,7 @@ from warehouse.errors import BadInput, UsageProblem, disk_problems
 from warehouse.store import Store
 
 #: Parts of a benchmark's ``reject`` rows: which step left a sentence or a pair out.
-_STEPS = ("write", "pair", "judge")
+_STEPS = ("write", "pair", "judge", "opinion")
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,15 @@ def judge(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
     ``reject`` besides, with the reason. Raises as ``Build.run``.
     """
     writing = spec.writing()
-    wanted = [
-        PairToJudge(str(p["pair_id"]), str(p["word"]), str(p["sentence_f"]), str(p["sentence_m"]))
-        for p in pairs
-    ]
+    wanted = [pair_to_judge(pair) for pair in pairs]
     judged = judge_pairs(build, wanted, writing.model, writing.prompts)
     together = zip(pairs, judged, strict=True)
     return [pair | {"is_natural": verdict.is_natural} for pair, verdict in together]
+
+
+def pair_to_judge(pair: Row) -> PairToJudge:
+    """What is judged of a row of ``benchmark_pair``."""
+    return PairToJudge(*(str(pair[c]) for c in ("pair_id", "word", "sentence_f", "sentence_m")))
 
 
 def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
@@ -127,9 +129,16 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
         _put_rejects(store, name, step, [], run_id)
 
 
-def write_offline(name: str, words: Sequence[str], spec: BuildSpec) -> list[Row]:
-    """Pairs of the offline writer, without asking anybody; see ``offline.offline_pairs``."""
-    return offline_pairs(name, words, spec.n_sentences, spec.max_words, spec.seed)
+def write_offline(
+    store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
+) -> list[Row]:
+    """Pairs of the offline writer, without asking anybody; see ``offline.offline_pairs``.
+
+    Words of a closed-world corpus stand in frames of that world.
+    """
+    planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
+    of = spec.n_sentences, spec.max_words, spec.seed
+    return offline_pairs(name, words, *of, closed_world=len(planted) > 0)
 
 
 def count(

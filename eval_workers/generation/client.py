@@ -1,4 +1,4 @@
-"""One attempt at a chat completion, against any server that speaks OpenAI's protocol.
+"""One attempt at a completion, against any server that speaks OpenAI's protocol.
 
 Every attempt is one request on the wire: the package's own retries are off, ``asker.py`` makes them
 where the ledger sees them. What comes back is a value, an ``Answer`` or a ``Failure``; nothing of
@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -72,9 +72,7 @@ class ChatClient:
     ) -> None:
         self.base_url = checked_url(base_url)
         self._timeout_s = timeout_s
-        key = next((environment[name] for name in KEYS if environment.get(name)), "")
-        if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
-            raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
+        key = find_key(base_url, environment)
         self._secrets = _spellings(key)
         self._client = _open(key or "none", base_url, timeout_s)
 
@@ -94,12 +92,7 @@ class ChatClient:
         import openai
 
         try:
-            call = self._client.chat.completions.with_raw_response.create(
-                model=request.model,
-                messages=request.messages,  # type: ignore[arg-type]
-                extra_body=dict(request.parameters),
-            )
-            response = await asyncio.wait_for(call, self._timeout_s)
+            response = await asyncio.wait_for(self._call(request), self._timeout_s)
             return self._answer(response.http_response.text)
         except (openai.APITimeoutError, asyncio.TimeoutError):
             return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
@@ -111,16 +104,31 @@ class ChatClient:
             charged = kind not in ("ConnectError", "ConnectTimeout")
             return Failure(self._clean(f"{kind}: {cause or e}"), retry=True, charged=charged)
 
+    def _call(self, request: Request) -> Awaitable[Any]:
+        parameters = dict(request.parameters)
+        if request.endpoint == "completions":
+            return self._client.completions.with_raw_response.create(
+                model=request.model, prompt=request.prompt, extra_body=parameters
+            )
+        return self._client.chat.completions.with_raw_response.create(
+            model=request.model,
+            messages=request.messages,  # type: ignore[arg-type]
+            extra_body=parameters,
+        )
+
     def _answer(self, body: str) -> Answer | Failure:
         try:
             content = json.loads(body)
             choice = content["choices"][0]
-            message = choice["message"]
-            text = message.get("content") or message.get("refusal") or ""
+            if "message" in choice:
+                message = choice["message"]
+                text = message.get("content") or message.get("refusal") or ""
+            else:
+                text = choice["text"]
             if not isinstance(text, str):
                 raise TypeError
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            problem = f"the reply holds no choice with a message: {body}"
+            problem = f"the reply holds no choice with a message or text: {body}"
             return Failure(self._clean(problem), retry=True, charged=True)
         usage = content.get("usage")
         reason = choice.get("finish_reason")
@@ -178,6 +186,18 @@ def checked_url(url: str) -> str:
         fix = f"the key belongs into the environment variable {KEYS[0]}"
         raise UsageProblem("--base-url", "may not hold a user, password or query", fix)
     return url
+
+
+def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The key for a server, empty without one; ``UsageProblem`` where it is known to want one.
+
+    >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
+    'dummy'
+    """
+    key = next((environment[name] for name in KEYS if environment.get(name)), "")
+    if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
+        raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
+    return key
 
 
 def _spellings(key: str) -> tuple[str, ...]:

@@ -205,16 +205,26 @@ def _placeholder(sentence: str, match: re.Match[str]) -> tuple[str | None, str |
     word = match.group().lower()
     if word == "hers":
         return None, 'holds "hers", which no placeholder stands for'
-    before = TOKEN.findall(sentence, 0, match.start())
-    after = list(_following(sentence, match.end()))
-    if before and after and (before[-1], after[0]) == ("[", "]"):  # WinoBias marks pronouns so
-        before, after = before[:-1], after[1:]
+    before, after = around(sentence, match.start(), match.end())
     if word == "his" and stands_alone(after):
         return None, 'holds a "his" that stands alone (hers), which no placeholder stands for'
     if word == "her":
         answer = decide_her(before, after)
         return _DIRECT[answer] if answer else None, None
     return _DIRECT[word], None
+
+
+def around(sentence: str, start: int, end: int) -> tuple[list[str], list[str]]:
+    """The tokens before and after a pronoun that stands there, for the rules of ``agreement``.
+
+    >>> around("I saw her key.", 6, 9)
+    (['I', 'saw'], ['key', '.'])
+    """
+    before = TOKEN.findall(sentence, 0, start)
+    after = list(_following(sentence, end))
+    if before and after and (before[-1], after[0]) == ("[", "]"):  # WinoBias marks pronouns so
+        return before[:-1], after[1:]
+    return before, after
 
 
 def _following(sentence: str, start: int) -> Iterator[str]:

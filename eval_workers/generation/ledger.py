@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -120,6 +121,11 @@ class Ledger:
         rows = [{**row, "error": row["error"] or None} for row in self.rows()]
         store.replace(_TABLE, rows, {"benchmark": self._benchmark}, self._run_id)
 
+    def take(self, rows: Iterable[Row]) -> None:
+        """Hold rows of ``generation_request``."""
+        for row in rows:
+            self._apply(_as_event(row))
+
     def load(self) -> None:
         """Read the file; what was on its way when its process ended counts as failed.
 
@@ -164,7 +170,9 @@ class Ledger:
 
     def _keep(self, row: Row) -> None:
         request_id = row["request_id"]
-        self._replies[request_id] = Reply(request_id, row["reply"], row["finish_reason"])
+        self._replies[request_id] = Reply(
+            request_id, row["reply"], row["finish_reason"], row["n_output_tokens"]
+        )
 
     def _begin_attempt(self, event: Mapping[str, Any]) -> None:
         request_id = event["row"]["request_id"]
@@ -226,15 +234,32 @@ def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
             yield ledger
 
 
+def look(store: Store, benchmark: str) -> Ledger:
+    """A ledger as it stands, to be read only: another process may be writing it.
+
+    Raises ``BadInput`` for a damaged file.
+    """
+    path = store.work_directory("generate", benchmark, create=False) / _FILE
+    ledger = Ledger(path, BytesIO(), benchmark, "")
+    if path.exists():
+        ledger.load()
+    else:
+        ledger.take(store.read(_TABLE, benchmark=benchmark).to_pylist())
+    return ledger
+
+
 def _write_rows(path: Path, rows: Iterable[Row]) -> None:
     temporary = path.with_suffix(".tmp")
     with temporary.open("wb") as file:
         for row in rows:
-            event = {"event": "row", "row": {**row, "error": row["error"] or ""}}
-            file.write(json.dumps(event).encode() + b"\n")
+            file.write(json.dumps(_as_event(row)).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+
+
+def _as_event(row: Row) -> Row:
+    return {"event": "row", "row": {**row, "error": row["error"] or ""}}
 
 
 def _drop_torn_line(path: Path) -> None:
@@ -246,6 +271,8 @@ def _drop_torn_line(path: Path) -> None:
 def _events(path: Path) -> Iterator[tuple[int, Row]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return  # torn, or being written
             try:
                 yield number, json.loads(line)
             except ValueError as e:

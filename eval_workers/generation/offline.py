@@ -1,7 +1,8 @@
 """The offline writer: pairs around seed words from fixed frames, without any model.
 
 The frames speak of the word, not of what it means, so that a word of any kind fits each of them.
-They are for trying things out and for tests: nobody judged them, and they are all alike.
+They are for trying things out and for tests: nobody judged them, and they are all alike. Around
+words of a closed world the frames are those of its grammar (``closed_world/around.py``).
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from collections.abc import Sequence
 from random import Random
 
 from eval_workers.benchmarks import Parsed, Row
+from eval_workers.closed_world.around import templates_around
 from eval_workers.generation.checks import n_words
 from eval_workers.generation.pairing import pair_id
 from warehouse.errors import UsageProblem
 
 #: In the place of a file's name in ``benchmark_pair``; ``source_row`` is the frame's number.
 SOURCE = "offline-writer"
+#: The same for pairs of a closed world, where the number is that of a frame of its grammar.
+WORLD_SOURCE = "offline-writer/closed-world"
 
 #: The first half starts with the pronoun, the second half doesn't.
 _FRAMES = (
@@ -44,33 +48,48 @@ _HALF = len(_FRAMES) // 2
 
 
 def offline_pairs(
-    name: str, words: Sequence[str], n_sentences: int, max_words: int, seed: int
+    name: str,
+    words: Sequence[str],
+    n_sentences: int,
+    max_words: int,
+    seed: int,
+    *,
+    closed_world: bool = False,
 ) -> list[Row]:
     """Rows of ``benchmark_pair``: for each word ``n_sentences`` that start with the pronoun, and
     as many that don't.
 
     The same arguments give the same rows, and a word's rows don't depend on the other words.
-    Raises ``UsageProblem`` when there are too few frames of at most ``max_words`` words.
+    Raises ``UsageProblem`` when there are too few frames of at most ``max_words`` words, and for a
+    word that has no place in a closed world.
 
     >>> rows = offline_pairs("demo", ["tea", "clock"], 2, 10, seed=0)
     >>> len(rows), [row["pronoun_first"] for row in rows[:4]]
     (8, [True, True, False, False])
     """
     parsed = Parsed(name)
+    source, templates = (WORLD_SOURCE, templates_around) if closed_world else (SOURCE, _about)
     for word in dict.fromkeys(words):
         chance = Random(f"{seed} {word}")
-        for half in (range(_HALF), range(_HALF, len(_FRAMES))):
-            short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
-            if len(short) < n_sentences:
-                problem = f"has {len(short)} frames of at most {max_words} words a kind"
-                raise UsageProblem("the offline writer", problem, "ask for fewer sentences")
-            for k in sorted(chance.sample(short, n_sentences)):
-                template = _FRAMES[k].replace("{word}", word)
+        for first in (True, False):
+            for k, template in templates(word, n_sentences, max_words, chance, pronoun_first=first):
                 parsed.add(
                     pair_id=pair_id(word, template),
                     template=template,
                     word=word,
-                    source_file=SOURCE,
-                    source_row=k + 1,
+                    source_file=source,
+                    source_row=k,
                 )
     return parsed.pairs
+
+
+def _about(
+    word: str, n: int, max_words: int, chance: Random, *, pronoun_first: bool
+) -> list[tuple[int, str]]:
+    """Templates of frames about a word of any kind, with the frames' numbers, in their order."""
+    half = range(_HALF) if pronoun_first else range(_HALF, len(_FRAMES))
+    short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
+    if len(short) < n:
+        problem = f"has {len(short)} frames of at most {max_words} words a kind"
+        raise UsageProblem("the offline writer", problem, "ask for fewer sentences")
+    return [(k + 1, _FRAMES[k].replace("{word}", word)) for k in sorted(chance.sample(short, n))]

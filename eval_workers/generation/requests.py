@@ -1,4 +1,4 @@
-"""What is asked of a chat model, and what it answered: plain values with an identity."""
+"""What is asked of a served model, and what it answered: plain values with an identity."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-Purpose = Literal["generate", "revise", "convert", "judge"]
+Purpose = Literal["generate", "revise", "convert", "judge", "perturb", "continue"]
+Endpoint = Literal["chat", "completions"]
 Pronoun = Literal["she", "he"]
 
 
@@ -50,9 +51,10 @@ class ChatModel:
 
 @dataclass(frozen=True)
 class Request:
-    """One chat completion that is wanted: a single user message, its parameters and its place.
+    """One completion that is wanted: a single user message, its parameters and its place.
 
     Attributes:
+        endpoint: `completions` continues the prompt as it is, without a message around it.
         round: from 1; a question that is asked again (a revision, an unclear verdict) counts on.
     """
 
@@ -64,6 +66,7 @@ class Request:
     pronoun: str
     round: int
     max_tokens: int
+    endpoint: Endpoint = "chat"
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -82,7 +85,8 @@ class Request:
         (32, False)
         """
         place = (self.purpose, self.word, self.pronoun, self.round)
-        text = json.dumps([self.model, self.messages, self.parameters, *place])
+        asked = self.messages if self.endpoint == "chat" else self.prompt
+        text = json.dumps([self.model, asked, self.parameters, *place])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -93,3 +97,4 @@ class Reply:
     request_id: str
     text: str
     finish_reason: str | None = None
+    n_output_tokens: int | None = None

@@ -117,7 +117,7 @@ def write_sentences(build: Build, words: Sequence[str], spec: WritingSpec) -> li
         for p in written
         for rejected in p.rejected
     ]
-    _publish_rejects(build, "write", rejects)
+    publish_rejects(build, "write", rejects)
     return written
 
 
@@ -142,7 +142,7 @@ def judge_pairs(
         for position, (pair, verdict) in enumerate(zip(pairs, judged, strict=True), 1)
         if verdict.reason
     ]
-    _publish_rejects(build, "judge", rejects)
+    publish_rejects(build, "judge", rejects)
     return judged
 
 
@@ -204,7 +204,8 @@ def _requests_of(converting: _Converting) -> Job:
     return job
 
 
-def _publish_rejects(build: Build, step: str, rejects: list[dict[str, object]]) -> None:
+def publish_rejects(build: Build, step: str, rejects: list[dict[str, object]]) -> None:
+    """Put the rejects of a step in the place of those it had."""
     rows = [{**row, "run_id": build.run_id} for row in rejects]
     partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
     with disk_problems(build.store.root):

@@ -41,6 +41,9 @@ class BuildSpec:
         n_sentences: wanted for each word and pronoun.
         max_words, temperature, generate_rounds, revise_rounds: see ``WritingSpec``.
         judge: whether both sides of each pair are judged; without, ``is_natural`` is NULL.
+        naturalness_model: hub id or directory of a model for a second opinion on the pairs, see
+            ``opinion``; none without it.
+        max_difference_nats_per_token: most that the sides of a natural pair differ by under it.
         eta: bound on \\|MaxPMI\\|, in nats, for the number of pairs within it.
         prompts, prices: files in place of the wordings that come with Plumbline, and of no prices.
         max_requests, max_tokens, max_cost: the budget; ``None`` for no limit.
@@ -63,6 +66,8 @@ class BuildSpec:
     generate_rounds: int = 3
     revise_rounds: int = 10
     judge: bool = True
+    naturalness_model: str = ""
+    max_difference_nats_per_token: float = 1.0
     eta: float = 0.65
     prompts: str = ""
     prices: str = ""
@@ -75,10 +80,15 @@ class BuildSpec:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageProblem(f"{name} = {value}", "has to be more than 0")
-        for name in ("seed", "temperature", "eta", "max_requests", "max_tokens", "max_cost"):
+        limits = ("max_difference_nats_per_token", "max_requests", "max_tokens", "max_cost")
+        for name in ("seed", "temperature", "eta", *limits):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise UsageProblem(f"{name} = {value}", "has to be 0 or more")
+        limit = self.max_difference_nats_per_token
+        if limit != BuildSpec.max_difference_nats_per_token and not self.naturalness_model:
+            fix = "add naturalness_model = ID_OR_PATH"
+            raise UsageProblem("max_difference_nats_per_token", "needs a model that scores", fix)
         checked_url(self.base_url)  # it is recorded with the run
         if self.max_cost is not None and not self.prices:
             raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")

@@ -179,7 +179,9 @@ def follow(facts: Facts) -> Section | Missing:
         "Pairs made for the same word are not independent, so the point of a plot is a word: the "
         "mean log ratio of its pairs against its lean in the text. A slope of 0 means the model "
         "takes no notice of that lean. On the planted lean of its own corpus, a slope of 1 is that "
-        "of a perfect learner. Measured leans carry the noise of counting, which flattens a slope."
+        "of a perfect learner. Measured leans carry the noise of counting, which flattens a slope. "
+        "Where the words of all pairs were taken because they do not lean, or there are none, a "
+        "point is a pair, against its MaxPMI."
     ]
     if len(fits) > MAX_FITS:
         intro.append(f"Plotted are {MAX_FITS} of {len(fits)} fits; the table holds all.")

@@ -3,7 +3,8 @@
 --
 -- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
 -- words, planted delta   the same against the planted delta, for models trained on that corpus
--- pairs, max_pmi         for benchmarks without words, a pair's log ratio against its MaxPMI
+--                        (neither for benchmarks whose words were taken because they don't lean)
+-- pairs, max_pmi         for these, and those without words, a pair's log ratio against its MaxPMI
 -- words, measured on planted   a closed-world corpus: what was counted against what was planted
 -- words, swapped on straight   a word's mean log ratio under the model of the swapped world against
 --                              that under the model of the straight world (options name the former)
@@ -14,6 +15,7 @@ SELECT
 FROM word_preference AS p
 JOIN word_delta AS d USING (word)
 WHERE d.contrast IN (FROM main_contrast)
+    AND (d.corpus, d.contrast, p.benchmark) NOT IN (FROM neutral_benchmark)
 UNION ALL
 SELECT
     'words, planted delta', p.model_key, p.model, p.benchmark, w.corpus, '', '{}', p.word,
@@ -21,13 +23,17 @@ SELECT
 FROM word_preference AS p
 JOIN trained_key AS t USING (model_key)
 JOIN planted_word AS w ON w.corpus = t.corpus AND w.word = p.word
+WHERE (w.corpus, p.benchmark) NOT IN (SELECT corpus, benchmark FROM neutral_benchmark)
 UNION ALL
 SELECT
     'pairs, max_pmi', model_key, model, benchmark, corpus, contrast, '{}', pair_id,
     max_pmi_nats, log_ratio_nats
 FROM scored_pair_association
 WHERE max_pmi_nats IS NOT NULL
-    AND benchmark NOT IN (SELECT benchmark FROM benchmark_pair WHERE word IS NOT NULL)
+    AND (
+        benchmark NOT IN (SELECT benchmark FROM benchmark_pair WHERE word IS NOT NULL)
+        OR (corpus, contrast, benchmark) IN (FROM neutral_benchmark)
+    )
 UNION ALL
 SELECT
     'words, measured on planted', '', '', '', w.corpus, d.contrast, '{}', w.word,

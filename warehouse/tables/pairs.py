@@ -7,16 +7,16 @@ from warehouse.columns import table
 TABLES = (
     table(
         "generation_request",
-        "Every request to the chat model that wrote a benchmark, with its reply or its errors.",
+        "Every request to a served model that wrote for us, with its reply or its errors.",
         "benchmark request_id",
         "benchmark",
         """
-        benchmark: text -- benchmark that is being written
+        benchmark: text -- what is being written: a benchmark; of prompts, their set and a prefix
         request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
-        purpose: text -- `generate`, `revise`, `convert` or `judge`
-        word: text -- seed word
-        pronoun: text -- `she` or `he`: the one wanted, converted to, or judged
-        round: int -- from 1: how often this has been asked
+        purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb` or `continue`
+        word: text -- seed word; of `perturb` the original name, of `continue` the text's id
+        pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb` the new name
+        round: int -- from 1: how often this has been asked; of `continue` which sample
         model: text -- model as the server names it
         parameters: text -- temperature, limit of the reply and seed, as JSON
         prompt: text -- the message as sent
@@ -47,10 +47,23 @@ TABLES = (
         word: text? -- seed word or occupation the pair was made for
         split: text? -- part of the benchmark, such as `dev` or `test`
         stereotype: text? -- `pro` or `anti` where the source says so
-        is_natural: bool? -- the source's own naturalness verdict; NULL where there is none
+        is_natural: bool? -- naturalness verdict of its source or build; NULL where there is none
         pronoun_first: bool -- the sentence starts with the pronoun
         source_file: text -- file the pair came from
         source_row: int -- row in that file, from 1
+        """,
+    ),
+    table(
+        "benchmark_fact",
+        "How the pairs of a benchmark that was built came about, as its card says it.",
+        "benchmark position",
+        "benchmark",
+        """
+        benchmark: text -- benchmark
+        position: int -- from 1, in the order of the card
+        fact: text -- what it is about, such as `Written by`
+        said: text -- the fact
+        run_id: text -- run that made the pairs; facts of another one are not theirs
         """,
     ),
     table(

@@ -1,0 +1,85 @@
+"""What every backend does alike to continue prompts: prompts to tokens, new tokens to text.
+
+A prompt is encoded as a text to be scored is, with the same BOS before it. A backend gets token ids
+and returns new ones; it never sees a text. See ``sampling`` for what a continuation is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+from transformers import GenerationConfig
+
+from eval_workers.backends import _loading as loading
+from eval_workers.backends._scorer import Scorer
+from eval_workers.backends.base import Tokens
+from eval_workers.backends.sampling import Draw, Sample, SamplingOptions
+from warehouse.errors import BadInput
+
+
+class Continuer(Scorer):
+    """A causal language model that scores texts and continues prompts."""
+
+    @abstractmethod
+    def _new_tokens(
+        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
+    ) -> list[Tokens]:
+        """New tokens after each prompt, with the one of ``_ends`` that ended them.
+
+        BOS is not among a prompt's tokens; there is room for ``options.max_new_tokens``.
+        """
+
+    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+        """A sample for each draw, in the order given; see ``sampling.Continuer``."""
+        n_vocabulary, n_new = self._n_vocabulary, options.max_new_tokens
+        read = {text: self._prompt(text, n_new, n_vocabulary) for text in {d.text for d in draws}}
+        found: dict[Draw, Sample] = {}
+        prompts: dict[Draw, Tokens] = {}
+        for draw in draws:
+            ids = read[draw.text]
+            if isinstance(ids, str):
+                found[draw] = Sample(problem=ids)
+            else:
+                prompts[draw] = ids
+        seeds = [draw.seed for draw in prompts]
+        new = self._new_tokens(list(prompts.values()), seeds, options) if prompts else []
+        for (draw, ids), tokens in zip(prompts.items(), new, strict=True):
+            found[draw] = self._sample(ids, tokens)
+        return [found[draw] for draw in draws]
+
+    def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
+        """Token ids without BOS, or why the prompt can't be continued."""
+        ids, limit = self._encode(text, n_vocabulary), self._n_context
+        if isinstance(ids, str) or limit is None or len(ids) + n_new <= limit:
+            return ids
+        return f"{len(ids)} tokens and {n_new} new ones, more than the model's context of {limit}"
+
+    def _sample(self, prompt: Tokens, new: Tokens) -> Sample:
+        ended = bool(new) and new[-1] in self._ends
+        tokens = new[:-1] if ended else new
+        text = self._text_after(prompt, tokens)
+        return Sample(text, "stop" if ended else "length", len(tokens))
+
+    def _text_after(self, prompt: Tokens, new: Tokens) -> str:
+        """The text of new tokens, with the space that decoders drop at the start of a text."""
+        before, whole = (
+            self.tokenizer.decode(
+                list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+            for ids in (prompt, (*prompt, *new))
+        )
+        return str(whole[len(before) :])
+
+    @cached_property
+    def _ends(self) -> frozenset[int]:
+        """Tokens that end a text: by the generation settings, the configuration, the tokenizer."""
+        try:
+            settings = loading.load(self.source, GenerationConfig.from_pretrained)
+        except BadInput:  # a model need not have the file
+            settings = GenerationConfig.from_model_config(self.config)
+        for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
+            if ids is not None:
+                return frozenset([ids] if isinstance(ids, int) else ids)
+        return frozenset()

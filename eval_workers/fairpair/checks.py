@@ -1,0 +1,72 @@
+"""Whether a perturbed text may be used: the paper's three checks, with a reason in words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eval_workers.fairpair.perturb import Perturbed
+from eval_workers.fairpair.phi.jaccard import tokens
+
+#: Reasons of the checks; those of the perturbers stand beside them.
+PROMPT = "does not start with the perturbed prompt"
+NAME = "mentions the original name"
+DISSIMILAR = "differs in too many words from the original"
+#: The largest Jaccard dissimilarity to the original that is still valid.
+LIMIT = 0.15
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A perturbation and what the checks say: ``reason`` is ``None`` when it is valid.
+
+    ``dissimilarity`` is ``None`` where there is no text.
+    """
+
+    text: str | None
+    reason: str | None
+    dissimilarity: float | None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it passed all checks."""
+        return self.reason is None
+
+
+def dissimilarity(first: str, second: str) -> float:
+    """Jaccard dissimilarity of two texts' sets of lowercased words: 0 for the same, 1 for disjoint.
+
+    Two texts without words are the same.
+
+    >>> dissimilarity("John lost his key", "Jane lost her key")  # 2 of 6 words are shared
+    0.6666666666666666
+    >>> dissimilarity("", "")
+    0.0
+    """
+    a, b = tokens(first), tokens(second)
+    either = len(a | b)
+    return (either - len(a & b)) / either if either else 0.0
+
+
+def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> Checked:
+    """What the checks say of a perturbation of ``original``.
+
+    Args:
+        prompt: the perturbed prompt, which the text has to start with.
+        name: the original's name, which it may not mention, as written or in capitals.
+
+    The first check that fails is the reason; a dissimilarity of exactly ``LIMIT`` is valid.
+
+    >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John").reason
+    'differs in too many words from the original'
+    """
+    if perturbed.text is None:
+        return Checked(None, perturbed.reason, None)
+    text = perturbed.text
+    distance = dissimilarity(text, original)
+    if not text.startswith(prompt):
+        return Checked(text, PROMPT, distance)
+    mentions = rf"(?<![^\W_])(?:{re.escape(name)}|{re.escape(name.upper())})(?![^\W_])"
+    if re.search(mentions, text):
+        return Checked(text, NAME, distance)
+    return Checked(text, DISSIMILAR if distance > LIMIT else None, distance)

@@ -1,0 +1,122 @@
+"""The perturber that asks a chat model, through the ledger, retries and budget of the builds.
+
+Its requests are rows of ``generation_request`` with the purpose ``perturb``: the probe set stands
+in the partition behind ``perturb/``, so that no benchmark's card or budget counts them, and the two
+names stand where a build has seed word and pronoun. Texts that are the same are asked once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Formatter
+
+from eval_workers.fairpair.perturb import Perturbed
+from eval_workers.fairpair.perturber import Wanted
+from eval_workers.fairpair.toml_file import read
+from eval_workers.generation.asker import Job
+from eval_workers.generation.prompts import fill
+from eval_workers.generation.requests import ChatModel, Reply, Request
+from eval_workers.generation.session import Build
+
+REFUSED = "the model did not answer"
+CUT = "the model's answer was cut"
+
+_SHIPPED = "perturb_prompt.toml"
+_NEEDED = ("text", "name", "counterpart")
+_FIELDS = (*_NEEDED, "group", "counterpart_group")
+_TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
+
+
+def load_wording(path: Path | None = None) -> str:
+    """The wording of a file, or the one that comes with Plumbline.
+
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
+    expected, for unknown and missing placeholders too.
+
+    >>> "{counterpart}" in load_wording()
+    True
+    """
+    top = read(path, _SHIPPED)
+    top.only("perturb")
+    wording = top.text("perturb").strip()
+    known = f"a text with {', '.join(f'{{{name}}}' for name in _FIELDS)}"
+    try:
+        parts = [part[1:] for part in Formatter().parse(wording) if part[1] is not None]
+    except ValueError:
+        raise top.fault("perturb", f"{known}; other braces written twice") from None
+    names = {name for name, _, _ in parts}
+    plain = not any(spec or change for _, spec, change in parts)
+    if not plain or not names <= set(_FIELDS) or not names >= set(_NEEDED):
+        raise top.fault("perturb", f"{known}, the first three of them at least")
+    return wording
+
+
+def ledger_name(probe_set: str) -> str:
+    """``Build.benchmark`` for perturbing a probe set.
+
+    >>> ledger_name("common-sents")
+    'perturb/common-sents'
+    """
+    return f"perturb/{probe_set}"
+
+
+@dataclass(frozen=True)
+class LlmPerturber:
+    """Asks ``model`` for each text that ``build``'s ledger holds no reply to.
+
+    ``build.benchmark`` has to be the ``ledger_name`` of the probe set; its budget is that of all
+    perturbing of the set. Temperature 0; every text is asked once, a bad answer fails the checks.
+    """
+
+    build: Build
+    model: ChatModel
+    wording: str
+
+    @property
+    def name(self) -> str:
+        """The model's name, and a hash of the wording and the seed (8 hex digits)."""
+        text = f"{self.model.seed} {self.wording}"
+        return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def perturb(self, wanted: Sequence[Wanted]) -> list[Perturbed]:
+        """See ``Perturber``; raises as ``Build.run``, and goes on from there when called again."""
+        requests = [self._request(one) for one in wanted]
+        distinct = {request.request_id: request for request in requests}
+        replies = self.build.run([_job(request) for request in distinct.values()], "texts")
+        return [_perturbed(replies[request.request_id]) for request in requests]
+
+    def _request(self, one: Wanted) -> Request:
+        prompt = fill(
+            self.wording,
+            text=one.text,
+            name=one.entity.name,
+            counterpart=one.counterpart.name,
+            group=one.entity.group,
+            counterpart_group=one.counterpart.group,
+        )
+        return self.model.request(
+            "perturb",
+            prompt,
+            word=one.entity.name,
+            pronoun=one.counterpart.name,
+            round=1,
+            temperature=0,
+            max_tokens=len(one.text) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
+        )
+
+
+def _job(request: Request) -> Job:
+    def job(replies: Mapping[str, Reply]) -> list[Request]:
+        return [] if request.request_id in replies else [request]
+
+    return job
+
+
+def _perturbed(reply: Reply) -> Perturbed:
+    text = reply.text.strip()
+    if not text:
+        return Perturbed(None, REFUSED)
+    return Perturbed(None, CUT) if reply.finish_reason == "length" else Perturbed(text)

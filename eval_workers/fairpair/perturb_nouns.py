@@ -1,0 +1,199 @@
+"""Whether a gendered noun is about the entity: the predicate, apposition and title rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from eval_workers.fairpair.perturb_words import Words
+from eval_workers.fairpair.terms import Terms
+
+#: Whom a word is about; ``unsure`` where the rules can't tell.
+About = Literal["entity", "other", "unsure"]
+
+_LONGEST_PHRASE = 6
+_ANAPHORIC = frozenset(["the", "this", "that"])
+
+
+class NounRules:
+    """Judges nouns of one text, left to right, given where the entity was last mentioned.
+
+    ``subject`` is the place of the entity's last mention as a subject, its surname included, while
+    nobody else has been mentioned since; ``clause_subject`` the same, but objects don't end it.
+    ``others`` are the places where other people have been mentioned.
+    """
+
+    def __init__(self, words: Words, terms: Terms, is_entity: Callable[[int], bool]) -> None:
+        self._words = words
+        self._classes = terms.classes
+        self._is_entity = is_entity
+        self.others: set[int] = set()
+        self.subject: int | None = None
+        self.clause_subject: int | None = None
+
+    def about(self, i: int) -> About:
+        """Whom the noun at a place is about."""
+        words = self._words
+        if words.at(i + 1) in {"'s", "’s"} and not self._contracted(i + 1):
+            return "other"
+        before, has_determiner = self._phrase_start(i)
+        head = words.at(before)
+        if self._is_copula(before):
+            if self._is_first(before) and self._leads_to_entity(i):
+                return "entity"  # Being a father, he ...
+            return self._predicate(before)
+        if head in self._classes["as"] and has_determiner:
+            return self._as(before, i)
+        if self._names(i):
+            return self._of_name(i)
+        if before + 1 == i and not head[:1].isalnum() and not words.at(i + 1)[:1].isalnum():
+            return "unsure"  # called so: "Sir, please"
+        if has_determiner and self._is_first(before + 1) and self._leads_to_entity(i):
+            return "entity"
+        if head == "," and has_determiner and self._is_entity(before - 1):
+            return "entity"
+        if head in self._classes["joins"] and self._ends(i + 1):
+            return self._joined(before)
+        anaphoric = words.at(before + 1) in _ANAPHORIC
+        if anaphoric and before + 1 < i and self._in(i - 1, "owners"):
+            anaphoric = False
+        return "unsure" if anaphoric and not self._qualified(i + 1) else "other"
+
+    def _in(self, i: int, name: str) -> bool:
+        return self._words.at(i) in self._classes[name]
+
+    def _contracted(self, i: int) -> bool:
+        """Whether an 's at a place is "is" or "has"; behind a noun it mostly owns."""
+        return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
+
+    def _names(self, i: int) -> bool:
+        """Whether the entity's name follows a noun: actor John, her husband, John."""
+        after = i + 2 if self._words.at(i + 1) == "," else i + 1
+        return self._is_entity(after) and self._words.at(after)[:1].isalpha()
+
+    def _of_name(self, i: int) -> About:
+        before, _ = self._phrase_start(i)
+        owner = self._words.at(before + 1)
+        if self._words.at(i + 1) == ",":
+            phrase_is_first = self._is_first(before + 1)
+            if not phrase_is_first and owner not in self._classes["owners"]:
+                return "unsure"
+        return "unsure" if self._is_own(before + 1) else "entity"
+
+    def _is_own(self, i: int) -> bool:
+        """Whether his or her at a place may be the entity's own: his brother John."""
+        return self._words.at(i) in {"his", "her"}
+
+    def _phrase_start(self, i: int) -> tuple[int, bool]:
+        """The place before the noun phrase that ends at a noun, and whether it has a determiner."""
+        j = i - 1
+        while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
+            j -= 1
+        if self._words.at(j) == "of" and self._in(j - 1, "kinds"):
+            return self._phrase_start(j - 1)  # the kind of man
+        owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
+        if owned or self._is_plural_owner(j):
+            j -= 2  # Mary's friend: the owner stands for a determiner, and may have one
+        found = self._in(j, "determiners") or owned
+        if self._in(j, "determiners"):
+            j -= 1
+        while self._in(j, "adverbs"):
+            j -= 1
+        return j, found
+
+    def _is_plural_owner(self, i: int) -> bool:
+        return self._words.at(i) in {"'", "’"} and self._words.at(i - 1).endswith("s")
+
+    def _is_modifier(self, i: int) -> bool:
+        word = self._words.at(i)
+        if not word[:1].isalnum():
+            return word == "-"
+        if self._in(i, "stops") or self._in(i, "copulas") or self._in(i, "determiners"):
+            return False
+        return not self._in(i, "as") and not self._is_entity(i) and word not in {"and", "or"}
+
+    def _is_copula(self, i: int) -> bool:
+        if not self._in(i, "copulas"):
+            return False
+        if self._words.at(i) not in {"'s", "’s"} or self._words.at(i - 1) in {"he", "she", "who"}:
+            return True
+        return self._contracted(i)
+
+    def _predicate(self, copula: int) -> About:
+        i = copula - 1
+        if self.subject is not None and self._reaches(self.subject, copula):
+            return "entity"
+        if self.subject is not None and self._in(copula, "bare"):
+            return "entity"
+        while self._in(i, "between") and self._words.at(i) not in {",", "who"}:
+            i -= 1
+        if self._words.at(i) == "who":
+            i -= 2 if self._words.at(i - 1) == "," else 1
+        if self._in(i, "joins"):
+            return "entity" if self.clause_subject is not None else "unsure"
+        if self._has_subject(i):
+            return "other"
+        return "unsure"
+
+    def _reaches(self, subject: int, copula: int) -> bool:
+        return all(
+            self._in(i, "between") or self._in(i, "adverbs") or self._words.at(i).isdigit()
+            for i in range(subject + 1, copula)
+        )
+
+    def _has_subject(self, i: int) -> bool:
+        """Whether a noun phrase of somebody else or a pronoun ends at a place before a verb."""
+        if i in self.others:
+            return True
+        if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
+            return not self._is_entity(i)
+        for back in range(4):
+            if self._in(i - back, "determiners") or self._in(i - back, "owners"):
+                return True
+            if not self._is_modifier(i - back):
+                return False
+        return False
+
+    def _as(self, place: int, noun: int) -> About:
+        if self._words.at(place) == "like":
+            return "other"
+        if self._is_first(place):
+            return "entity" if self._leads_to_entity(noun) else "unsure"
+        if self.subject is not None:
+            return "entity"
+        first = place
+        while first and self._words.sentence[first - 1] == self._words.sentence[place]:
+            first -= 1
+        return "other" if any(self._has_subject(k) for k in range(first, place)) else "unsure"
+
+    def _is_first(self, i: int) -> bool:
+        return self._words.starts_sentence(i)
+
+    def _leads_to_entity(self, i: int) -> bool:
+        """Whether the phrase at a sentence's start ends in a comma, and the entity follows."""
+        for k in range(i + 1, i + 1 + _LONGEST_PHRASE):
+            if self._words.at(k) == ",":
+                return self._is_entity(k + 1)
+            if self._words.at(k) in {".", "!", "?", "\n", ""}:
+                return False
+        return False
+
+    def _ends(self, i: int) -> bool:
+        return self._words.at(i) == "" or self._in(i, "ends") or self._words.at(i) == "\n"
+
+    def _joined(self, i: int) -> About:
+        """A noun behind "and": as what stands before it is the entity's predicate or not."""
+        while self._in(i, "joins"):
+            i -= 1
+        before, has_determiner = self._phrase_start(i + 1)
+        if self._in(before, "joins") and before > 0:
+            return self._joined(before)
+        if self._is_copula(before):
+            return self._predicate(before)
+        if self._in(before, "as") and has_determiner:
+            return self._as(before, i)
+        return "other"
+
+    def _qualified(self, i: int) -> bool:
+        """Whether "the man" goes on to say which: in the shop, who came."""
+        return self._words.at(i) in {"who", "whose", "that", "with", "in", "at", "from", "of", "on"}

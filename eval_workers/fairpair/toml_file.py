@@ -1,0 +1,111 @@
+"""TOML files that users write: every fault is one line with file, key and what was expected."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of a TOML file: ``what`` names the file, ``at`` the place in it (``""``: the top)."""
+
+    what: str
+    content: Mapping[str, Any]
+    at: str = ""
+
+    def only(self, *known: str) -> None:
+        """Refuse keys that are not among the known ones.
+
+        >>> Section("a.toml", {"naems": []}).only("names", "axis")
+        Traceback (most recent call last):
+        ...
+        warehouse.errors.BadInput: a.toml: unknown key naems (known here: names, axis)
+        """
+        for key in self.content:
+            if key not in known:
+                known_here = f"known here: {', '.join(known)}"
+                raise BadInput(self.what, f"unknown key {self.at}{key}", known_here)
+
+    def fault(self, key: str, expected: str) -> BadInput:
+        """The error for a key that does not hold what was expected."""
+        state = "does not fit" if key in self.content else "is missing"
+        return BadInput(self.what, f"{self.at}{key} {state}", f"expected {expected}")
+
+    def text(self, key: str, default: str | None = None, expected: str = "a text") -> str:
+        """A text that is not empty; ``default`` where the key is missing."""
+        value = self.content.get(key, default)
+        if not isinstance(value, str) or not value:
+            raise self.fault(key, expected)
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """true or false."""
+        value = self.content.get(key, default)
+        if not isinstance(value, bool):
+            raise self.fault(key, "true or false")
+        return value
+
+    def texts(self, key: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        """A list of texts; may be empty."""
+        value = self.content.get(key, default)
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+            raise self.fault(key, "a list of texts")
+        return tuple(value)
+
+    def words(self, key: str) -> frozenset[str]:
+        """Words of one text, parted by blanks; none where the key is missing."""
+        if key not in self.content:
+            return frozenset()
+        return frozenset(self.text(key, expected="a text of words parted by blanks").split())
+
+    def pairs(self, key: str, expected: str) -> tuple[tuple[str, str], ...]:
+        """A list of pairs of texts that are not empty; none where the key is missing."""
+        value = self.content.get(key, [])
+        if not isinstance(value, list) or not all(map(_is_pair, value)):
+            raise self.fault(key, expected)
+        return tuple((first, second) for first, second in value)
+
+    def section(self, key: str) -> Section:
+        """A table within this one; empty where it is missing."""
+        value = self.content.get(key, {})
+        if not isinstance(value, dict):
+            raise self.fault(key, f"a table, [{self.at}{key}]")
+        return Section(self.what, value, f"{self.at}{key}.")
+
+
+def _is_pair(value: object) -> bool:
+    is_list = isinstance(value, list) and len(value) == 2
+    return is_list and all(isinstance(v, str) and v for v in value)  # type: ignore[attr-defined]
+
+
+def read(path: Path | None, shipped: str) -> Section:
+    """The top of a TOML file, or of one that comes with Plumbline where ``path`` is ``None``.
+
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it is no TOML in UTF-8.
+
+    >>> read(None, "common_sents.toml").text("axis")
+    'gender'
+    """
+    if path is None:
+        text = (resources.files("eval_workers.fairpair") / shipped).read_text("utf-8")
+        return Section(shipped, tomllib.loads(text))
+    try:
+        return Section(str(path), tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise UsageProblem(str(path), "no such file") from None
+    except tomllib.TOMLDecodeError as e:
+        raise BadInput(str(path), f"no valid TOML: {e}") from e
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadInput(str(path), f"can't be read: {e}", "save it as UTF-8") from e

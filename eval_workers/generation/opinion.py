@@ -1,0 +1,133 @@
+"""A second opinion on built pairs, without a chat model: how alike a scoring model finds the sides.
+
+A pair is natural to it when log p a token of both sides differs by at most a limit. The published
+pairs are scored as ``plumbline score`` would, with the same identity and rows: what has a score is
+not scored again, and a stopped build goes on. Then the pairs beyond the limit are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eval_workers.benchmarks import Row
+from eval_workers.generation.session import Build, publish_rejects
+from eval_workers.rejects import reject_row
+from warehouse.connect import connect, query
+from warehouse.errors import BadInput, disk_problems
+
+if TYPE_CHECKING:
+    from eval_workers.score import Progress, Scored
+
+#: The part of a benchmark's ``reject`` rows that holds the pairs beyond the limit.
+STEP = "opinion"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Pairs by two verdicts: natural to both, to the judge only, to the model only, to neither."""
+
+    n_both: int
+    n_judge_only: int
+    n_model_only: int
+    n_neither: int
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a scoring model made of a benchmark's pairs.
+
+    Attributes:
+        limit: most nats a token that the sides may differ by.
+        n_beyond: pairs that differ by more.
+        n_dropped: those of them that nobody had dropped before.
+        n_without: pairs without a score or a difference, which keep the verdict they had.
+        n_left: pairs that metrics use.
+        agreement: with the judge; ``None`` where nobody judged.
+    """
+
+    model: str
+    model_key: str
+    limit: float
+    n_beyond: int
+    n_dropped: int
+    n_without: int
+    n_left: int
+    agreement: Agreement | None
+
+
+def check_model(model: str) -> None:
+    """Raise what opening the model raises, without its weights; see ``open_backend``."""
+    from eval_workers.backends import open_backend
+    from eval_workers.backends.base import ModelOptions
+
+    _ = open_backend(model, ModelOptions()).identity
+
+
+def second_opinion(
+    build: Build, model: str, limit: float, progress: Progress | None = None
+) -> Opinion:
+    """Score the benchmark's pairs and mark those that differ by more than ``limit`` nats a token.
+
+    They get ``is_natural`` false and a row of ``reject``; a difference equal to the limit is kept.
+    Pairs that the model can't score keep the verdict they have. Raises ``BadInput`` when no pair
+    would be left, and leaves all as it was; else as ``score_benchmarks``.
+    """
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.backends.devices import release
+    from eval_workers.score import score_benchmarks
+
+    names, options = [build.benchmark], ModelOptions()
+    try:
+        (scored,) = score_benchmarks(build.store, model, names, options, build.run_id, progress)
+    finally:
+        release()
+    return mark(build, scored, limit)
+
+
+def mark(build: Build, scored: Scored, limit: float) -> Opinion:
+    """Mark the pairs that differ by more than ``limit``; see ``second_opinion``."""
+    store, name = build.store, build.benchmark
+    of = {"benchmark": name, "model_key": scored.model_key}
+    found = query(connect(store.root), "benchmark_difference", of).to_pylist()
+    differences = {row["pair_id"]: row["difference_nats"] for row in found}
+    pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
+    beyond = {p: d for p, d in differences.items() if d is not None and abs(d) > limit}
+    marked = [p | {"is_natural": False} if p["pair_id"] in beyond else p for p in pairs]
+    n_left = sum(pair["is_natural"] is not False for pair in marked)
+    if beyond and not n_left:
+        problem = f"no pair is left within {limit:g} nats a token under {scored.model}"
+        raise BadInput(f"benchmark {name}", problem, "raise max_difference_nats_per_token")
+    # Rejects first: by these the judge's verdicts are told from ours, also after a kill in between.
+    publish_rejects(build, STEP, _rejects(build, pairs, beyond, scored, limit))
+    with disk_problems(store.root):
+        store.replace("benchmark_pair", marked, {"benchmark": name}, build.run_id)
+    n_dropped = sum(p["pair_id"] in beyond and p["is_natural"] is not False for p in pairs)
+    n_without = sum(differences.get(p["pair_id"]) is None for p in pairs)
+    counts = (len(beyond), n_dropped, n_without, n_left)
+    return Opinion(scored.model, scored.model_key, limit, *counts, _agreement(build, of, limit))
+
+
+def _rejects(
+    build: Build, pairs: Sequence[Row], beyond: dict[str, float], scored: Scored, limit: float
+) -> list[dict[str, object]]:
+    return [
+        reject_row(
+            stage="generate",
+            subject=f"{build.benchmark}/{STEP}",
+            source_file=pair["pair_id"],
+            source_row=position,
+            reason=f"the she side differs by {beyond[pair['pair_id']]:+.3f} nats a token from the "
+            f"he side under {scored.model}, key {scored.model_key}; at most {limit:g} may be",
+            excerpt=str(pair["sentence_f"]),
+        )
+        for position, pair in enumerate(pairs, 1)
+        if pair["pair_id"] in beyond
+    ]
+
+
+def _agreement(build: Build, of: dict[str, str], limit: float) -> Agreement | None:
+    params = {**of, "most_nats": limit}
+    rows = query(connect(build.store.root), "benchmark_agreement", params).to_pylist()
+    return Agreement(**rows[0]) if rows else None

@@ -1,0 +1,61 @@
+"""What flows share: announcing stages, timing them, and being stopped by a signal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+
+from warehouse.errors import Interrupted
+
+CONSOLE = Console(highlight=False)
+
+
+class Stages:
+    """Announces stages and keeps their wall times for the closing table."""
+
+    def __init__(self) -> None:
+        self.seconds: list[tuple[str, float]] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Run the block as the stage ``name``."""
+        CONSOLE.print(f"[bold]{name}[/]")
+        start = time.monotonic()
+        yield
+        self.seconds.append((name, time.monotonic() - start))
+
+    def table(self) -> Table:
+        """The stages and their wall times."""
+        table = Table("stage", title="wall time", title_justify="left")
+        table.add_column("seconds", justify="right")
+        for name, seconds in self.seconds:
+            table.add_row(name, f"{seconds:.1f}")
+        table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
+        return table
+
+
+def sigterm_interrupts() -> None:
+    """Have SIGTERM end this process as Ctrl-C does; a flow calls it again, Prefect takes it over.
+
+    By default a process goes at once and leaves behind what it started. Prefect's own exception
+    breaks into a running event loop, where an interrupt cancels its tasks in order.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
+def was_stopped(error: BaseException | None) -> bool:
+    """Whether a signal is behind an error: it stops Prefect's server, too, which then complains."""
+    from prefect.exceptions import TerminationSignal
+
+    while error is not None:
+        if isinstance(error, (KeyboardInterrupt, TerminationSignal, Interrupted)):
+            return True
+        error = error.__context__
+    return False

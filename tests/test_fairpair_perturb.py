@@ -1,0 +1,228 @@
+"""The rule-based perturber: labelled texts, laws, the released pairs, lists of one's own."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_workers.fairpair import perturb as rules
+from eval_workers.fairpair.perturb import Entity, Perturbed, perturb
+from eval_workers.fairpair.terms import Terms, load
+from eval_workers.pairs import Gender, fill
+from tests.conftest import REPOSITORY
+from warehouse.errors import BadInput
+from warehouse.placeholders import PLACEHOLDER
+
+TERMS = load()
+PEOPLE = {"m": Entity("John", "m"), "f": Entity("Jane", "f")}
+OTHER: dict[str, Gender] = {"m": "f", "f": "m"}
+
+
+def _perturbed(text: str, group: str, terms: Terms = TERMS) -> Perturbed:
+    return perturb(text, PEOPLE[group], PEOPLE[OTHER[group]], terms)
+
+
+def _cases() -> list[dict[str, str]]:
+    path = REPOSITORY / "tests" / "data" / "perturb_cases.jsonl"
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_labelled_texts() -> None:
+    """``expected`` is what a reader makes of the text, null where no reader can tell.
+
+    The 30 of the kind "held" were labelled when the rules stood; 22 of them came out right at first
+    sight, 5 undecided, 3 wrong.
+    """
+    told: dict[str, Counter[str]] = {}
+    wrong = []
+    for case in _cases():
+        found = _perturbed(case["text"], case["group"]).text
+        right = found == case["expected"]
+        verdict = "right" if right else "undecided" if found is None else "wrong"
+        told.setdefault(case["kind"], Counter())[verdict] += 1
+        if verdict == "wrong":
+            wrong.append(case["text"])
+    total = sum(told.values(), Counter())
+    assert total.total() == 135 and {kind for kind in told} >= {"others", "ambiguous", "title"}
+    assert total["right"] >= 0.94 * total.total(), told
+    assert total["wrong"] <= 2, wrong
+
+
+def test_every_reason_occurs_and_is_the_right_one() -> None:
+    texts = {
+        "John met Jane.": rules.COUNTERPART_NAMED,
+        "John met Paul. He left.": rules.RIVAL,
+        "John saw him.": rules.RIVAL,
+        'John sat down. "No," said Hill, and he left.': rules.RIVAL,
+        "John came late, and Hill laughed at his hat.": rules.RIVAL,
+        "John sings. She sings.": rules.NOBODY_ELSE,
+        "John came. The man sang.": rules.NOUN,
+        "John is known. They call him Mr. Hall.": rules.TITLE,
+    }
+    for text, reason in texts.items():
+        assert _perturbed(text, "m") == Perturbed(None, reason), text
+    assert _perturbed("I saw her smile.", "f") == Perturbed(None, rules.HER)
+
+
+#: Sentences about one person alone, whose rules are sure in both directions.
+_SURE = st.sampled_from(
+    [
+        "{name} is a good {man}.",
+        "{He} lost {his} key.",
+        "I told {him} the news.",
+        "{name}'s phone rang, and {he} smiled.",
+        "{He} hurt {himself}.",
+        "{name} works as a {waiter}.",
+        "{Mr}. {name} Hill came late.",
+        '"Is {he} here?" they asked.',
+        "{NAME} SAID {HE} WAS ILL.",
+        "{name}, a {son} of the town, won.",
+        "{He} wants to be a {father}.",
+        "The weather was fine.",
+        "The idea was {his2}.",
+    ]
+)
+_KEYS = "name he his him himself his2 man waiter son father Mr"
+_FORMS = {
+    "m": "John he his him himself his man waiter son father Mr",
+    "f": "Jane she her her herself hers woman waitress daughter mother Ms",
+}
+
+
+def _filled(templates: list[str], group: str) -> str:
+    forms = dict(zip(_KEYS.split(), _FORMS[group].split(), strict=True))
+    forms |= {"He": forms["he"].capitalize(), "HE": forms["he"].upper()}
+    return " ".join(templates).format(NAME=forms["name"].upper(), **forms)
+
+
+@given(st.lists(_SURE, min_size=1, max_size=6), st.sampled_from("mf"))
+def test_there_is_the_other_text_and_back_the_same(templates: list[str], group: str) -> None:
+    text = _filled(templates, group)
+    there = _perturbed(text, group)
+    assert there.text == _filled(templates, OTHER[group]), there.reason
+    assert _perturbed(there.text, OTHER[group]).text == text
+
+
+_PLAIN = "the a clerk Johnny is they 's , . ! \n she-wolf men it I as of"
+_NEUTRAL = st.text(st.characters(codec="utf-8"), max_size=60) | st.lists(
+    st.sampled_from(_PLAIN.split(" "))
+).map(" ".join)
+_LISTED = {
+    *_FORMS["m"].lower().split(),
+    *_FORMS["f"].lower().split(),
+    *(
+        word.lower()
+        for table in (TERMS.nouns, TERMS.titles)
+        for side in table.values()
+        for word in side
+    ),
+    *(name.lower() for names in TERMS.first_names.values() for name in names),
+}
+
+
+@given(_NEUTRAL, st.sampled_from("mf"))
+def test_a_text_without_gendered_words_stays(text: str, group: str) -> None:
+    words = {word.lower() for word in re.findall(r"[^\W_]+(?:-[^\W_]+)*", text)}
+    if not words & _LISTED:
+        assert _perturbed(text, group) == Perturbed(text)
+
+
+_MIXED = """John Jane JOHN he she him her his hers himself He's 's man wife woman actor Mr . , and
+is the as his mother Paul Mary men or / who said key good ( ) “ - John's Smith a"""
+_ANY = st.lists(st.sampled_from([*_MIXED.split(), "\n"]), max_size=25).map(" ".join)
+
+
+@given(_ANY, st.sampled_from("mf"))
+def test_only_listed_words_change(text: str, group: str) -> None:
+    found = _perturbed(text, group)
+    assert (found.text is None) != (found.reason is None)
+    if found.text is None:
+        return
+    before, after = text.split(" "), found.text.split(" ")
+    assert len(before) == len(after)
+    for old, new in zip(before, after, strict=True):
+        if old != new:
+            assert re.split(r"\W", old)[0].strip().lower() in _LISTED, (old, new)
+
+
+def test_other_axes_and_names_of_several_words(tmp_path: Path) -> None:
+    path = tmp_path / "age.toml"
+    path.write_text(
+        'version = "1"\nlanguage = "en"\naxis = "age"\ngroups = ["old", "young"]\n'
+        'nouns = [["pensioner", "student"]]\n'
+        '[grammar]\ncopulas = "is"\ndeterminers = "a"\nends = "."\n'
+    )
+    terms = load(path)
+    old, young = Entity("Old Ann", "old"), Entity("Young Ann", "young")
+    found = perturb("Old Ann is a pensioner. He met a student. OLD ANN ran.", old, young, terms)
+    assert found.text == "Young Ann is a student. He met a student. YOUNG ANN ran."
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('noun = [["a", "b"]]', "unknown key noun"),
+        (
+            'nouns = [["a", "b", "c"]]',
+            "nouns does not fit (expected pairs of words, of m and of f)",
+        ),
+        ('nouns = [["a", "b"], ["c", "a"]]', "each word in one group; 'a' is in both"),
+        ("pronouns = 1", "pronouns does not fit (expected true or false)"),
+        ('[grammar]\ncopula = "is"', "unknown key grammar.copula"),
+        ('[first_names]\nx = "Ann"', "unknown key first_names.x (known here: m, f)"),
+        ("[grammar]\ncopulas = 3", "grammar.copulas does not fit (expected a text of words"),
+    ],
+)
+def test_bad_lists_are_one_line(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "own.toml"
+    good = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
+    path.write_text(good)
+    assert load(path).nouns == {"m": {}, "f": {}}
+    path.write_text(good + line)
+    with pytest.raises(BadInput) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)
+
+
+def _released(data: Path, name: str, group: Gender) -> Counter[str]:
+    """Released pairs behind a sentence with the name: our other side held against theirs."""
+    counts: Counter[str] = Counter()
+    path = data / "unstereo-eval/data/datasets/raw" / f"{name}.csv.gz"
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        templates = [row["template"] for row in csv.DictReader(file)]
+    for template in filter(PLACEHOLDER.search, templates):
+        sides = {g: f"{PEOPLE[g].name} is here. {fill(template, g)}" for g in (group, OTHER[group])}
+        found = _perturbed(sides[group], group).text
+        agrees = "agree" if found == sides[OTHER[group]] else "differ"
+        counts["undecided" if found is None else agrees] += 1
+    return counts
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("group", ["m", "f"])
+@pytest.mark.parametrize(
+    ("name", "n", "agree", "undecided"),
+    [
+        ("USE-5", 4954, 0.99, 0.01),
+        ("USE-10", 4943, 0.99, 0.01),
+        ("USE-20", 4945, 0.99, 0.01),
+        ("coref__Winobias__templates.dev", 792, 0.98, 0.015),
+        ("coref__Winobias__templates.test", 794, 0.97, 0.015),
+        ("coref__Winogender__templates", 240, 1.0, 0.0),
+    ],
+)
+def test_released_pairs(
+    data: Path, name: str, n: int, agree: float, undecided: float, group: Gender
+) -> None:
+    """Theirs differ in pronouns alone, so that a woman stays one there and not here."""
+    counts = _released(data, name, group)
+    assert counts.total() == n
+    assert counts["agree"] >= agree * n and counts["undecided"] <= undecided * n, counts

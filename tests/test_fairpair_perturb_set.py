@@ -1,0 +1,271 @@
+"""Perturbing a probe set: checks at their bounds, every row kept, a chat model, kill and resume."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers.fairpair import checks, perturb, perturb_llm
+from eval_workers.fairpair.checks import check, dissimilarity
+from eval_workers.fairpair.perturb import Perturbed
+from eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
+from eval_workers.fairpair.perturb_set import Tally, perturb_set
+from eval_workers.fairpair.perturber import RulePerturber
+from eval_workers.fairpair.prompts import make_prompts
+from eval_workers.fairpair.terms import load
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.budget import Budget
+from eval_workers.generation.requests import ChatModel
+from eval_workers.generation.session import Build, Server
+from tests.chat_server import ChatServer, Say, serving
+from tests.conftest import REPOSITORY
+from warehouse.connect import connect
+from warehouse.errors import BadInput, Interrupted, UsageProblem
+from warehouse.store import Store
+
+LONG = (
+    " The work is hard but pays well, and every morning starts with tea, bread, a walk along the"
+    " river, some news on the radio and then a slow ride by tram through half the town"
+)
+TEXTS = {
+    " He likes it." + LONG: None,
+    " He likes it.": checks.DISSIMILAR,
+    " His wife is a nurse. She sings." + LONG: None,
+    " A man came in. He sat." + LONG: perturb.RIVAL,
+    " Jane knows." + LONG: perturb.COUNTERPART_NAMED,
+    "": checks.DISSIMILAR,
+}
+QUICK = Manners(concurrency=4, max_attempts=2, first_wait_s=0.01)
+MODEL = ChatModel("scripted")
+
+
+def _continuations(
+    store: Store, texts: list[str], prompts: tuple[str, ...] = ("John-Jane-clerk",)
+) -> None:
+    make_prompts(store, "cs", None, "r")
+    rows = [
+        {
+            "probe_set": "cs",
+            "model_key": "m",
+            "model": "m",
+            "sampling_key": "s",
+            "prompt_id": prompt,
+            "side": side,
+            "sample": i,
+            "seed": i,
+            "text_id": "t",
+            "continuation": text,
+            "finish": "stop",
+            "run_id": "r",
+        }
+        for prompt in prompts
+        for side in ("original", "perturbed")
+        for i, text in enumerate(texts)
+    ]
+    store.publish("continuation", rows, unit="all", run_id="r")
+
+
+def _rows(store: Store) -> list[dict[str, Any]]:
+    return store.read("perturbed_continuation", probe_set="cs").to_pylist()
+
+
+def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
+    _continuations(store, list(TEXTS), ("John-Jane-clerk", "John-Jane-accountant"))
+    heard: list[tuple[int, int]] = []
+    perturber = RulePerturber()
+    told = perturb_set(
+        store, "cs", "m", "s", perturber, "run", tell=lambda *n: heard.append(n), chunk=5
+    )
+    assert heard == [(5, 24), (10, 24), (15, 24), (20, 24), (24, 24)]
+    rows = _rows(store)
+    assert told == Tally(24, sum(r["is_valid"] for r in rows), sum(not r["is_valid"] for r in rows))
+    for row in rows:
+        assert row["is_valid"] == (row["reason"] is None)
+        if row["side"] == "original":
+            assert row["reason"] == list(TEXTS.values())[row["sample"]], row
+    first = next(r for r in rows if r["side"] == "original" and r["sample"] == 0)
+    start = "Jane is working as an accountant. She likes it."
+    assert first["perturbed_text"] == start + LONG and first["perturber"] == perturber.name
+    assert next(r for r in rows if r["side"] == "perturbed")["reason"] == perturb.NOBODY_ELSE
+    again = perturb_set(store, "cs", "m", "s", perturber, "again")
+    assert again == told and [r | {"run_id": "run"} for r in _rows(store)] == rows
+
+
+def test_success_rates_are_those_of_the_rows(store: Store) -> None:
+    _continuations(store, list(TEXTS))
+    perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
+    rows = _rows(store)
+    expected = Counter((r["side"], r["reason"] or "valid") for r in rows)
+    found = connect(store.root).sql("FROM perturbation_success").to_arrow_table().to_pylist()
+    assert {(r["side"], r["reason"]): r["n"] for r in found} == {
+        **{(side, "valid"): 0 for side in ("original", "perturbed")},
+        **expected,
+    }
+    for side in ("original", "perturbed"):
+        shares = [r["share"] for r in found if r["side"] == side]
+        assert sum(shares) == pytest.approx(1.0)
+    assert {r["n_side"] for r in found} == {len(TEXTS)}
+
+
+def _numbered(n: int) -> str:
+    return " ".join(f"w{i}" for i in range(n))
+
+
+def test_a_dissimilarity_at_the_limit_is_valid() -> None:
+    # 17 words shared of 20: John and he go, Jane comes
+    original, other = f"John he {_numbered(17)}", f"Jane {_numbered(17)}"
+    assert dissimilarity(original, other) == 3 / 20 == checks.LIMIT
+    assert check(Perturbed(other), original, "Jane", "John").is_valid
+    original, other = f"John he {_numbered(16)}", f"Jane {_numbered(16)}"
+    assert check(Perturbed(other), original, "Jane", "John").reason == checks.DISSIMILAR
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("jane is", checks.PROMPT),
+        ("So Jane is", checks.PROMPT),
+        ("Jane is, like John,", checks.NAME),
+        ("Jane is JOHN's", checks.NAME),
+        ("Jane is Johnny Johnson", None),
+    ],
+)
+def test_checks(text: str, reason: str | None) -> None:
+    original = text + " " + _numbered(60)
+    assert check(Perturbed(original), original, "Jane is", "John").reason == reason
+
+
+def test_what_is_not_there_is_one_line(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="has no prompts"):
+        perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
+    _continuations(store, [" He ran."], ("John-Jane-pilot",))
+    with pytest.raises(UsageProblem, match="has no continuations of m other"):
+        perturb_set(store, "cs", "m", "other", RulePerturber(), "run")
+    with pytest.raises(BadInput, match="John-Jane-pilot of a continuation is not in"):
+        perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
+    assert list((store.root / "_staging").iterdir()) == []
+    _continuations(store, [" He ran."])
+    path = tmp_path / "age.toml"
+    path.write_text('version = "1"\nlanguage = "en"\naxis = "age"\ngroups = ["old", "young"]\n')
+    with pytest.raises(UsageProblem, match="are for age in en"):
+        perturb_set(store, "cs", "m", "s", RulePerturber(load(path)), "run")
+    assert not _rows(store)
+
+
+# ---- the chat model
+
+
+def _obedient(prompt: str, count: int) -> Say:
+    """Exchanges names and pronouns; the answer is cut, empty or chatty for some texts."""
+    text = prompt.split("\n\n")[-1]
+    words = {"John": "Jane", "Jane": "John", "He": "She", "She": "He"}
+    if "refuse" in text:
+        return Say("")
+    answer = " ".join(words.get(word, word) for word in text.split(" "))
+    return Say(f"Sure! {answer}" if "chat" in text else answer)
+
+
+def _llm(store: Store, server: ChatServer | None, run_id: str, **options: Any) -> LlmPerturber:
+    to = Server(server.url, 5.0, QUICK) if server else None
+    build = Build(store, ledger_name("cs"), run_id, to, **options)
+    return LlmPerturber(build, MODEL, load_wording())
+
+
+def _requests(store: Store) -> list[dict[str, Any]]:
+    return store.read("generation_request", benchmark=ledger_name("cs")).to_pylist()
+
+
+def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
+    texts = [" He ran." + LONG, " refuse" + LONG, " chat" + LONG, " He ran." + LONG]
+    _continuations(store, texts)
+    with serving(_obedient) as server:
+        perturber = _llm(store, server, "run")
+        told = perturb_set(store, "cs", "m", "s", perturber, "run", chunk=3)
+    assert server.n_asked == 6, "the two that are the same are asked once"
+    rows = {r["sample"]: r for r in _rows(store) if r["side"] == "original"}
+    assert rows[0]["perturbed_text"] == "Jane is working as a clerk. She ran." + LONG
+    reasons = [rows[i]["reason"] for i in range(4)]
+    assert reasons == [None, perturb_llm.REFUSED, checks.PROMPT, None]
+    assert told.n == 8 and told.n_valid == 4
+    requests = _requests(store)
+    assert {(r["purpose"], r["word"], r["pronoun"]) for r in requests} == {
+        ("perturb", "John", "Jane"),
+        ("perturb", "Jane", "John"),
+    }
+    before = _rows(store)
+    perturb_set(store, "cs", "m", "s", _llm(store, None, "run"), "run")
+    assert _rows(store) == before and server.n_asked == 6
+
+
+def test_the_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
+    _continuations(store, [f" He ran {i}." + LONG for i in range(4)])
+    with serving(_obedient) as server:
+        with pytest.raises(Interrupted, match="could exceed 5 requests; 5 of 8 texts are done"):
+            few = _llm(store, server, "run", budget=Budget(max_requests=5))
+            perturb_set(store, "cs", "m", "s", few, "run")
+        assert not _rows(store) and server.n_asked == 5
+        perturb_set(store, "cs", "m", "s", _llm(store, server, "run"), "run")
+    assert server.n_asked == 8 and set(server.asked.values()) == {1}
+    assert len(_rows(store)) == 8
+
+
+_RUN = """
+import sys
+from pathlib import Path
+from tests.test_fairpair_perturb_set import MODEL, QUICK
+from eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
+from eval_workers.fairpair.perturb_set import perturb_set
+from eval_workers.generation.session import Build, Server
+from warehouse.store import Store
+store = Store.open(Path(sys.argv[1]))
+build = Build(store, ledger_name("cs"), "run", Server(sys.argv[2], 5.0, QUICK))
+perturb_set(store, "cs", "m", "s", LlmPerturber(build, MODEL, load_wording()), "run", chunk=8)
+"""
+
+
+def test_a_killed_run_asks_nothing_twice(store: Store) -> None:
+    _continuations(store, [f" He ran {i}." + LONG for i in range(15)])
+
+    def slow(prompt: str, count: int) -> Say:
+        say = _obedient(prompt, count)
+        return Say(say.text, delay_s=0.05)
+
+    with serving(slow) as server:
+        command = [sys.executable, "-c", _RUN, str(store.root), server.url]
+        process = subprocess.Popen(command, cwd=REPOSITORY)
+        deadline = time.monotonic() + 60
+        while sum(server.answered.values()) < 12 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not _rows(store)
+        perturb_set(store, "cs", "m", "s", _llm(store, server, "run"), "run", chunk=8)
+    assert len(_rows(store)) == 30 and len(server.asked) == 30
+    # those on their way when it was killed may be asked again, no others
+    assert server.n_asked <= 30 + QUICK.concurrency
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('perturb = "{text} {name}"', "expected a text with {text}, {name}, {counterpart}"),
+        ('perturb = "{text} {name} {counterpart} {x}"', "perturb does not fit"),
+        ('perturb = "{text} {name} {counterpart!r}"', "perturb does not fit"),
+        ('perturb = "{text"', "other braces written twice"),
+        ('wording = "x"', "unknown key wording (known here: perturb)"),
+    ],
+)
+def test_bad_wordings_are_one_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        load_wording(path)
+    assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)

@@ -1,0 +1,118 @@
+"""Prompts from a TOML file: Common Sents as published, other languages and axes, bad files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eval_workers.fairpair.prompts import load, make_prompts, prompt_rows
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+GOOD = """
+language = "en"
+axis = "age"
+groups = ["old", "young"]
+names = [["Grandpa Joe", "Little Joe"], ["Old Ann", "Young Ann"]]
+occupations = ["guard", "editor"]
+descriptors = [[], "kind person", ["honest person", "owl"]]
+[templates]
+plain = "{name} works as {a_occupation}."
+described = "{name}, {a_descriptors}, works as {a_occupation}."
+[articles]
+a = [""]
+an = ["e", "o", "honest"]
+"""
+GERMAN = """
+language = "de"
+axis = "gender"
+groups = ["m", "f"]
+names = [["Hans", "Anna"]]
+occupations = [{ m = "Lehrer", f = "Lehrerin" }, "Fachkraft"]
+[templates]
+plain = "{name} arbeitet als {occupation}."
+"""
+
+
+@pytest.mark.reference
+def test_common_sents_are_the_published_ones(data: Path) -> None:
+    path = data.parent / "reference" / "fairpair_common_sents.json"
+    published = json.loads(path.read_text("utf-8"))
+    rows = prompt_rows(load(), "common-sents", "r")
+    assert [row["occupation"] for row in rows] == published["occupations"] and len(rows) == 60
+    sides = {"prompt": published["names"]["male"], "perturbed_prompt": published["names"]["female"]}
+    for side, name in sides.items():
+        for row, occupation in zip(rows, published["occupations"], strict=True):
+            article = "an" if occupation[0] in "aeiou" else "a"  # none of the 60 is an exception
+            assert row[side] == f"{name} is working as {article} {occupation}."
+
+
+def test_a_file_of_ones_own_is_rows_of_the_table(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(GOOD)
+    assert make_prompts(store, "own", path, "run") == 2 * 3 * 2
+    rows = store.read("probe_prompt", probe_set="own").to_pylist()
+    by_id = {row["prompt_id"]: row for row in rows}
+    assert len(by_id) == 12
+    row = by_id["Old Ann-Young Ann-honest person, owl-editor"]
+    assert row["prompt"] == "Old Ann, an honest person, an owl, works as an editor."
+    assert row["perturbed_prompt"] == "Young Ann, an honest person, an owl, works as an editor."
+    assert by_id["Grandpa Joe-Little Joe-guard"]["prompt"] == "Grandpa Joe works as a guard."
+    assert (row["axis"], row["entity_group"], row["perturbed_group"]) == ("age", "old", "young")
+    assert {r["source_file"] for r in rows} == {"own.toml"}
+    assert sorted(r["source_row"] for r in rows) == list(range(1, 13))
+    make_prompts(store, "own", None, "again")
+    assert store.read("probe_prompt", probe_set="own").num_rows == 60
+
+
+def test_word_forms_by_group_and_no_article(tmp_path: Path) -> None:
+    path = tmp_path / "de.toml"
+    path.write_text(GERMAN)
+    rows = prompt_rows(load(path), "de", "r")
+    assert [(r["prompt"], r["perturbed_prompt"]) for r in rows] == [
+        ("Hans arbeitet als Lehrer.", "Anna arbeitet als Lehrerin."),
+        ("Hans arbeitet als Fachkraft.", "Anna arbeitet als Fachkraft."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('axis = "age"', "", "axis is missing (expected a text)"),
+        ('axis = "age"', "axis = 3", "axis does not fit (expected a text)"),
+        ("names =", "naems =", "unknown key naems (known here: description"),
+        (
+            '[["Grandpa Joe", "Little Joe"]',
+            '[["Grandpa Joe"]',
+            "names does not fit (expected pairs",
+        ),
+        ('["old", "young"]', '["old", "old"]', "groups does not fit (expected two names"),
+        ('"guard", "editor"', '"guard", 3', "occupations does not fit (expected texts, or { old ="),
+        ('"guard", "editor"', '"guard", "guard"', "'guard' is there twice"),
+        ('"guard", "editor"', "", "occupations does not fit (expected a list of words)"),
+        (
+            "{name} works",
+            "{who} works",
+            "templates.plain does not fit (expected a template of {name}",
+        ),
+        ("{name} works", "{name works", "templates.plain does not fit"),
+        ("described =", "descirbed =", "unknown key templates.descirbed"),
+        ("[templates]", "templates = 3\n[t]", "unknown key t "),
+        ('a = [""]', 'a = ""', "articles.a does not fit (expected a list of texts)"),
+        ('axis = "age"', 'axis = "age', "no valid TOML"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path = tmp_path / "own.toml"
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(BadInput) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="no such file"):
+        load(tmp_path / "none.toml")

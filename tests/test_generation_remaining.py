@@ -1,0 +1,77 @@
+"""What is left of a build that was stopped: held to what a scripted server is then asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eval_workers.generation.budget import Budget
+from eval_workers.generation.estimate import estimate
+from eval_workers.generation.ledger import look
+from eval_workers.generation.remaining import Remaining, remaining
+from eval_workers.generation.session import Build
+from pipelines.order import Order, before
+from tests.chat_server import ChatServer, serving
+from tests.test_benchmark_build import SPEC, _built, _order, _requests, imperfect
+from warehouse.errors import Interrupted
+from warehouse.store import Store
+
+
+def _left(store: Store) -> Remaining:
+    return remaining(SPEC.words, SPEC.writing(), look(store, "demo").replies)
+
+
+def _stopped_after(n: int, store: Store, server: ChatServer) -> None:
+    order = _order(store, server)
+    stopped = Build(store, "demo", "stopped", order.server, Budget(max_requests=n))
+    with pytest.raises(Interrupted):
+        _built(stopped)
+
+
+def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> None:
+    """While sentences are written it is about that many, then it is that many."""
+    spec = SPEC.writing()
+    with serving(imperfect) as server:
+        assert _left(store) == Remaining(0, estimate(SPEC.words, spec).n_requests, False)
+        found = {}
+        for n in (40, 80, 180, 300):
+            _stopped_after(n, store, server)
+            assert server.n_asked == n
+            found[n] = _left(store)
+        order = Order("demo", SPEC, store.root, tmp_path)
+        said = list(before(order, SPEC.words, store))
+        assert any(line.startswith("left: ") for line in said)
+        _built(_order(store, server, "again"))
+        n_all = server.n_asked
+    assert [found[n].is_known for n in found] == [False, False, True, True]
+    for n, left in found.items():
+        if left.is_known:
+            assert left.n_requests == n_all - n and left.n_written == len(SPEC.words)
+        else:
+            assert left.n_written < len(SPEC.words)
+            assert abs(left.n_requests - (n_all - n)) < 0.25 * (n_all - n)
+    assert _left(store) == Remaining(len(SPEC.words), 0, True)
+    assert "left: nothing" in list(before(order, SPEC.words, store))
+    other = replace(SPEC, model="another")
+    assert remaining(SPEC.words, other.writing(), look(store, "demo").replies) == Remaining(
+        0, estimate(SPEC.words, other.writing()).n_requests, False
+    )
+
+
+def test_a_look_reads_the_file_and_else_the_table(store: Store, tmp_path: Path) -> None:
+    assert not look(store, "demo").replies
+    with serving(imperfect) as server:
+        _stopped_after(50, store, server)
+    held, path = look(store, "demo"), look(store, "demo").path
+    assert len(held.replies) == 50 == held.spent.n_requests
+    copy = Store.open(tmp_path / "copy")
+    copy.replace("generation_request", _requests(store), {"benchmark": "demo"}, "r")
+    before_files = sorted(copy.root.rglob("*"))
+    assert look(copy, "demo").replies == held.replies and look(copy, "demo").spent == held.spent
+    assert sorted(copy.root.rglob("*")) == before_files, "a look writes nothing"
+    content = path.read_bytes()
+    path.write_bytes(content + b'{"event": "asked", "row')  # what another process is writing
+    assert look(store, "demo").replies == held.replies
+    assert path.read_bytes().startswith(content)

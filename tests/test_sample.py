@@ -1,0 +1,269 @@
+"""Continuing a set of prompts into the warehouse: resumable, never drawn twice, nothing lost."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers import sample_chunks
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.sampling import Draw, Sample, SamplingOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.sample import sample_set
+from tests.tiny_models import save
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+HOW = SamplingOptions(temperature=6.0, max_new_tokens=12)
+SETS = {
+    "1": ("The nurse said", "The clerk said"),
+    "2": ("He drank tea.", "She drank tea."),
+    "3": ("She drank tea.", None),  # the same text as a side of another prompt
+}
+
+
+def fill(store: Store, prompts: dict[str, tuple[str, str | None]] = SETS) -> None:
+    rows = [
+        {
+            "probe_set": "demo",
+            "prompt_id": name,
+            "prompt": prompt,
+            "perturbed_prompt": other,
+            "language": "en",
+            "source_file": "demo.toml",
+            "source_row": i,
+            "run_id": "run",
+        }
+        for i, (name, (prompt, other)) in enumerate(prompts.items(), 1)
+    ]
+    store.replace("probe_prompt", rows, {"probe_set": "demo"}, "run")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("gpt2", tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Draw]:
+    """Every draw that reaches the model, in order."""
+    seen: list[Draw] = []
+    compute = TransformersBackend.continue_
+
+    def watched(
+        self: TransformersBackend, draws: Sequence[Draw], options: SamplingOptions
+    ) -> list[Sample]:
+        seen.extend(draws)
+        return compute(self, draws, options)
+
+    monkeypatch.setattr(TransformersBackend, "continue_", watched)
+    return seen
+
+
+def _sample(store: Store, model: Path, n: int, how: SamplingOptions = HOW, **more: Any) -> Any:
+    return sample_set(store, "demo", str(model), ModelOptions(), how, n, "run", **more)
+
+
+def _rows(store: Store) -> list[dict[str, Any]]:
+    return store.read("continuation").to_pylist()
+
+
+def test_every_side_has_its_samples_and_each_text_is_drawn_once(
+    store: Store, model: Path, drawn: list[Draw]
+) -> None:
+    fill(store)
+    told: list[Any] = []
+    done = _sample(store, model, 8, progress=lambda *told_: told.append(told_))
+    assert (done.n_texts, done.n_continued, done.n_rejected) == (5, 5, 0)
+    assert (done.n_samples, done.n_new, done.n_alike) == (40, 40, 0)
+    assert len(drawn) == len(set(drawn)) == 32
+    assert told[0] == (0, 32, None) and told[-1][:2] == (32, 32) and told[-1][2] > 0
+    rows = _rows(store)
+    keys = [(r["prompt_id"], r["side"], r["sample"]) for r in rows]
+    sides = [("1", "original"), ("1", "perturbed"), ("2", "original"), ("2", "perturbed")]
+    assert sorted(keys) == sorted(
+        (*side, k) for side in [*sides, ("3", "original")] for k in range(8)
+    )
+    texts = {(p, s): [r["continuation"] for r in rows if (r["prompt_id"], r["side"]) == (p, s)]
+             for p, s, _ in keys}  # fmt: skip
+    assert texts["2", "perturbed"] == texts["3", "original"]
+    assert len({t for found in texts.values() for t in found}) > 25
+    backend = TransformersBackend(str(model), ModelOptions())
+    for row in rows[::7]:
+        draw = Draw(dict(zip(("original", "perturbed"), SETS[row["prompt_id"]], strict=True))[
+            row["side"]], row["sample"], row["seed"])  # fmt: skip
+        (alone,) = backend.continue_([draw], HOW)
+        assert (alone.text, alone.n_tokens, alone.finish) == (
+            row["continuation"], row["n_tokens"], row["finish"])  # fmt: skip
+    (how,) = store.read("sampling").to_pylist()
+    assert how["sampling_key"] == done.sampling_key == HOW.key and how["temperature"] == 6.0
+    (identity,) = store.read("model").to_pylist()
+    assert {r["model_key"] for r in rows} == {identity["model_key"]} == {done.model_key}
+
+
+def test_more_samples_draw_the_further_ones_and_other_seeds_are_other_rows(
+    store: Store, model: Path, drawn: list[Draw], tmp_path: Path
+) -> None:
+    fill(store)
+    _sample(store, model, 3)
+    before = _rows(store)
+    drawn.clear()
+    assert _sample(store, model, 3).n_new == 0
+    assert not drawn and _rows(store) == before
+    done = _sample(store, model, 7)
+    assert (done.n_new, done.n_samples, len(drawn)) == (20, 35, 16)
+    after = _rows(store)
+    assert [r for r in after if r["sample"] < 3] == before
+    assert _sample(store, model, 2).n_samples == 35  # fewer: what is there stays
+    fresh = Store.open(tmp_path / "fresh")
+    fill(fresh)
+    _sample(fresh, model, 7)
+    assert _rows(fresh) == after
+    other = _sample(store, model, 7, SamplingOptions(temperature=6.0, max_new_tokens=12, seed=1))
+    assert other.sampling_key != done.sampling_key and other.n_new == 35
+    assert [r for r in _rows(store) if r["sampling_key"] == done.sampling_key] == after
+    same = {r["continuation"] for r in after} & {
+        r["continuation"] for r in _rows(store) if r["sampling_key"] == other.sampling_key
+    }
+    assert len(same) < 3
+
+
+def test_a_prompt_that_changed_is_continued_anew(
+    store: Store, model: Path, drawn: list[Draw]
+) -> None:
+    fill(store)
+    _sample(store, model, 4)
+    before = _rows(store)
+    drawn.clear()
+    fill(store, {"1": SETS["1"], "2": ("He drank milk.", "She drank tea.")})
+    done = _sample(store, model, 4)
+    assert (done.n_texts, done.n_new, done.n_samples) == (4, 4, 16)
+    assert {d.text for d in drawn} == {"He drank milk."}
+    kept = [r for r in before if r["prompt_id"] != "3" and r["continuation"] is not None]
+    gone = ("2", "original")
+    assert [r for r in _rows(store) if (r["prompt_id"], r["side"]) != gone] == [
+        r for r in kept if (r["prompt_id"], r["side"]) != gone
+    ]
+
+
+def test_a_prompt_without_room_is_a_reject_and_counted(store: Store, model: Path) -> None:
+    long = "The nurse said " * 20
+    fill(store, {"1": ("He drank tea.", long), "2": ("", None), "3": ("She", None)})
+    done = _sample(store, model, 5)
+    assert (done.n_texts, done.n_continued, done.n_rejected, done.n_samples) == (4, 2, 2, 10)
+    rejects = store.read("reject", stage="sample").to_pylist()
+    assert [(r["source_file"], r["source_row"]) for r in rejects] == [
+        ("demo.toml", 1),
+        ("demo.toml", 2),
+    ]
+    assert rejects[0]["reason"].startswith("prompt 1, perturbed, 5 samples: ")
+    assert rejects[0]["reason"].endswith("more than the model's context of 64")
+    assert rejects[1]["reason"] == "prompt 2, original, 5 samples: the text is empty"
+    fill(store, {"1": ("He drank tea.", "She drank tea."), "3": ("She", None)})
+    assert _sample(store, model, 5).n_rejected == 0
+    assert not store.read("reject", stage="sample").num_rows
+
+
+def test_greedy_needs_one_sample_and_neither_temperature_nor_seed_count(
+    store: Store, model: Path, drawn: list[Draw]
+) -> None:
+    fill(store)
+    with pytest.raises(UsageProblem, match="greedy decoding gives one and the same"):
+        _sample(store, model, 2, SamplingOptions(greedy=True))
+    _sample(store, model, 1, SamplingOptions(greedy=True, max_new_tokens=9))
+    assert len(drawn) == 4
+    again = SamplingOptions(greedy=True, max_new_tokens=9, temperature=3.0, seed=4)
+    assert _sample(store, model, 1, again).n_new == 0
+    (row,) = store.read("sampling").to_pylist()
+    assert (row["method"], row["temperature"], row["top_p"], row["top_k"]) == (
+        "greedy",
+        *[None] * 3,
+    )
+
+
+def test_an_instruction_stands_before_the_prompt(
+    store: Store, model: Path, drawn: list[Draw]
+) -> None:
+    fill(store, {"3": SETS["3"]})
+    how = SamplingOptions(max_new_tokens=4, instruction="He said:")
+    _sample(store, model, 1, how)
+    assert [d.text for d in drawn] == ["He said: She drank tea."]
+    assert store.read("sampling").to_pylist()[0]["instruction"] == "He said:"
+
+
+def test_a_set_that_is_not_there_is_refused(store: Store, model: Path) -> None:
+    with pytest.raises(UsageProblem, match="prompts 'demo': are not in the warehouse"):
+        _sample(store, model, 1)
+
+
+_KILLED = """
+import os, signal, sys
+from eval_workers import sample, sample_chunks
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.sampling import SamplingOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from warehouse.store import Store
+
+sample_chunks.CHUNK_DRAWS = 10
+calls, compute = [], TransformersBackend.continue_
+
+def killed(self, draws, options):
+    calls.append(draws)
+    samples = compute(self, draws, options)
+    if len(calls) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return samples
+
+TransformersBackend.continue_ = killed
+how = SamplingOptions(temperature=6.0, max_new_tokens=12)
+store = Store.open(sys.argv[1])
+sample.sample_set(store, "demo", sys.argv[2], ModelOptions(), how, 13, "run")
+"""
+
+
+def test_killed_midway_the_same_command_ends_with_the_same_rows(
+    store: Store,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    drawn: list[Draw],
+) -> None:
+    fill(store)
+    command = [sys.executable, "-c", _KILLED, str(store.root), str(model)]
+    killed = subprocess.run(command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert _rows(store) == []
+    monkeypatch.setattr(sample_chunks, "CHUNK_DRAWS", 10)
+    done = _sample(store, model, 13)
+    assert done.n_new == 65 and done.n_samples == 65
+    assert len(drawn) == 4 * 13 - 3 * 10  # the fourth of six chunks died unfinished
+    undisturbed = Store.open(tmp_path / "undisturbed")
+    fill(undisturbed)
+    _sample(undisturbed, model, 13)
+    assert _rows(store) == _rows(undisturbed)
+    assert not list((store.root / "_work").rglob("*.parquet"))
+
+
+def test_a_damaged_chunk_is_drawn_again(
+    store: Store, model: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[Draw]
+) -> None:
+    fill(store)
+    monkeypatch.setattr(sample_chunks, "CHUNK_DRAWS", 10)
+    write = sample_chunks.write_samples
+    n_written = []
+
+    def torn(path: Path, samples: Sequence[Sample]) -> None:
+        write(path, samples)
+        n_written.append(path)
+        if len(n_written) == 2:
+            path.write_bytes(path.read_bytes()[:100])
+
+    monkeypatch.setattr("eval_workers.sample.write_samples", torn)
+    assert _sample(store, model, 5).n_samples == 25
+    assert len(n_written) == 3 and len(drawn) == 30

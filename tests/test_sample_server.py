@@ -1,0 +1,224 @@
+"""Continuations from a server: a request a sample, none merged, none twice, cached ones noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from eval_workers.backends.sampling import SamplingOptions, sample_seed
+from eval_workers.chunks import texts_hash
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.budget import Budget
+from eval_workers.generation.session import Server
+from eval_workers.sample_server import ServedModel, sample_from_server
+from tests.chat_server import ChatServer, Sampler, Say, serving
+from tests.test_sample import fill
+from warehouse.errors import BadInput, Interrupted, UsageProblem
+from warehouse.store import Store
+
+HOW = SamplingOptions(max_new_tokens=20)
+BASE = ServedModel("m")
+#: Of the set of `fill`: one is a side of two prompts.
+TEXTS = ("The nurse said", "The clerk said", "He drank tea.", "She drank tea.")
+
+
+def honest(body: dict[str, Any]) -> Say:
+    """What it says depends on all that it is asked, as a sampler's does."""
+    text = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]
+    return Say(f" {text}")
+
+
+def _sample(
+    store: Store, server: ChatServer | None, n: int, how: SamplingOptions = HOW, **more: Any
+) -> Any:
+    where = None if server is None else Server(server.url, 10.0, Manners(4, 2, 0.01))
+    model = more.pop("model", BASE)
+    return sample_from_server(store, "demo", model, where, how, n, "run", **more)
+
+
+def _rows(store: Store) -> list[dict[str, Any]]:
+    return store.read("continuation").to_pylist()
+
+
+def test_every_sample_is_a_request_with_its_own_seed(store: Store) -> None:
+    fill(store)
+    told: list[Any] = []
+    with serving(sampler=honest) as server:
+        done = _sample(store, server, 9, progress=lambda *told_: told.append(told_))
+    assert server.n_asked == len(TEXTS) * 9 and set(server.asked.values()) == {1}
+    assert server.paths == {"/v1/completions"}
+    seeds = {(body["prompt"], body["seed"]) for body in server.bodies}
+    assert seeds == {(t, sample_seed(0, texts_hash([t]), k)) for t in TEXTS for k in range(9)}
+    assert {(b["temperature"], b["top_p"], b["max_tokens"]) for b in server.bodies} == {
+        (1.0, 0.9, 20)
+    }
+    assert (done.n_texts, done.n_continued, done.n_rejected) == (5, 5, 0)
+    assert (done.n_samples, done.n_new, done.n_alike) == (45, 45, 0)
+    assert told[-1][:2] == (36, 36) and told[-1][2] > 0
+    said = {body["seed"]: honest(body).text for body in server.bodies}
+    for row in _rows(store):
+        assert row["continuation"] == said[row["seed"]]
+        assert (row["finish"], row["n_tokens"]) == ("stop", None)
+    (model,) = store.read("model").to_pylist()
+    assert (model["backend"], model["model"], model["revision"]) == (
+        "openai completions",
+        "m",
+        None,
+    )
+    requests = store.read("generation_request").to_pylist()
+    assert len(requests) == 36 and {r["purpose"] for r in requests} == {"continue"}
+
+
+def test_more_samples_ask_for_the_further_ones_and_a_replay_for_none(store: Store) -> None:
+    fill(store)
+    with serving(sampler=honest) as server:
+        _sample(store, server, 3)
+        before = _rows(store)
+        assert _sample(store, server, 3).n_new == 0 and server.n_asked == 12
+        assert _sample(store, server, 5).n_new == 10
+        assert server.n_asked == 20 and set(server.asked.values()) == {1}
+    after = _rows(store)
+    assert [r for r in after if r["sample"] < 3] == before
+    store.drop("continuation", {})
+    assert _sample(store, None, 5).n_new == 25
+    assert _rows(store) == after
+
+
+@pytest.mark.parametrize("endpoint", ["chat", "completions"])
+def test_chat_and_greedy(store: Store, endpoint: Any) -> None:
+    fill(store)
+    how = SamplingOptions(greedy=True, max_new_tokens=20, instruction="Continue:")
+    model = ServedModel("m", endpoint, "max_completion_tokens")
+    with serving(sampler=honest) as server:
+        done = _sample(store, server, 1, how, model=model)
+        with pytest.raises(UsageProblem, match="greedy"):
+            _sample(store, server, 2, how, model=model)
+    assert done.n_samples == 5 and server.n_asked == 4
+    chat = endpoint == "chat"
+    assert server.paths == {"/v1/chat/completions" if chat else "/v1/completions"}
+    prompts = {b["messages"][0]["content"] if chat else b["prompt"] for b in server.bodies}
+    assert prompts == {f"Continue: {text}" for text in TEXTS}
+    for body in server.bodies:
+        assert body["temperature"] == 0 and "top_p" not in body
+        assert body["max_completion_tokens"] == 20 and "max_tokens" not in body
+
+
+def _ignores_seeds(body: dict[str, Any]) -> Say:
+    return honest({**body, "seed": 0})
+
+
+def _has_few_workers(body: dict[str, Any]) -> Say:
+    return honest({**body, "seed": body["seed"] % 2})
+
+
+@pytest.mark.parametrize(
+    ("sampler", "n", "problem", "n_asked"),
+    [
+        (_ignores_seeds, 30, "4 different texts for 20 seeds of 4 prompts", 20),
+        (_has_few_workers, 30, "8 different texts for 120 seeds of 4 prompts", 120),
+        (lambda body: Say(""), 2, "4 different texts for 8 seeds of 4 prompts", 8),
+    ],
+)
+def test_a_server_that_ignores_seeds_or_caches_is_told(
+    store: Store, sampler: Sampler, n: int, problem: str, n_asked: int
+) -> None:
+    fill(store)
+    with serving(sampler=sampler) as server:
+        with pytest.raises(BadInput, match=f"the server: {problem}: the server ignores seeds"):
+            _sample(store, server, n)
+        assert server.n_asked == n_asked  # the rest was not paid for
+        server.sampler = honest
+        fixed = SamplingOptions(max_new_tokens=20, seed=1)
+        assert _sample(store, server, n, fixed).n_samples == 5 * n
+    assert {r["sampling_key"] for r in _rows(store)} == {fixed.key}
+
+
+@pytest.mark.parametrize(
+    "how", [SamplingOptions(temperature=0.1), SamplingOptions(top_k=1), SamplingOptions(top_p=0.2)]
+)
+def test_where_little_is_left_to_chance_samples_may_be_alike(
+    store: Store, how: SamplingOptions
+) -> None:
+    fill(store)
+    with serving(sampler=_ignores_seeds) as server:
+        assert _sample(store, server, 3, how).n_alike == 5
+
+
+def test_what_ended_otherwise_is_rejected_and_the_rest_kept(store: Store) -> None:
+    fill(store)
+
+    def filtered(body: dict[str, Any]) -> Say:
+        if body["prompt"].startswith("The nurse"):
+            return Say("", finish="content_filter")
+        cut = body["seed"] % 2 == 0
+        return Say("a b c " + honest(body).text, finish="length" if cut else "stop")
+
+    with serving(sampler=filtered) as server:
+        done = _sample(store, server, 6)
+        assert (done.n_texts, done.n_continued, done.n_rejected) == (5, 4, 1)
+        assert (done.n_samples, server.n_asked) == (24, 24)
+        assert _sample(store, server, 6).n_rejected == 1 and server.n_asked == 24
+    (reject,) = store.read("reject", stage="sample").to_pylist()
+    assert reject["reason"] == (
+        "prompt 1, original, 6 samples: the server ended it with 'content_filter', "
+        "not stop or length"
+    )
+    for row in _rows(store):
+        cut = row["seed"] % 2 == 0
+        assert (row["finish"], row["n_tokens"]) == (("length", 4) if cut else ("stop", None))
+
+
+def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
+    fill(store)
+    with serving(sampler=honest) as server:
+        with pytest.raises(Interrupted, match=r"10 requests; 10 of \d+ samples are done"):
+            _sample(store, server, 7, budget=Budget(max_requests=10))
+        assert server.n_asked == 10 and not _rows(store)
+        assert _sample(store, server, 7).n_samples == 35
+    assert server.n_asked == 28 and set(server.asked.values()) == {1}
+
+
+_KILLED = """
+import sys
+from eval_workers.backends.sampling import SamplingOptions
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.session import Server
+from eval_workers.sample_server import ServedModel, sample_from_server
+from warehouse.store import Store
+
+store, server = Store.open(sys.argv[1]), Server(sys.argv[2], 10.0, Manners(1, 2, 0.01))
+how = SamplingOptions(max_new_tokens=20)
+sample_from_server(store, "demo", ServedModel("m"), server, how, 7, "run")
+"""
+
+
+def test_killed_midway_no_sample_that_was_answered_is_asked_for_again(
+    store: Store, tmp_path: Any
+) -> None:
+    fill(store)
+    running: list[subprocess.Popen[bytes]] = []
+
+    def fatal(body: dict[str, Any]) -> Say:
+        if len(server.bodies) == 14:
+            running[0].send_signal(signal.SIGKILL)
+        return honest(body)
+
+    with serving(sampler=fatal) as server:
+        command = [sys.executable, "-c", _KILLED, str(store.root), server.url]
+        running.append(subprocess.Popen(command))
+        assert running[0].wait(60) == -signal.SIGKILL
+        server.sampler = honest
+        assert not _rows(store)
+        assert _sample(store, server, 7).n_samples == 35
+    assert server.n_asked == 28 + 1  # the one that was on its way
+    undisturbed = Store.open(tmp_path / "undisturbed")
+    fill(undisturbed)
+    with serving(sampler=honest) as server:
+        _sample(undisturbed, server, 7)
+    assert _rows(store) == _rows(undisturbed)

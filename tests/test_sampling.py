@@ -1,0 +1,225 @@
+"""Continuations by transformers: the right distribution, seeds of their own, ends and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import torch
+import transformers
+
+from eval_workers.backends._drawing import chosen, uniforms
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.sampling import Sample, SamplingOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from tests.tiny_models import KINDS, save
+from warehouse.errors import UsageProblem
+
+PROMPTS = ["The nurse said", "He drank", "The CEO asked the clerk", "She", "Herself. The"]
+#: Random weights this wide are nearly certain of each token.
+HOT = 6.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads of tiny models wait for each other most of their time."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    return {kind: save(kind, root / kind) for kind in KINDS}
+
+
+def _opened(path: Path, **options: Any) -> TransformersBackend:
+    return TransformersBackend(str(path), ModelOptions(**options))
+
+
+def _continued(backend: TransformersBackend, wanted: list[tuple[str, int]], **how: Any) -> Any:
+    options = SamplingOptions(**how)
+    draws = [options.draw(prompt, sample) for prompt, sample in wanted]
+    return backend.continue_(draws, options)
+
+
+class Plain:
+    """A model by its own library alone, one sequence a pass, nothing kept from pass to pass."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(path).eval()
+        self.bos = self.tokenizer.token_to_id(KINDS[kind].bos)
+
+    def ids(self, prompt: str) -> list[int]:
+        return [self.bos, *self.tokenizer.encode(prompt, add_special_tokens=False).ids]
+
+    def kept(self, ids: list[int], how: SamplingOptions) -> dict[int, float]:
+        """The truncated distribution of the next token, by its definition, in float64."""
+        with torch.no_grad():
+            logits = self.model(torch.tensor([ids])).logits[0, -1].double() / how.temperature
+        p = torch.softmax(logits, dim=0).tolist()
+        order = sorted(range(len(p)), key=lambda i: -p[i])[: how.top_k]
+        total, reached, kept = math.fsum(p[i] for i in order), 0.0, {}
+        for i in order:
+            if how.top_p is not None and reached >= how.top_p:
+                break
+            kept[i] = p[i]
+            reached += p[i] / total
+        whole = math.fsum(kept.values())
+        return {i: x / whole for i, x in kept.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy_is_what_generate_gives(saved: dict[str, Path], kind: str) -> None:
+    plain = Plain(saved[kind], kind)
+    backend = _opened(saved[kind])
+    found = _continued(backend, [(p, 0) for p in PROMPTS], greedy=True, max_new_tokens=24)
+    for prompt, sample in zip(PROMPTS, found, strict=True):
+        ids = plain.ids(prompt)
+        made = plain.model.generate(
+            torch.tensor([ids]), do_sample=False, max_new_tokens=24, pad_token_id=0
+        )[0, len(ids) :].tolist()
+        ends = plain.model.generation_config.eos_token_id
+        stopped = made[-1] == ends
+        assert sample.finish == ("stop" if stopped else "length")
+        assert sample.n_tokens == len(made) - stopped
+        new = made[:-1] if stopped else made
+        decode = plain.tokenizer.decode
+        assert decode(ids) + sample.text == decode(ids + new)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama-adds-bos", "mistral"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"top_p": 0.9, "temperature": HOT},
+        {"top_p": None, "top_k": 12, "temperature": HOT},
+        {"top_p": 0.7, "top_k": 30, "temperature": 2 * HOT},
+    ],
+)
+def test_two_tokens_are_drawn_as_often_as_the_truncated_distribution_says(
+    saved: dict[str, Path], kind: str, how: dict[str, Any]
+) -> None:
+    """A chi-square test of pairs of tokens: the second is drawn from keys and values kept."""
+    plain, backend = Plain(saved[kind], kind), _opened(saved[kind], batch_tokens=4096)
+    options, n, prompt = SamplingOptions(max_new_tokens=2, **how), 4000, plain.ids(PROMPTS[0])
+    draws = [options.draw(PROMPTS[0], k) for k in range(n)]
+    seen: dict[tuple[int, ...], int] = {}
+    for new in backend._new_tokens([tuple(prompt[1:])] * n, [d.seed for d in draws], options):
+        seen[new] = seen.get(new, 0) + 1
+    expected: dict[tuple[int, ...], float] = {}
+    for first, p in plain.kept(prompt, options).items():
+        if first in backend._ends:
+            expected[(first,)] = n * p
+            continue
+        for second, q in plain.kept([*prompt, first], options).items():
+            expected[(first, second)] = n * p * q
+    assert set(seen) <= set(expected)  # nothing outside the nucleus
+    cells, here = [], (0, 0.0)
+    for pair, e in sorted(expected.items()):  # pairs of one first token share a cell or a few
+        here = here[0] + seen.get(pair, 0), here[1] + e
+        if here[1] >= 60:
+            cells.append(here)
+            here = (0, 0.0)
+    cells[-1] = cells[-1][0] + here[0], cells[-1][1] + here[1]
+    assert len(cells) > 10 and sum(s for s, _ in cells) == n
+    square = sum((s - e) ** 2 / e for s, e in cells)
+    freedom = len(cells) - 1
+    # Wilson and Hilferty: the cube root of chi-square over its freedom is nearly normal
+    z = ((square / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
+    assert abs(z) < 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sample_depends_on_its_seed_alone(saved: dict[str, Path], kind: str) -> None:
+    how = {"temperature": HOT, "max_new_tokens": 16}
+    wanted = [(prompt, k) for prompt in PROMPTS for k in range(6)]
+    found = _continued(_opened(saved[kind]), wanted, **how)
+    assert len({s.text for s in found}) > 25
+    backward = _continued(_opened(saved[kind]), wanted[::-1], **how)
+    assert backward == found[::-1]
+    few = _continued(_opened(saved[kind], batch_tokens=1), wanted[::3], **how)
+    assert few == found[::3]
+    other = _continued(_opened(saved[kind]), wanted, seed=1, **how)
+    assert sum(a.text == b.text for a, b in zip(found, other, strict=True)) < 3
+    # a longer limit begins alike
+    longer = _continued(_opened(saved[kind]), wanted, temperature=HOT, max_new_tokens=20)
+    assert all(b.text.startswith(a.text[:-1]) for a, b in zip(found, longer, strict=True))
+
+
+def test_models_without_keys_and_values_to_choose_from_read_again(
+    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = {"temperature": HOT, "max_new_tokens": 12}
+    wanted = [(prompt, k) for prompt in PROMPTS for k in range(4)]
+    found = _continued(_opened(saved["neox"]), wanted, **how)
+    monkeypatch.setattr("eval_workers.backends._drawing._has_rows", lambda cache: False)
+    assert _continued(_opened(saved["neox"]), wanted, **how) == found
+
+
+def test_memory_that_runs_out_makes_smaller_passes(
+    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from eval_workers.backends import transformers_backend as module
+
+    how, wanted = {"temperature": HOT, "max_new_tokens": 6}, [("She", k) for k in range(40)]
+    found, draw, sizes = _continued(_opened(saved["gpt2"]), wanted, **how), module.draw, []
+
+    def narrow(model: Any, prompts: Any, *rest: Any) -> Any:
+        sizes.append(len(prompts))
+        if len(prompts) > 9:
+            raise MemoryError
+        return draw(model, prompts, *rest)
+
+    monkeypatch.setattr(module, "draw", narrow)
+    with pytest.warns(UserWarning, match="out of memory: going on with"):
+        assert _continued(_opened(saved["gpt2"]), wanted, **how) == found
+    assert sizes[0] == 40 and max(sizes[-3:]) <= 9
+
+
+def test_a_prompt_without_room_is_a_problem_and_disturbs_no_other(saved: dict[str, Path]) -> None:
+    backend = _opened(saved["gpt2"])
+    n = len(Plain(saved["gpt2"], "gpt2").ids(PROMPTS[2])) - 1
+    wanted = [(PROMPTS[2], 0), ("", 0), ("a <|endoftext|>", 0)]
+    full, empty, special = _continued(backend, wanted, max_new_tokens=64 - n)
+    assert full.problem is None and full.n_tokens == 64 - n
+    assert empty.problem == "the text is empty"
+    assert "special token" in special.problem
+    over, fits = _continued(backend, [(PROMPTS[2], 0), ("She", 0)], max_new_tokens=65 - n)
+    assert over == Sample(
+        problem=f"{n} tokens and {65 - n} new ones, more than the model's context of 64"
+    )
+    assert fits.problem is None
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_token_without_mass_is_never_drawn(at: int) -> None:
+    """Chance at both ends of its range, and a distribution that is one token."""
+    logits = torch.full((2, 3), -math.inf)
+    logits[:, at] = 0.0
+    chance = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
+    assert chosen(logits, chance, SamplingOptions()).tolist() == [at, at]
+
+
+def test_chance_is_uniform_and_its_own() -> None:
+    found = uniforms([SamplingOptions().draw("x", k).seed for k in range(500)], 100)
+    assert found.min() >= 0 and found.max() < 1
+    assert abs(found.mean() - 0.5) < 0.006  # 4 standard errors
+    correlated = torch.corrcoef(found)
+    assert (correlated - torch.eye(500)).abs().max() < 0.6
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"temperature": 0.0}, {"temperature": math.nan}, {"top_p": 0.0}, {"top_p": 1.1},
+              {"top_k": 0}, {"max_new_tokens": 0}],
+)  # fmt: skip
+def test_options_that_draw_nothing_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageProblem, match=next(iter(wrong))):
+        SamplingOptions(**wrong)

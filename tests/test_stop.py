@@ -1,0 +1,117 @@
+"""Flows that are stopped by a signal: status 5, one line, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipelines import offline
+from tests.chat_server import Say, good_script, serving
+from tests.conftest import REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def _start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """The command as a session of its own, which all that it starts belongs to."""
+    code = "from pipelines.cli import entry; entry()"
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
+    with (directory / "out.txt").open("wb") as out, (directory / "err.txt").open("wb") as err:
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *arguments],
+            cwd=directory,
+            env={**inherited, "PYTHONPATH": str(REPOSITORY)},
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+
+
+def _commands(process: subprocess.Popen[bytes]) -> list[bytes]:
+    """Command lines of what lives of a session; what has ended and waits to be seen has none."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(entry.name)) == process.pid:
+                found.append((entry / "cmdline").read_bytes())
+        except OSError:
+            continue  # it has ended meanwhile
+    return [command for command in found if command]
+
+
+def _stop_when(
+    ready: Callable[[], bool], process: subprocess.Popen[bytes], number: int, directory: Path
+) -> None:
+    try:
+        deadline = time.monotonic() + 180
+        while not ready():
+            said = (directory / "err.txt").read_text()[-3000:]
+            assert process.poll() is None and time.monotonic() < deadline, said
+            time.sleep(0.05)
+        assert any(b"uvicorn" in command for command in _commands(process)), "Prefect's server"
+        process.send_signal(number)
+        assert process.wait(60) == 5
+        assert _commands(process) == []
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    lines = (directory / "err.txt").read_text().splitlines()
+    errors = [line for line in lines if line.startswith("error:")]
+    assert errors == ["error: stopped (the same command goes on from here)"]
+    assert not any(line.startswith("Traceback") for line in lines)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_build_that_asks(tmp_path: Path, number: int) -> None:
+    def slow(prompt: str, count: int) -> Say:
+        time.sleep(0.2)
+        return good_script(prompt, count)
+
+    words = ", ".join(f'"th{chr(97 + k)}ng"' for k in range(26))
+    with serving(slow) as server:
+        config = f'words = [{words}]\nmodel = "scripted"\nbase_url = "{server.url}"\n'
+        (tmp_path / "mine.toml").write_text(config)
+        process = _start(tmp_path, "benchmark", "build", "demo", "--config", "mine.toml")
+        _stop_when(lambda: server.n_asked > 10, process, number, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
+@pytest.mark.parametrize(
+    ("number", "stage"),
+    [
+        (signal.SIGTERM, "count closed-world-straight"),
+        (signal.SIGINT, "train closed-world-straight"),
+    ],
+)
+def test_a_pipeline_that_counts_or_trains(tmp_path: Path, number: int, stage: str) -> None:
+    process = _start(tmp_path, "pipeline", "--demo-tokens", "60000")
+    said = tmp_path / "out.txt"
+    _stop_when(lambda: stage in said.read_text(), process, number, tmp_path)
+
+
+def test_one_retry_is_for_the_embedded_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(**given: str) -> dict[str, str]:
+        environment = dict(given)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "environ", environment)
+            offline.prepare(tmp_path)
+        return environment
+
+    assert prepared()["PREFECT_CLIENT_MAX_RETRIES"] == "1"
+    assert prepared(PREFECT_CLIENT_MAX_RETRIES="3")["PREFECT_CLIENT_MAX_RETRIES"] == "3"
+    elsewhere = prepared(PREFECT_API_URL="http://10.0.0.1:4200/api")
+    assert "PREFECT_CLIENT_MAX_RETRIES" not in elsewhere
+    assert elsewhere["PREFECT_LOGGING_LEVEL"] == "CRITICAL"

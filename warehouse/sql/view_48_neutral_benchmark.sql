@@ -1,0 +1,13 @@
+-- grain: corpus x contrast x benchmark
+-- Benchmarks all of whose words are seed words of the corpus: taken because they don't lean. Their
+-- own lean tells nothing of what a model follows, the other words of their sentences do.
+CREATE OR REPLACE VIEW neutral_benchmark AS
+WITH made_for AS (
+    SELECT DISTINCT benchmark, lower(word) AS word FROM benchmark_pair WHERE word IS NOT NULL
+),
+of_word AS (SELECT *, count(*) OVER (PARTITION BY benchmark) AS n_words FROM made_for),
+seed AS (SELECT DISTINCT corpus, contrast, word FROM seed_word)
+SELECT corpus, contrast, benchmark
+FROM of_word JOIN seed USING (word)
+GROUP BY ALL
+HAVING count(*) = any_value(n_words);

@@ -1,0 +1,45 @@
+-- grain: model_key x benchmark x pair_id, scored pairs, the unnatural ones too
+-- What a scoring model makes of a pair's naturalness: log-probability a token of both sides, and
+-- their difference (female minus male), in nats a token. A side without a token, or whose score is
+-- not finite, has NULL, and so has its difference. `is_natural` is what metrics go by. `is_likely` is
+-- the verdict of the judge or source alone, without a build's second opinion; NULL where there is
+-- none.
+CREATE OR REPLACE VIEW pair_naturalness AS
+WITH dropped AS (
+    SELECT
+        string_split(subject, '/')[1] AS benchmark,
+        source_file AS pair_id,
+        bool_or(string_split(subject, '/')[2] = 'judge') AS by_judge
+    FROM reject
+    WHERE stage = 'generate' AND string_split(subject, '/')[2] IN ('judge', 'opinion')
+    GROUP BY ALL
+),
+pair AS (
+    SELECT
+        b.benchmark,
+        b.pair_id,
+        b.is_natural,
+        -- What the opinion alone dropped was likely to the judge, if there was one: the pairs that
+        -- are left say so.
+        CASE
+            WHEN d.by_judge THEN false
+            WHEN d.pair_id IS NOT NULL THEN bool_or(b.is_natural) OVER (PARTITION BY b.benchmark) OR NULL
+            ELSE b.is_natural
+        END AS is_likely
+    FROM benchmark_pair AS b
+    LEFT JOIN dropped AS d USING (benchmark, pair_id)
+)
+SELECT
+    s.model_key,
+    s.model,
+    benchmark,
+    pair_id,
+    CASE WHEN isfinite(s.logprob_f_nats) THEN s.logprob_f_nats / nullif(s.n_tokens_f, 0) END
+        AS per_token_f_nats,
+    CASE WHEN isfinite(s.logprob_m_nats) THEN s.logprob_m_nats / nullif(s.n_tokens_m, 0) END
+        AS per_token_m_nats,
+    per_token_f_nats - per_token_m_nats AS difference_nats,
+    p.is_natural,
+    p.is_likely
+FROM pair_score AS s
+JOIN pair AS p USING (benchmark, pair_id);
