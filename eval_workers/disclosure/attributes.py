@@ -70,17 +70,19 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
     >>> scores = {"It was": TextScore(-3.0, (1, 2), (-1.0, -2.0)),
     ...     "It was hers": TextScore(0.0, (1, 2, 3, 4), (-1.0, -2.0, half, quarter)),
     ...     "It was Hers": TextScore(math.nan, problem="no letter")}
-    >>> word_probability("It was", "hers", scores)
-    WordProbability(probability=0.125, n_variants=1, problem=None)
+    >>> found = word_probability("It was", "hers", scores)
+    >>> round(found.probability, 12), found.n_variants
+    (0.125, 1)
     """
-    begins = scores[prompt].token_ids
+    begins = tuple(scores[prompt].token_ids)  # scores that were kept in a file hold lists
     found: dict[Tokens, float] = {}
     for is_capital, variant in enumerate(variants(word, prompt)):
         score = scores[prompt + variant]
-        problem = score.problem or _unlike(begins, score.token_ids)
+        tokens = tuple(score.token_ids)
+        problem = score.problem or _unlike(begins, tokens)
         if problem is None:
             rest = score.token_logprobs_nats[len(begins) :]
-            found[score.token_ids[len(begins) :]] = math.exp(math.fsum(rest))
+            found[tokens[len(begins) :]] = math.exp(math.fsum(rest))
         elif not is_capital:
             return WordProbability(math.nan, 0, problem)
     return WordProbability(math.fsum(found.values()), len(found))
