@@ -47,10 +47,11 @@ class Oracle:
         tokens = self._tokenizer.encode(text, add_special_tokens=False).tokens
         return not {"<unk>", "[UNK]"} & set(tokens)
 
-    def next(self, ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Probabilities of every token of the vocabulary after BOS and these."""
+    def after(self, ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Probabilities of the whole vocabulary after BOS, and after each of these; rows."""
         with torch.no_grad():
-            logits = self._model(torch.tensor([[self._bos, *ids]])).logits[0, -1]
+            logits = self._model(torch.tensor([[self._bos, *ids]])).logits[0]
+        assert logits.dtype == torch.float64
         found: np.ndarray[Any, np.dtype[np.float64]] = torch.softmax(logits, -1).numpy()
         return found
 
@@ -66,10 +67,8 @@ class Oracle:
                 added.add(tuple(ids[len(begin) :]))
         total = 0.0
         for rest in added:
-            p = 1.0
-            for j, token in enumerate(rest):
-                p *= float(self.next([*begin, *rest[:j]])[token])
-            total += p
+            rows = self.after([*begin, *rest])[len(begin) : -1]
+            total += math.prod(float(row[t]) for row, t in zip(rows, rest, strict=True))
         return total, max(map(len, added))
 
 
@@ -110,19 +109,19 @@ def test_a_word_of_several_tokens_is_not_its_first_piece(saved: dict[str, Path])
     texts = texts_to_score(prompt, ["himself"])
     backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
     found = word_probability(prompt, "himself", dict(zip(texts, backend.score(texts), strict=True)))
-    assert found.probability < 0.9 * oracle.next(begin)[rest[0]]
+    assert found.probability < 0.9 * oracle.after(begin)[-1][rest[0]]
 
 
 def test_a_form_that_changes_the_prompt_s_tokens_is_a_problem() -> None:
     scores = {
-        "a ": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
+        "a": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
         "a he": TextScore(-1.0, (1, 3), (-0.5, -0.5)),
         "a He": TextScore(-2.0, (1, 2, 4), (-0.5, -0.5, -1.0)),
         "b": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
         "b he": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
         "b He": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
     }
-    for prompt in ("a ", "b"):
+    for prompt in ("a", "b"):
         found = word_probability(prompt, "he", scores)
         assert "prompt's own tokens" in str(found.problem) and math.isnan(found.probability)
 
@@ -281,11 +280,11 @@ def test_a_model_without_the_words_is_refused(
 def test_prompts_that_can_t_be_scored_are_kept_with_their_reason(
     store: Store, saved: dict[str, Path]
 ) -> None:
-    _prompts(store, [PROMPTS[0], "word " * 80, "The nurse said ", "tea<|endoftext|>tea"])
+    _prompts(store, [PROMPTS[0], "word " * 80 + "end", "The nurse said ", "tea<|endoftext|>tea"])
     done = _probe(store, saved["neox"])
     assert (done.n_prompts, done.n_probed, done.n_rejected) == (4, 1, 3)
     found = {r["source_row"]: r["reason"] for r in store.read("reject", stage="probe").to_pylist()}
-    assert "context of 64" in found[2] and "prompt's own tokens" in found[3]
+    assert "context of 64" in found[2] and "white space" in found[3]
     assert "special token" in found[4]
 
 

@@ -1,7 +1,8 @@
 """How likely a text goes on with a gendered word: its forms, their tokens, their probability. Pure.
 
-A word w is looked for in its forms v: as the list has it and with a capital, behind a space unless
-the prompt ends with one. With t_1 ... t_k the tokens that v adds to those of the prompt x,
+A word w is looked for in its forms v: a space and the word as the list has it, and the same with a
+capital. (Behind a prompt that ends with white space the forms would join with its last token: such
+prompts have no probability.) With t_1 ... t_k the tokens that v adds to those of the prompt x,
 
     P(w | x) = sum over v of  prod over j of  p(t_j | BOS, x, t_1 ... t_{j-1}),
 
@@ -38,24 +39,32 @@ class WordProbability:
     problem: str | None = None
 
 
-def variants(word: str, prompt: str) -> tuple[str, ...]:
-    """The forms of a word behind a prompt, the one as listed first.
+def variants(word: str) -> tuple[str, ...]:
+    """The forms of a word that may follow a prompt, the one as listed first.
 
-    >>> variants("she", "My friend ran, and"), variants("she", "It was ")
-    ((' she', ' She'), ('she', 'She'))
+    >>> variants("she")
+    (' she', ' She')
     """
-    space = "" if prompt[-1:].isspace() else " "
-    capital = word[:1].upper() + word[1:]
-    return tuple(dict.fromkeys((f"{space}{word}", f"{space}{capital}")))
+    return tuple(dict.fromkeys((f" {word}", f" {word[:1].upper()}{word[1:]}")))
+
+
+def prompt_problem(prompt: str) -> str | None:
+    """Why no word can follow a prompt, whatever the model; ``None`` where it can.
+
+    >>> prompt_problem("It was "), prompt_problem("It was")
+    ('ends with white space, which its next word brings along', None)
+    """
+    at_end = prompt[-1:].isspace()
+    return "ends with white space, which its next word brings along" if at_end else None
 
 
 def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
-    """The prompt alone, and with each form of each word behind it: what ``word_probability`` needs.
+    """What ``word_probability`` needs: the prompt alone, and with each form of each word behind it.
 
     >>> texts_to_score("It was", ["he"])
     ['It was', 'It was he', 'It was He']
     """
-    return [prompt, *(prompt + variant for word in words for variant in variants(word, prompt))]
+    return [prompt, *(prompt + variant for word in words for variant in variants(word))]
 
 
 def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) -> WordProbability:
@@ -76,7 +85,7 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
     """
     begins = tuple(scores[prompt].token_ids)  # scores that were kept in a file hold lists
     found: dict[Tokens, float] = {}
-    for is_capital, variant in enumerate(variants(word, prompt)):
+    for is_capital, variant in enumerate(variants(word)):
         score = scores[prompt + variant]
         tokens = tuple(score.token_ids)
         problem = score.problem or _unlike(begins, tokens)

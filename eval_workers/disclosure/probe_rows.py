@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eval_workers.disclosure.attributes import usable_pairs, word_probability, words_of
+from eval_workers.disclosure.attributes import (
+    prompt_problem,
+    usable_pairs,
+    word_probability,
+    words_of,
+)
 from eval_workers.rejects import reject_row
 from warehouse.wordlists import WordList
 
@@ -42,7 +47,7 @@ def probe_rows(
     problems: dict[str, tuple[str, int]] = {}
     for prompt in prompts:
         text = prompt["prompt"]
-        if problem := scores[text].problem:
+        if problem := prompt_problem(text) or scores[text].problem:
             made.rejects.append(_rejected(shared, prompt, problem))
             continue
         found = {word: word_probability(text, word, scores) for word in genders}
