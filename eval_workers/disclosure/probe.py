@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from eval_workers.chunks import Chunks, texts_hash
 from eval_workers.claims import claimed_in_turn
-from eval_workers.disclosure.attributes import texts_to_score, words_of
+from eval_workers.disclosure.attributes import texts_to_score
 from eval_workers.disclosure.probe_rows import ProbeRows, probe_rows
+from eval_workers.disclosure.words import load_words, publish_words
 from eval_workers.score import Progress, publish_model, score_chunks
 from warehouse.errors import BadInput, UsageProblem, disk_problems
 from warehouse.store import Store
-from warehouse.wordlists import WordList, load
+from warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
     from eval_workers.backends.base import Backend, ModelOptions
@@ -76,29 +77,16 @@ def probe_set(
     if options.text_form != "written":
         fix = "prompts are taken as they are: leave it out"
         raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
-    words = load(word_list)
-    words_of(words.pairs, f"word list {words.name}")
-    _check(store, name, words)
+    if not store.units("probe_prompt", probe_set=name):
+        fix = "write its prompts to `probe_prompt` first"
+        raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
+    words = load_words(store, word_list)
     from eval_workers.backends import open_backend
     from eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
     with disk_problems(store.root), memory_problems(model):
         return _probe(_Work(store, backend, name, words), run_id, progress)
-
-
-def _check(store: Store, name: str, words: WordList) -> None:
-    if not store.units("probe_prompt", probe_set=name):
-        fix = "write its prompts to `probe_prompt` first"
-        raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
-    there = store.read("attribute_pair", word_list=words.name).sort_by("pair").to_pylist()
-    if there and [(r["female"], r["male"]) for r in there] != _pairs(words):
-        problem = "stands for other words in this warehouse"
-        raise UsageProblem(f"word list {words.name}", problem, "give the list another name")
-
-
-def _pairs(words: WordList) -> list[tuple[str, str]]:
-    return [(pair.female, pair.male) for pair in words.pairs]
 
 
 @dataclass(frozen=True)
@@ -188,9 +176,7 @@ def _publish(work: _Work, state: _State, made: ProbeRows, run_id: str) -> Probed
         raise BadInput(f"model {identity.model}", problem, "give another list of words")
     if state.missing:
         publish_model(store, work.backend, run_id)
-    source = {"word_list": words.name, "source": words.source, "run_id": run_id}
-    pairs = [{**source, "pair": i, "female": f, "male": m} for i, (f, m) in _numbered(words)]
-    store.replace("attribute_pair", pairs, {"word_list": words.name}, run_id)
+    publish_words(store, words, run_id)
     if made.rows or len(state.kept) < len(state.found):
         rows = sorted([*state.kept, *made.rows], key=lambda row: (row["prompt_id"], row["word"]))
         store.replace(_TABLE, rows, work.partition, run_id)
@@ -215,7 +201,3 @@ def _publish(work: _Work, state: _State, made: ProbeRows, run_id: str) -> Probed
         n_rejected,
         tuple(str(row["excerpt"]) for row in unspelled),
     )
-
-
-def _numbered(words: WordList) -> list[tuple[int, tuple[str, str]]]:
-    return list(enumerate(_pairs(words), 1))
