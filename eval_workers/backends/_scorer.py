@@ -62,6 +62,8 @@ class Scorer(ABC):
         self.config = loading.load(self.source, AutoConfig.from_pretrained)
         loading.check_causal(self.source, self.config)
         self.adapter = find_adapter(options.adapter) if options.adapter is not None else None
+        if self.adapter is not None:
+            self.adapter.check_base(self.source)
         self.tokenizer = loading.load(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))

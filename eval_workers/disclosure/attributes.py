@@ -83,21 +83,46 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
     >>> round(found.probability, 12), found.n_variants
     (0.125, 1)
     """
-    begins = tuple(scores[prompt].token_ids)  # scores that were kept in a file hold lists
-    found: dict[Tokens, float] = {}
+    encoded: dict[str, Tokens | str] = {
+        text: score.problem or tuple(score.token_ids)  # scores kept in a file hold lists
+        for text in texts_to_score(prompt, [word])
+        for score in [scores[text]]
+    }
+    found = added_tokens(prompt, word, encoded)
+    if isinstance(found, str):
+        return WordProbability(math.nan, 0, found)
+    n_begin = len(encoded[prompt])
+    logprobs = [scores[text].token_logprobs_nats[n_begin:] for text in found.values()]
+    probabilities = [math.exp(math.fsum(values)) for values in logprobs]
+    return WordProbability(math.fsum(probabilities), len(found))
+
+
+def added_tokens(
+    prompt: str, word: str, encoded: Mapping[str, Tokens | str]
+) -> dict[Tokens, str] | str:
+    """The tokens that the forms of a word add to the prompt's, each with its text; or the problem.
+
+    ``encoded`` holds the tokens of ``texts_to_score``, or why a text has none; the prompt has some.
+
+    >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
+    >>> added_tokens("It was", "hers", encoded)
+    {(3, 4): 'It was hers'}
+    >>> added_tokens("It was", "hers", {**encoded, "It was hers": (1, 5)})
+    "together with the prompt it changes the prompt's own tokens"
+    """
+    begins = encoded[prompt]
+    found: dict[Tokens, str] = {}
     for is_capital, variant in enumerate(variants(word)):
-        score = scores[prompt + variant]
-        tokens = tuple(score.token_ids)
-        problem = score.problem or _unlike(begins, tokens)
+        tokens = encoded[prompt + variant]
+        problem = tokens if isinstance(tokens, str) else _unlike(begins, tokens)
         if problem is None:
-            rest = score.token_logprobs_nats[len(begins) :]
-            found[tokens[len(begins) :]] = math.exp(math.fsum(rest))
+            found[tuple(tokens[len(begins) :])] = prompt + variant
         elif not is_capital:
-            return WordProbability(math.nan, 0, problem)
-    return WordProbability(math.fsum(found.values()), len(found))
+            return problem
+    return found
 
 
-def _unlike(begins: Tokens, tokens: Tokens) -> str | None:
+def _unlike(begins: Tokens | str, tokens: Tokens) -> str | None:
     whole = len(tokens) > len(begins) and tokens[: len(begins)] == begins
     return None if whole else _OTHER_TOKENS
 
