@@ -126,9 +126,7 @@ def train_model(
     a directory that Plumbline did not make is never touched (``UsageProblem``). Raises ``BadInput``
     for shards that can't be read or hold no text, and for a loss that is not finite.
     """
-    if not name or Path(name).name != name or name.startswith("."):
-        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
-    path = Path(out) / name
+    path = Path(out) / plain_name(name)
     identity = {
         "options": asdict(options),
         "corpus": corpus,
@@ -147,6 +145,13 @@ def train_model(
     (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
     put_in_place(work, path)
     return TrainedModel(**figures, path=path)
+
+
+def plain_name(name: str) -> str:
+    """The name of a model that is to be made; raises ``UsageProblem`` for one that is a path."""
+    if not name or Path(name).name != name or name.startswith("."):
+        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
+    return name
 
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:

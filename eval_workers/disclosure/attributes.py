@@ -114,17 +114,15 @@ def added_tokens(
     found: dict[Tokens, str] = {}
     for is_capital, variant in enumerate(variants(word)):
         tokens = encoded[prompt + variant]
-        problem = tokens if isinstance(tokens, str) else _unlike(begins, tokens)
-        if problem is None:
-            found[tuple(tokens[len(begins) :])] = prompt + variant
+        if not isinstance(tokens, str) and _goes_on(begins, tokens):
+            found[tokens[len(begins) :]] = prompt + variant
         elif not is_capital:
-            return problem
+            return tokens if isinstance(tokens, str) else _OTHER_TOKENS
     return found
 
 
-def _unlike(begins: Tokens | str, tokens: Tokens) -> str | None:
-    whole = len(tokens) > len(begins) and tokens[: len(begins)] == begins
-    return None if whole else _OTHER_TOKENS
+def _goes_on(begins: Tokens | str, tokens: Tokens) -> bool:
+    return len(tokens) > len(begins) and tokens[: len(begins)] == begins
 
 
 def usable_pairs(pairs: Sequence[WordPair], found: Mapping[str, WordProbability]) -> list[WordPair]:

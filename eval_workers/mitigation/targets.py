@@ -76,10 +76,11 @@ def target(prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: i
     if not usable:
         return f"no pair of words can be spelled after it; {_first_problem(spelled)}"
     genders = words_of(usable, "word list")
+    forms = {word: tuple(forms) for word, forms in added.items() if not isinstance(forms, str)}
     places = {word: i for i, word in enumerate(genders)}
     found = Target(
         begins,
-        tuple(tuple(added[word]) for word in genders),
+        tuple(forms[word] for word in genders),
         tuple(i for word, i in places.items() if genders[word] == "f"),
         tuple(i for word, i in places.items() if genders[word] == "m"),
         tuple((places[pair.female], places[pair.male]) for pair in usable),
