@@ -18,15 +18,8 @@ from warehouse.errors import BadInput, Interrupted, disk_problems
 from warehouse.store import Store
 
 _PACKAGES = (
-    "plumbline",
-    "duckdb",
-    "numba",
-    "numpy",
-    "peft",
-    "pyarrow",
-    "pyspark",
-    "torch",
-    "transformers",
+    *("plumbline", "duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark"),
+    *("torch", "transformers"),
 )
 
 

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 #: Raised when the same options would give other weights.
 TUNER_VERSION = 1
-#: Steps whose mean losses are told as the first and the last.
+#: Steps whose mean losses are told as the first and the last; of a short run half of its steps.
 _END_STEPS = 10
 #: Loss -> what its columns end in.
 _UNITS = {"distance": "_nats"}
@@ -200,10 +200,11 @@ def _tuned(
 def _outcome(made: Outcome) -> Row:
     """Columns of ``tuning`` that only tuning tells."""
     row: Row = {"layers": made.layers, "n_parameters": made.n_parameters, "seconds": made.seconds}
+    n = max(1, min(_END_STEPS, len(made.log) // 2))
     for loss in LOSSES:
         unit, values = _UNITS.get(loss, ""), [step[loss] for step in made.log]
-        row[f"{loss}_start{unit}"] = _mean(values[:_END_STEPS])
-        row[f"{loss}_end{unit}"] = _mean(values[-_END_STEPS:])
+        row[f"{loss}_start{unit}"] = _mean(values[:n])
+        row[f"{loss}_end{unit}"] = _mean(values[-n:])
     return row
 
 
