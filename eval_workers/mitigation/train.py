@@ -54,22 +54,22 @@ def train(
     backend: TransformersBackend,
     targets: Sequence[Target],
     options: TuneOptions,
-    key: str,
     work: Path,
     progress: Progress | None = None,
 ) -> Outcome:
     """Train into the directory ``work``, which then holds the adapter and no checkpoint.
 
-    ``key`` stands for model, targets and options: a checkpoint in ``work`` of another key is not
-    gone on from. The backend's model must not be used afterwards, the adapter is in it. Raises
-    ``BadInput`` for a loss that is not finite, ``UsageProblem`` for layers that the model lacks.
+    A checkpoint in ``work`` has to be of the same model, targets and options: it is gone on from,
+    unless it is damaged. The backend's model must not be used afterwards, the adapter is in it.
+    Raises ``BadInput`` for a loss that is not finite, ``UsageProblem`` for layers that the model
+    lacks.
     """
     with torch.random.fork_rng():
         held = adapted(backend, options)
         n_tokens = devices.batch_tokens(backend.options, held.device.type)
         bos, longest = backend.identity.bos_token_id, backend.longest_in_tree
         reader = Reader(held.get_base_model(), bos, longest, n_tokens)
-        run = _Run(held, reader, options, key, work)
+        run = _Run(held, reader, options, work)
         return run.go(targets, progress)
 
 
@@ -95,17 +95,17 @@ def adapted(backend: TransformersBackend, options: TuneOptions) -> Any:
     for module in held.modules():
         if isinstance(module, LoraLayer):
             module.lora_dropout.train()
+        elif type(module).__module__.startswith("bitsandbytes"):
+            module.train()  # on a CPU it would else pack its weights, which no gradient can pass
     return held
 
 
 class _Run:
     """A model in training."""
 
-    def __init__(
-        self, held: Any, reader: Reader, options: TuneOptions, key: str, work: Path
-    ) -> None:
+    def __init__(self, held: Any, reader: Reader, options: TuneOptions, work: Path) -> None:
         self.held, self.reader, self.options = held, reader, options
-        self.key, self.work = key, work
+        self.work = work
         self.weights = [p for p in held.parameters() if p.requires_grad]
         rate = options.learning_rate
         self.optimizer = torch.optim.AdamW(self.weights, lr=rate, weight_decay=0.0)
@@ -173,7 +173,7 @@ class _Run:
         temporary = self.work / "_checkpoint"
         shutil.rmtree(temporary, ignore_errors=True)
         self.save(temporary)
-        state = {"key": self.key, "log": self.log, "seconds": self.seconds}
+        state = {"log": self.log, "seconds": self.seconds}
         torch.save({**state, "optimizer": self.optimizer.state_dict()}, temporary / _STATE)
         temporary.rename(self.work / f"{_MARK}{len(self.log):08}")
         for path in before:
@@ -195,12 +195,12 @@ class _Run:
                 state = torch.load(path / _STATE, weights_only=True)
                 weights = load_file(path / _WEIGHTS)
             except Exception:  # a damaged file costs steps, no more
+                shutil.rmtree(path, ignore_errors=True)
                 continue
-            if state["key"] == self.key:
-                peft.set_peft_model_state_dict(self.held, weights)
-                self.optimizer.load_state_dict(state["optimizer"])
-                self.log, self.seconds = state["log"], state["seconds"]
-                return
+            peft.set_peft_model_state_dict(self.held, weights)
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.log, self.seconds = state["log"], state["seconds"]
+            return
 
 
 @contextmanager

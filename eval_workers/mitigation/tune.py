@@ -187,7 +187,7 @@ def _tuned(
         return row, known["figures"]["log"], True
     # A directory of its own for each key: a checkpoint that was kept outlives other settings.
     place = path.with_name(f".{path.name}-{work.key}.partial")
-    made = train(work.backend, work.targets, work.options, work.key, place, progress)
+    made = train(work.backend, work.targets, work.options, place, progress)
     outcome = _outcome(made)
     row = {**work.facts, **outcome}
     (place / "README.md").write_text(adapter_card(row), encoding="utf-8")
