@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
 
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
@@ -151,6 +152,19 @@ def test_each_loss_falls_alone_and_all_together(
         assert row["gradient_norm"] > 0
 
 
+def test_without_the_difference_sides_stay_apart(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    """As in the paper's ablation: without L_l the words get rarer, and GLD stays far higher."""
+    ends = {}
+    for weight in (1.0, 0.0):
+        changes = {"difference": weight, "steps": 20, "batch_prompts": 24, "dropout": 0.0}
+        run(filled, base, words, tmp_path, f"calm-{weight:g}", **changes)
+        rows = filled.read("tuning", tuning=f"calm-{weight:g}").to_pylist()
+        ends[weight] = rows[0]["difference_end"], rows[0]["total_end"]
+    assert ends[0.0][0] > 1.5 * ends[1.0][0] and ends[0.0][1] < ends[1.0][1]
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -244,6 +258,33 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
     monkeypatch.setattr(_Run, "step", real)
     run(filled, base, words, tmp_path, learning_rate=1e-2)  # other settings leave it where it is
     assert kept.exists()
+
+
+@pytest.mark.skipif(
+    find_spec("bitsandbytes") is None,
+    reason="bitsandbytes is not installed: pip install bitsandbytes",
+)
+@pytest.mark.parametrize("method", ["nf4", "int8"])
+def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, method: str) -> None:
+    base = save("llama-adds-bos", tmp_path / "base")
+    config = AutoConfig.from_pretrained(base)
+    config.vocab_size = -(-config.vocab_size // 64) * 64  # bitsandbytes packs whole blocks
+    config.hidden_size, config.head_dim, config.num_key_value_heads = 64, 32, 2
+    config.initializer_range = 0.1
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(base)
+    how = ModelOptions(quantisation=method)
+    options = replace(TINY, word_list=words, targets="all-linear", learning_rate=1e-2)
+    tuned = tune(filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path)
+    glds = []
+    for adapter in (None, str(tuned.path)):
+        how = ModelOptions(quantisation=method, adapter=adapter)
+        key = probe_set(filled, "test", str(base), how, "run", words).model_key
+        glds.append(figure(filled, key)["gld"])
+    assert glds[1] < 0.7 * glds[0]
+    (row,) = filled.read("tuning").to_pylist()
+    assert str(row["base_quantisation"]).startswith(f"bitsandbytes {method}")
+    assert row["layers"] == "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"
 
 
 def test_an_adapter_is_refused_on_another_base_of_the_same_shape(

@@ -130,7 +130,8 @@ class _Run:
         self.save(self.work)
         self.forget()
         config = self.held.peft_config["default"]
-        layers = ", ".join(sorted(config.target_modules))
+        kinds = {str(name).rsplit(".", 1)[-1] for name in config.target_modules}
+        layers = ", ".join(sorted(kinds))
         n_parameters = sum(p.numel() for p in self.weights)
         return Outcome(self.log, n_parameters, layers, self.seconds)
 
