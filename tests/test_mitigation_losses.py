@@ -30,6 +30,15 @@ WORDS = {"she": "f", "her": "f", "herself": "f", "he": "m", "his": "m", "him": "
 PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    """Models this small gain nothing by a second one, and wait for it on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("models")
