@@ -106,7 +106,7 @@ def help_score(store: Store, model: str, benchmarks: Sequence[str], options: Mod
     for name in benchmarks:
         work = Work(store, backend.identity, name, options.per_token)
         if work.directory().is_dir():
-            _score_chunks(backend, work.plan(), name, None)
+            score_chunks(backend, work.plan(), name, None)
 
 
 def score_benchmark(
@@ -122,7 +122,7 @@ def score_benchmark(
         _ = backend.n_parameters  # the weights, before the clock starts
     start, n_before = time.monotonic(), plan.n_pairs_done()
     while True:
-        _score_chunks(backend, plan, work.benchmark, progress)
+        score_chunks(backend, plan, work.benchmark, progress)
         # Beside the chunks, which go once they are published.
         with claimed_in_turn(plan.directory.with_name(f"{plan.directory.name}.claim")):
             state = work.state()
@@ -216,9 +216,7 @@ def _publish(
     return Scored(benchmark, model, key, n_pairs, n_scored, len(new), len(rejects), rate)
 
 
-def _score_chunks(
-    backend: Backend, plan: Chunks, benchmark: str, progress: Progress | None
-) -> None:
+def score_chunks(backend: Backend, plan: Chunks, benchmark: str, progress: Progress | None) -> None:
     """Score chunk by chunk until all have their file, or their directory is gone.
 
     Chunks that are there, or that another worker holds, are left to it.

@@ -126,9 +126,7 @@ def train_model(
     a directory that Plumbline did not make is never touched (``UsageProblem``). Raises ``BadInput``
     for shards that can't be read or hold no text, and for a loss that is not finite.
     """
-    if not name or Path(name).name != name or name.startswith("."):
-        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
-    path = Path(out) / name
+    path = Path(out) / plain_name(name)
     identity = {
         "options": asdict(options),
         "corpus": corpus,
@@ -136,7 +134,7 @@ def train_model(
         "trainer_version": TRAINER_VERSION,
     }
     key = config_hash(identity)
-    known = _read_marker(path)
+    known = read_marker(path)
     if known is not None and known["key"] == key:
         return TrainedModel(**known["figures"], path=path, reused=True)
     from eval_workers.backends.train import train
@@ -145,8 +143,15 @@ def train_model(
     figures = train([Path(s) for s in shards], name, corpus, options, key, work, progress)
     marker = {"key": key, "identity": identity, "figures": figures}
     (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
-    _put_in_place(work, path)
+    put_in_place(work, path)
     return TrainedModel(**figures, path=path)
+
+
+def plain_name(name: str) -> str:
+    """The name of a model that is to be made; raises ``UsageProblem`` for one that is a path."""
+    if not name or Path(name).name != name or name.startswith("."):
+        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
+    return name
 
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
@@ -186,7 +191,11 @@ writing.
 """
 
 
-def _read_marker(path: Path) -> dict[str, Any] | None:
+def read_marker(path: Path) -> dict[str, Any] | None:
+    """Key and figures of what Plumbline trained into ``path``; ``None`` where nothing is.
+
+    Raises ``UsageProblem`` for a directory that it did not make.
+    """
     if not path.exists():
         return None
     try:
@@ -197,7 +206,8 @@ def _read_marker(path: Path) -> dict[str, Any] | None:
         raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None
 
 
-def _put_in_place(work: Path, path: Path) -> None:
+def put_in_place(work: Path, path: Path) -> None:
+    """Give a whole directory its name, in place of an earlier one of that name."""
     old = path.with_name(f".{path.name}.old")
     if path.exists():
         path.rename(old)

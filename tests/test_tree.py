@@ -119,7 +119,7 @@ def test_each_architecture_scores_trees_as_single_texts(
     monkeypatch.setitem(transformers_backend._LOGITS, "cpu", 4000)
     for batch_tokens in (20, 1000):
         backend = TransformersBackend(str(path), ModelOptions(batch_tokens=batch_tokens))
-        assert backend._longest_in_tree > 1000
+        assert backend.longest_in_tree > 1000
         assert _far_off(backend, path) < 1e-4
 
 
@@ -127,7 +127,7 @@ def test_each_architecture_scores_trees_as_single_texts(
 def test_other_architectures_score_equal_lengths(model_type: str, tmp_path: Path) -> None:
     path = _made(model_type, tmp_path / model_type)
     backend = TransformersBackend(str(path), ModelOptions(batch_tokens=60))
-    assert backend._longest_in_tree == 0
+    assert backend.longest_in_tree == 0
     assert _far_off(backend, path) < 1e-4
 
 
@@ -135,7 +135,7 @@ def test_texts_longer_than_a_sliding_window_are_not_put_in_trees(tmp_path: Path)
     path = _made("mistral", tmp_path / "mistral", sliding_window=9)
     backend = TransformersBackend(str(path), ModelOptions())
     lengths = {score.n_tokens for score in backend.score(SENTENCES)}
-    assert min(lengths) < 9 < max(lengths) and backend._longest_in_tree == 9
+    assert min(lengths) < 9 < max(lengths) and backend.longest_in_tree == 9
     assert _far_off(backend, path) < 1e-4
     plain = _made("mistral", tmp_path / "plain")
     assert _far_off(TransformersBackend(str(plain), ModelOptions()), path) > 0.1  # the window shows

@@ -17,7 +17,10 @@ from pathlib import Path
 from warehouse.errors import BadInput, Interrupted, disk_problems
 from warehouse.store import Store
 
-_PACKAGES = ("plumbline", "duckdb", "numba", "numpy", "pyarrow", "pyspark", "torch", "transformers")
+_PACKAGES = (
+    *("plumbline", "duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark"),
+    *("torch", "transformers"),
+)
 
 
 def config_hash(config: Mapping[str, object]) -> str:

@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 from warehouse.columns import Table
-from warehouse.tables import corpora, fairpair, pairs, sampled, scores
+from warehouse.tables import corpora, disclosure, fairpair, pairs, sampled, scores
 
 #: Version of the layout on disk. A warehouse of another version is refused, never guessed at.
 WAREHOUSE_VERSION = 1
 
-_SUBJECTS = (corpora, pairs, scores, sampled, fairpair)
+_SUBJECTS = (corpora, pairs, scores, sampled, fairpair, disclosure)
 
 #: Name -> table, in the order data flows.
 TABLES: dict[str, Table] = {table.name: table for subject in _SUBJECTS for table in subject.TABLES}

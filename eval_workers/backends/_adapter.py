@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,33 @@ from eval_workers.backends._source import (
 from warehouse.errors import BadInput, MissingComponent
 
 _WEIGHTS = "adapter_model.safetensors"
+#: A commit, or the hash of a directory's content.
+_HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """``name`` is `NAME@HASH of the content` or `ID@COMMIT`; the files lie in ``directory``."""
+    """``name`` is `NAME@HASH of the content` or `ID@COMMIT`; the files lie in ``directory``.
+
+    ``base`` and ``base_revision`` are what its configuration says that it was trained on.
+    """
 
     name: str
     directory: Path
     peft_version: str
+    base: str = ""
+    base_revision: str = ""
+
+    def check_base(self, source: Source) -> None:
+        """Raise ``BadInput`` for a base of another revision, also one of the same shape.
+
+        Commits are held to commits and contents of directories to contents; a branch tells nothing.
+        """
+        wanted, given = self.base_revision, str(source.revision)
+        comparable = len(wanted) == len(given) and _HASH.fullmatch(wanted)
+        if comparable and wanted != given:
+            problem = f"was trained on {self.base} of revision {wanted}, {source.name} is {given}"
+            raise BadInput(f"adapter {self.name}", problem, "give that base as --model")
 
 
 def find_adapter(adapter: str) -> Adapter:
@@ -49,8 +68,9 @@ def find_adapter(adapter: str) -> Adapter:
         found = _local(path, version)
     else:
         found = _on_hub(adapter, version)
-    _check(adapter, found.directory / ADAPTER_CONFIG)
-    return found
+    config = _checked(adapter, found.directory / ADAPTER_CONFIG)
+    base, revision = (config.get(key) for key in ("base_model_name_or_path", "revision"))
+    return replace(found, base=str(base or "a model"), base_revision=str(revision or ""))
 
 
 def put_on(model: Any, adapter: Adapter) -> Any:
@@ -109,8 +129,11 @@ def _on_hub(adapter: str, version: str) -> Adapter:
     return Adapter(f"{adapter}@{commit}", weights.parent, version)
 
 
-def _check(adapter: str, path: Path) -> None:
-    """Refuse what would change the input, or was made for something else than next tokens."""
+def _checked(adapter: str, path: Path) -> dict[str, Any]:
+    """The configuration.
+
+    Refused is what would change the input, or was made for something else than next tokens.
+    """
     what = f"adapter {adapter}"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -127,3 +150,4 @@ def _check(adapter: str, path: Path) -> None:
     if task not in (None, "CAUSAL_LM"):
         problem = f"was made for the task {task}, it has no log p(sentence)"
         raise BadInput(what, problem, "give an adapter for CAUSAL_LM")
+    return dict(config)

@@ -25,6 +25,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
+from eval_workers.batches import rows_of_step
 from eval_workers.training import Progress, TrainOptions, model_card
 from warehouse.errors import BadInput
 from warehouse.shards import documents
@@ -98,13 +99,7 @@ def row_order(step: int, n_rows: int, options: TrainOptions) -> np.ndarray:
     >>> sorted(row_order(0, 16, PRESETS["small"]).tolist()) == list(range(16))
     True
     """
-    places = np.arange(step * options.batch_rows, (step + 1) * options.batch_rows)
-    epochs = places // n_rows
-    orders = {
-        e: np.random.default_rng([options.seed, int(e)]).permutation(n_rows)
-        for e in np.unique(epochs)
-    }
-    return np.array([orders[e][p % n_rows] for e, p in zip(epochs, places, strict=True)])
+    return rows_of_step(step, n_rows, options.batch_rows, options.seed)
 
 
 def _texts(shards: Sequence[Path], n_characters: int) -> Iterator[str]:

@@ -27,6 +27,7 @@ import transformers
 from eval_workers.backends import devices
 from eval_workers.backends._continuer import Continuer
 from eval_workers.backends._drawing import draw
+from eval_workers.backends._hidden import hidden_of_tree
 from eval_workers.backends._tree import end_of_tree, n_nodes, tree
 from eval_workers.backends._weights import is_int8, load_model
 from eval_workers.backends.base import ModelOptions, Tokens
@@ -72,6 +73,11 @@ class TransformersBackend(Continuer):
         return load_model(self.source, self.config, self.options, self.adapter)
 
     @property
+    def loaded(self) -> Any:
+        """The ``transformers`` model with its weights, in evaluation mode."""
+        return self._model
+
+    @property
     def n_parameters(self) -> int:
         """Parameters, tied ones counted once, an adapter's too; packed ones as what they hold."""
         return int(self._model.num_parameters())
@@ -83,7 +89,7 @@ class TransformersBackend(Continuer):
         return int(min(rows, output.weight.shape[0]) if output is not None else rows)
 
     @cached_property
-    def _longest_in_tree(self) -> int:
+    def longest_in_tree(self) -> int:
         """Longest text in tokens that may be part of a tree, 0 if the model takes none."""
         own_code = self.options.trust_remote_code is not None
         if own_code or self.config.model_type not in TREE_TYPES:
@@ -98,12 +104,12 @@ class TransformersBackend(Continuer):
 
     def n_computed(self, sequences: Collection[Tokens]) -> int:
         """Tokens that go through the model for distinct sequences; shared beginnings count once."""
-        in_trees = sorted(s for s in sequences if len(s) <= self._longest_in_tree)
-        return n_nodes(in_trees) + sum(len(s) for s in sequences if len(s) > self._longest_in_tree)
+        in_trees = sorted(s for s in sequences if len(s) <= self.longest_in_tree)
+        return n_nodes(in_trees) + sum(len(s) for s in sequences if len(s) > self.longest_in_tree)
 
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
-        in_trees = [s for s in sequences if len(s) <= self._longest_in_tree]
-        others = [s for s in sequences if len(s) > self._longest_in_tree]
+        in_trees = [s for s in sequences if len(s) <= self.longest_in_tree]
+        others = [s for s in sequences if len(s) > self.longest_in_tree]
         found = self._in_passes(sorted(in_trees), end_of_tree, self._tree_pass)
         found |= self._in_passes(sorted(others, key=len), _end_of_length, self._equal_pass)
         return [found[sequence] for sequence in sequences]
@@ -164,12 +170,7 @@ class TransformersBackend(Continuer):
         def tensor(values: list[int]) -> torch.Tensor:
             return torch.tensor(values, device=model.device)
 
-        hidden = model.base_model(
-            input_ids=tensor(made.tokens)[None],
-            position_ids=tensor(made.depths)[None],
-            attention_mask=_tree_mask(tensor(made.ends), model.dtype)[None, None],
-            use_cache=False,
-        ).last_hidden_state[0]
+        hidden = hidden_of_tree(model, made)
         nodes = tensor([node for path in made.paths for node in path])
         targets = tensor([token for sequence in sequences for token in sequence])
         values = self._predicted(hidden, nodes, targets)
@@ -208,14 +209,6 @@ class TransformersBackend(Continuer):
 
 
 open_model = TransformersBackend
-
-
-def _tree_mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What is added to attention scores: 0 at a node's ancestors and itself, else the lowest."""
-    nodes = torch.arange(len(ends), device=ends.device)
-    attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends)
-    mask = torch.zeros(attends.shape, dtype=dtype, device=ends.device)
-    return mask.masked_fill_(~attends, torch.finfo(dtype).min)
 
 
 def _parts(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:

@@ -96,7 +96,7 @@ TABLES = (
         "stage subject source_file source_row reason",
         "stage subject",
         """
-        stage: text -- `count`, `import`, `benchmark`, `score` or `generate`
+        stage: text -- the step, such as `count`, `benchmark`, `prompts`, `score`, `probe` or `tune`
         subject: text -- the corpus, benchmark or model; `model/benchmark`, `benchmark/step`
         source_file: text -- file as given; `request_id` of a sentence that a model wrote
         source_row: int -- line or row, from 1; place of a sentence in its reply

@@ -1,0 +1,239 @@
+"""Probe sets into ``probe_prompt``: the released ones, the four topics, and derived ones.
+
+What the authors' repository holds, in its directory ``data`` (all without a header):
+
+====================  =================================  ====================================
+set                   file                               holds
+====================  =================================  ====================================
+``stsb``              ``stsb_neutral_test.csv``          364 ends of "My friend {}, and"
+``snli``              ``snli_neutral_test.csv``          317 ends
+``llm-1``, ``llm-2``  ``templates_200.txt``, ``_200_1``  200 beginnings "My friend ..." each
+``stsb-train``        ``stsb_neutral_train.csv``         1,127 ends, for debias tuning
+``snli-train``        ``snli_neutral_train.csv``         12,166 ends, one of them empty
+``*-validation``      ``*_neutral_validation.csv``       380 and 301 ends
+====================  =================================  ====================================
+
+The tests of both sources are what Table 1 is about, the two lists what Table 2 is about. One prompt
+of ``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
+words: without ``allow_gendered`` they are in ``reject``. ``topics`` ships with Plumbline.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import resources
+from pathlib import Path
+
+from eval_workers.disclosure.neutral import BRIDGE, FRIEND, Derived, derive, gendered_problem
+from eval_workers.disclosure.sentences import Sentence, read_sentences
+from eval_workers.rejects import reject_row
+from warehouse.errors import BadInput, MissingComponent, UsageProblem
+from warehouse.store import Store
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Row = dict[str, object]
+
+#: Set -> its file.
+RELEASED = {
+    "stsb": "stsb_neutral_test.csv",
+    "snli": "snli_neutral_test.csv",
+    "llm-1": "templates_200.txt",
+    "llm-2": "templates_200_1.txt",
+    "stsb-train": "stsb_neutral_train.csv",
+    "snli-train": "snli_neutral_train.csv",
+    "stsb-validation": "stsb_neutral_validation.csv",
+    "snli-validation": "snli_neutral_validation.csv",
+}
+TOPICS = "topics"
+_LOCATION = "debias-llms"
+_SHIPPED = "topics.toml"
+
+
+@dataclass(frozen=True)
+class ImportedProbe:
+    """Outcome for a set: rows in the source = prompts + rejects."""
+
+    probe_set: str
+    n_prompts: int
+    n_rejects: int
+
+
+@dataclass
+class Prompts:
+    """Prompts of a set as they are read: every row is a prompt or a reject.
+
+    >>> prompts = Prompts("demo", "demo.txt")
+    >>> prompts.add(1, "My friend ran, and")
+    >>> prompts.add(2, "My friend ran, and")
+    >>> prompts.rejects[0]["reason"]
+    'the same prompt as row 1'
+    """
+
+    probe_set: str
+    source_file: str
+    allow_gendered: bool = False
+    rows: list[Row] = field(default_factory=list)
+    rejects: list[Row] = field(default_factory=list)
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def add(self, number: int, prompt: str, prompt_id: str | None = None, **columns: str) -> None:
+        """Add a row's prompt, or its reject when it is gendered or there already."""
+        problem = None if self.allow_gendered else gendered_problem(prompt)
+        if prompt in self._seen:
+            problem = f"the same prompt as row {self._seen[prompt]}"
+        if problem:
+            self.reject(number, problem, prompt)
+            return
+        self._seen[prompt] = number
+        self.rows.append(
+            {
+                "probe_set": self.probe_set,
+                "prompt_id": prompt_id or f"{number:05d}",
+                "prompt": prompt,
+                "language": "en",
+                "source_file": self.source_file,
+                "source_row": number,
+                **columns,
+            }
+        )
+
+    def reject(self, number: int, reason: str, excerpt: str) -> None:
+        """Keep a source row that gives no prompt, with its reason."""
+        row = reject_row(
+            stage="prompts",
+            subject=self.probe_set,
+            source_file=self.source_file,
+            source_row=number,
+            reason=reason,
+            excerpt=excerpt,
+        )
+        self.rejects.append(row)
+
+    def publish(self, store: Store, run_id: str) -> ImportedProbe:
+        """Put the set in the place of what the warehouse has under its name.
+
+        Raises ``BadInput`` without any prompt; the warehouse is then left as it was.
+        """
+        if not self.rows:
+            first = f"; the first: {self.rejects[0]['reason']}" if self.rejects else ""
+            problem = f"no usable prompt in it, {len(self.rejects)} rows rejected{first}"
+            raise BadInput(self.source_file, problem)
+        rows = [{**row, "run_id": run_id} for row in self.rows]
+        rejects = [{**row, "run_id": run_id} for row in self.rejects]
+        store.replace("probe_prompt", rows, {"probe_set": self.probe_set}, run_id)
+        where = {"stage": "prompts", "subject": self.probe_set}
+        store.replace("reject", rejects, where, run_id)
+        return ImportedProbe(self.probe_set, len(rows), len(rejects))
+
+
+def import_probe(
+    store: Store, name: str, source: Path | None, run_id: str, *, allow_gendered: bool = False
+) -> ImportedProbe:
+    """Read the set ``topics`` or one of ``RELEASED`` into ``probe_prompt`` and ``reject``.
+
+    ``source`` is the directory of the released files or a file of their form; ``None`` takes
+    ``PLUMBLINE_DATA``. Prompts with gendered words are rejected unless ``allow_gendered``. Raises
+    ``UsageProblem`` for an unknown set, ``MissingComponent`` when no source is known, ``BadInput``
+    for a source that can't be read or holds no usable prompt.
+
+    >>> import tempfile
+    >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
+    ImportedProbe(probe_set='topics', n_prompts=160, n_rejects=0)
+    """
+    if name == TOPICS:
+        return _topics(allow_gendered).publish(store, run_id)
+    if name not in RELEASED:
+        known = ", ".join([TOPICS, *RELEASED])
+        raise UsageProblem(f"prompts {name!r}", f"there are none, only {known}")
+    path = _released(name, source)
+    prompts = Prompts(name, path.name, allow_gendered)
+    read_as = _beginning if name.startswith("llm-") else _end
+    _read(prompts, read_sentences(path), read_as)
+    return prompts.publish(store, run_id)
+
+
+def derive_probe(
+    store: Store,
+    name: str,
+    source: Path,
+    run_id: str,
+    *,
+    column: str | None = None,
+    allow_gendered: bool = False,
+) -> ImportedProbe:
+    """Make a set of the sentences of a file that speak of some person; see ``derive``.
+
+    All other sentences are rows of ``reject`` with their reason. ``column``: see
+    ``read_sentences``, whose errors it raises; ``BadInput`` also when no sentence gives a prompt,
+    ``UsageProblem`` for the name of a set that is imported.
+    """
+    if name in (TOPICS, *RELEASED):
+        fix = "choose another name"
+        raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
+    if not source.is_file():
+        raise BadInput(f"{source}", "no such file")
+    prompts = Prompts(name, source.name, allow_gendered)
+
+    _read(prompts, read_sentences(source, column), partial(derive, allow_gendered=allow_gendered))
+    return prompts.publish(store, run_id)
+
+
+def _read(
+    prompts: Prompts, sentences: Iterator[Sentence], read_as: Callable[[str], Derived]
+) -> None:
+    for sentence in sentences:
+        derived = Derived(None, sentence.problem or "the row is empty")
+        if sentence.text and not sentence.problem:
+            derived = read_as(sentence.text)
+        if derived.prompt is None:
+            prompts.reject(sentence.number, derived.reason, sentence.text)
+        else:
+            prompts.add(sentence.number, derived.prompt)
+
+
+def _end(text: str) -> Derived:
+    """As published, which is letter for letter, also where a comma ends the text."""
+    return Derived(f"{FRIEND} {text}{BRIDGE}")
+
+
+def _beginning(text: str) -> Derived:
+    if not text.startswith(f"{FRIEND} "):
+        return Derived(None, f"does not start with {FRIEND!r}")
+    return Derived(f"{text}{BRIDGE}")
+
+
+def _released(name: str, source: Path | None) -> Path:
+    if source is None:
+        root = os.environ.get("PLUMBLINE_DATA")
+        if not root:
+            fix = f"give a source, or set PLUMBLINE_DATA to the directory that holds {_LOCATION}"
+            raise MissingComponent(f"prompts {name}", "the released files are not installed", fix)
+        source = Path(root) / _LOCATION
+    path = source / RELEASED[name] if source.is_dir() else source
+    if not path.is_file():
+        raise BadInput(f"prompts {name}", f"{path} does not exist", "give another source")
+    return path
+
+
+def _topics(allow_gendered: bool) -> Prompts:
+    """The four topics; the identifier is topic and word, the place its number over all topics."""
+    file = resources.files("eval_workers.disclosure") / _SHIPPED
+    prompts = Prompts(TOPICS, _SHIPPED, allow_gendered)
+    topics = {k: v for k, v in tomllib.loads(file.read_text("utf-8")).items() if type(v) is dict}
+    for topic, content in topics.items():
+        for word in (*content["female"], *content["male"]):
+            number = len(prompts.rows) + len(prompts.rejects) + 1
+            columns = {"topic": topic}
+            if topic == "occupation":
+                columns["occupation"] = word
+            prompt = content["template"].format(word)
+            prompts.add(number, prompt, f"{topic}-{word}", **columns)
+    return prompts

@@ -1,0 +1,231 @@
+"""New neutral prompts by a chat model, from seed sentences such as "My friend likes blue".
+
+They go through the ledger, retries and budget of the benchmark builds: the requests are rows of
+``generation_request`` with the purpose `generate`, in the partition of ``ledger_name``, with the
+seed sentence for a word and no pronoun. What has been answered is never asked again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
+from eval_workers.disclosure.probes import RELEASED, TOPICS, ImportedProbe, Prompts
+from eval_workers.generation.asker import Job
+from eval_workers.generation.checks import repeats
+from eval_workers.generation.parse import sentences
+from eval_workers.generation.prompts import fill
+from eval_workers.generation.requests import ChatModel, Reply, Request
+from eval_workers.generation.session import Build
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_SHIPPED = "wording.toml"
+_FIELDS = {"seed", "n"}
+_TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
+
+
+@dataclass(frozen=True)
+class PromptSpec:
+    """What is to be written of each seed sentence.
+
+    Attributes:
+        n_prompts: wanted of each seed.
+        most_at_once: sentences that one request asks for, at the most.
+        rounds: requests a seed, at the most: what is wanting then stays so.
+        allow_gendered: keep prompts with gendered words.
+    """
+
+    model: ChatModel
+    wording: str
+    n_prompts: int = 200
+    most_at_once: int = 25
+    rounds: int = 20
+    temperature: float = 0.7
+    allow_gendered: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("n_prompts", "most_at_once", "rounds"):
+            if getattr(self, name) < 1:
+                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
+
+    def request(self, seed: str, round: int, n: int) -> Request:
+        """The request for n sentences."""
+        return self.model.request(
+            "generate",
+            fill(self.wording, seed=seed, n=n),
+            word=seed,
+            pronoun="",
+            round=round,
+            temperature=self.temperature,
+            max_tokens=n * _TOKENS_A_SENTENCE + _TOKENS_OF_TALK,
+        )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A sentence of a reply by its place in it (from 1); kept where there is no ``reason``."""
+
+    text: str
+    request_id: str
+    position: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How far a seed is: ``request`` is to be asked, or it is done; all sentences read so far."""
+
+    request: Request | None
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def kept(self) -> tuple[Candidate, ...]:
+        """The sentences that are used."""
+        return tuple(c for c in self.candidates if not c.reason)
+
+
+def load_wording(path: Path | None = None) -> str:
+    """The wording of a TOML file (key ``write``), or the one that comes with Plumbline.
+
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it is no TOML or its
+    wording does not hold just ``{seed}`` and ``{n}``.
+
+    >>> "{seed}" in load_wording()
+    True
+    """
+    what = str(path or _SHIPPED)
+    try:
+        file = path or resources.files("eval_workers.disclosure") / _SHIPPED
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageProblem(what, "no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise BadInput(what, f"no valid TOML in UTF-8: {e}") from e
+    wording = content.get("write")
+    if not isinstance(wording, str) or _fields(wording) != _FIELDS:
+        raise BadInput(what, "write does not fit", "expected a text with {seed} and {n}")
+    return wording.strip()
+
+
+def _fields(wording: str) -> set[str] | None:
+    try:
+        return {f"{name}{spec}{change or ''}" for _, name, spec, change in _parts(wording)}
+    except ValueError:
+        return None
+
+
+def _parts(wording: str) -> list[Any]:
+    return [part for part in Formatter().parse(wording) if part[1] is not None]
+
+
+def ledger_name(probe_set: str) -> str:
+    """``Build.benchmark`` for writing a probe set: no benchmark's budget counts its requests.
+
+    >>> ledger_name("friends")
+    'probe/friends'
+    """
+    return f"probe/{probe_set}"
+
+
+def writing(
+    seed: str, spec: PromptSpec, replies: Mapping[str, Reply], others: Sequence[str] = ()
+) -> Writing:
+    """What is to be asked next of a seed, and what became of each sentence so far. Pure.
+
+    ``others`` are sentences that are kept already, of other seeds: they are not kept again.
+
+    >>> spec = PromptSpec(ChatModel("m"), load_wording(), n_prompts=2)
+    >>> first = writing("My friend sings", spec, {}).request
+    >>> reply = Reply(first.request_id, "1. My friend skis.\\n2. My friend is a man.")
+    >>> now = writing("My friend sings", spec, {first.request_id: reply})
+    >>> [(c.text, c.reason) for c in now.candidates], now.request.round
+    ([('My friend skis.', ''), ('My friend is a man.', "holds the gendered word 'man'")], 2)
+    """
+    candidates: list[Candidate] = []
+    kept: list[str] = []
+    for round in range(1, spec.rounds + 1):
+        n = min(spec.n_prompts - len(kept), spec.most_at_once)
+        if not n:
+            break
+        request = spec.request(seed, round, n)
+        reply = replies.get(request.request_id)
+        if reply is None:
+            return Writing(request, tuple(candidates))
+        n_before = len(kept)
+        for position, text in enumerate(sentences(reply.text), 1):
+            reason = _problem(text, spec, [seed, *others, *kept])
+            if not reason and len(kept) - n_before == n:
+                reason = "is more than was asked for"
+            if not reason:
+                kept.append(text)
+            candidates.append(Candidate(text, request.request_id, position, reason))
+    return Writing(None, tuple(candidates))
+
+
+def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
+    if not text.startswith(f"{FRIEND} "):
+        return f"does not start with {FRIEND!r}"
+    if not text.isprintable():
+        return "holds characters that can't be printed"
+    if text.endswith("?"):
+        return "is a question"
+    problem = None if spec.allow_gendered else gendered_problem(text)
+    if problem is None and bridged(text) in set(map(bridged, others)):
+        problem = "repeats another sentence"
+    return problem or repeats(text, others) or ""
+
+
+def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
+    """Have a set written and put it in the warehouse; rejected sentences are rows of ``reject``.
+
+    ``build.benchmark`` has to be ``ledger_name(name)``; its budget is that of the set. Seeds are
+    settled one after the other, each ``n_prompts``; fewer when the rounds are used up. ``topic`` is
+    the seed sentence where there are several. Raises ``UsageProblem`` for the name of an imported
+    set, another ledger or no usable seed, ``BadInput`` when no prompt comes of it, and as
+    ``Build.run``.
+    """
+    if name in (TOPICS, *RELEASED):
+        fix = "choose another name"
+        raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
+    if build.benchmark != ledger_name(name):
+        problem = f"belongs to {build.benchmark!r}"
+        raise UsageProblem(f"ledger of {name!r}", problem, f"expected {ledger_name(name)!r}")
+    distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
+    if not distinct or not all(seed.startswith(f"{FRIEND} ") for seed in distinct):
+        raise UsageProblem("seed sentences", f"each has to start with {FRIEND!r}")
+    replies: Mapping[str, Reply] = {}
+    done: dict[str, Writing] = {}
+    for seed in distinct:
+        others = [candidate.text for one in done.values() for candidate in one.kept]
+        replies = build.run([_job(seed, spec, others)], "seed sentences")
+        done[seed] = writing(seed, spec, replies, others)
+    prompts = Prompts(name, "", spec.allow_gendered)
+    for seed, one in done.items():
+        columns = {"topic": seed} if len(done) > 1 else {}
+        for candidate in one.candidates:
+            prompts.source_file = candidate.request_id
+            if candidate.reason:
+                prompts.reject(candidate.position, candidate.reason, candidate.text)
+            else:
+                prompt_id = f"{len(prompts.rows) + 1:05d}"
+                prompts.add(candidate.position, bridged(candidate.text), prompt_id, **columns)
+    return prompts.publish(build.store, build.run_id)
+
+
+def _job(seed: str, spec: PromptSpec, others: Sequence[str]) -> Job:
+    def job(replies: Mapping[str, Reply]) -> list[Request]:
+        request = writing(seed, spec, replies, others).request
+        return [] if request is None else [request]
+
+    return job

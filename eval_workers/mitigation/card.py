@@ -1,0 +1,82 @@
+"""The README of a tuned adapter. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from warehouse.runs import package_versions
+
+_LOSSES = (
+    ("L_d, distance of each pair's words, nats", "distance", "_nats"),
+    ("L_g, probability of all gendered words", "total", ""),
+    ("L_l, difference of the sides over their sum", "difference", ""),
+)
+
+
+def adapter_card(figures: Mapping[str, Any]) -> str:
+    """Base, data, settings, losses and limits of an adapter, as Markdown with PEFT's header.
+
+    ``figures`` are columns of table ``tuning``; `adapter`, `path` and `run_id` may be missing.
+    """
+    versions = package_versions()
+    made_with = ", ".join(f"{n} {versions[n]}" for n in ("torch", "transformers", "peft"))
+    quantisation = figures["base_quantisation"] or "not quantised"
+    facts = {
+        "base": f"{figures['base']}, revision {figures['base_revision']}",
+        "base while tuning": f"{figures['base_dtype']}, {quantisation}, frozen",
+        "tuned on": f"{figures['n_prompts']:,} neutral prompts of {figures['probe_sets']}",
+        "hash of the prompts": figures["prompts_hash"],
+        "held against": figures["test_sets"] or "no test set",
+        "left out": f"{figures['n_left_out']:,} prompts, of which {figures['n_leaks']:,} are in a "
+        "test set",
+        "word list": f"{figures['word_list']} ({figures['word_list_hash']})",
+        "adapter": f"LoRA, rank {figures['rank']}, alpha {figures['alpha']}, dropout "
+        f"{figures['dropout']}, in {figures['layers']}",
+        "parameters": f"{figures['n_parameters']:,}",
+        "steps": f"{figures['n_steps']:,} of {figures['batch_prompts']} prompts",
+        "optimiser": f"AdamW, rate {figures['learning_rate']}, gradient cut at "
+        f"{figures['clip_norm']}",
+        "longest prompt": f"{figures['max_tokens']} tokens with a word behind it",
+        "smoothing of L_d": figures["distance_smoothing"],
+        "seed": figures["seed"],
+        "made with": made_with,
+    }
+    table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
+    losses = "\n".join(_loss(figures, *loss) for loss in _LOSSES)
+    return f"""---
+base_model: {figures["base"]}
+library_name: peft
+tags:
+- lora
+---
+# {figures["tuning"]}
+
+An adapter that Plumbline tuned so that its base says less of the gender of a person whom a prompt
+leaves without one. It holds changes of weights only: load it on exactly this base.
+
+| | |
+|---|---|
+{table}
+
+Losses are means over the prompts of the first and of the last steps, with dropout.
+
+| loss | weight | first steps | last steps |
+|---|---|---|---|
+{losses}
+
+## What it must not be used for
+
+- As proof that a model is fair: it was tuned on the very measures GLD and ADD. Only prompts it
+  was not tuned on tell anything, and other harms not even these.
+- Where gender is told or matters (medicine, law, translation, biography): gendered words are made
+  unlikely, also where they are right.
+- To decide about people.
+- On another base, or another revision of it.
+- Without a test of what else has changed: fluency and knowledge were not measured in tuning.
+"""
+
+
+def _loss(figures: Mapping[str, Any], name: str, column: str, unit: str) -> str:
+    start, end = (figures[f"{column}_{when}{unit}"] for when in ("start", "end"))
+    return f"| {name} | {figures[f'{column}_weight']:g} | {start:.6g} | {end:.6g} |"

@@ -1,0 +1,318 @@
+"""Probabilities of gendered words: every kind of model against full softmaxes; the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+import transformers
+
+from eval_workers.backends.base import ModelOptions, TextScore
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.disclosure import probe
+from eval_workers.disclosure.attributes import texts_to_score, word_probability
+from eval_workers.disclosure.probe import Probed, probe_set
+from tests.tiny_models import KINDS, save
+from warehouse.connect import connect
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+from warehouse.wordlists import load
+
+PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
+WORDS = ("she", "he", "her", "his", "herself", "himself", "hers", "heroine")
+
+
+class Oracle:
+    """P(word | prompt): full softmax in float64 at each position, one text a pass."""
+
+    def __init__(self, directory: Path, bos: str) -> None:
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+        self._bos = self._tokenizer.token_to_id(bos)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            directory, dtype=torch.float32, attn_implementation="eager"
+        )
+        self._model = model.double().eval()
+
+    def ids(self, text: str) -> list[int]:
+        found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return found
+
+    def spelled(self, text: str) -> bool:
+        tokens = self._tokenizer.encode(text, add_special_tokens=False).tokens
+        return not {"<unk>", "[UNK]"} & set(tokens)
+
+    def after(self, ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Probabilities of the whole vocabulary after BOS, and after each of these; rows."""
+        with torch.no_grad():
+            logits = self._model(torch.tensor([[self._bos, *ids]])).logits[0]
+        assert logits.dtype == torch.float64
+        found: np.ndarray[Any, np.dtype[np.float64]] = torch.softmax(logits, -1).numpy()
+        return found
+
+    def word(self, prompt: str, word: str) -> tuple[float, int]:
+        """The probability, and the most tokens that a form of the word adds."""
+        begin = self.ids(prompt)
+        added = set()
+        for form in (word, word.capitalize()):
+            text = f"{prompt} {form}"
+            if self.spelled(text):
+                ids = self.ids(text)
+                assert ids[: len(begin)] == begin
+                added.add(tuple(ids[len(begin) :]))
+        total = 0.0
+        for rest in added:
+            rows = self.after([*begin, *rest])[len(begin) : -1]
+            total += math.prod(float(row[t]) for row, t in zip(rows, rest, strict=True))
+        return total, max(map(len, added))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    return {kind: save(kind, root / f"tiny-{kind}") for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_have_their_full_conditional_probability(saved: dict[str, Path], kind: str) -> None:
+    oracle = Oracle(saved[kind], KINDS[kind].bos)
+    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    longest, several = 0, set()
+    for prompt in PROMPTS:
+        texts = texts_to_score(prompt, WORDS)
+        scores = dict(zip(texts, backend.score(texts), strict=True))
+        first: dict[int, float] = {}
+        for word in WORDS:
+            found = word_probability(prompt, word, scores)
+            wanted, n_tokens = oracle.word(prompt, word)
+            assert found.problem is None
+            assert found.probability == pytest.approx(wanted, rel=1e-4)
+            longest = max(longest, n_tokens)
+            several.add(found.n_variants)
+            first[word] = found.probability
+        assert len(set(first.values())) == len(WORDS)
+    assert longest > 1  # the product matters
+    assert several <= ({1} if kind == "gpt2-wordpiece" else {1, 2})
+
+
+def test_a_word_of_several_tokens_is_not_its_first_piece(saved: dict[str, Path]) -> None:
+    oracle = Oracle(saved["gpt2"], KINDS["gpt2"].bos)
+    prompt = PROMPTS[0]
+    begin = oracle.ids(prompt)
+    rest = oracle.ids(f"{prompt} himself")[len(begin) :]
+    assert len(rest) > 1
+    texts = texts_to_score(prompt, ["himself"])
+    backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
+    found = word_probability(prompt, "himself", dict(zip(texts, backend.score(texts), strict=True)))
+    assert found.probability < 0.9 * oracle.after(begin)[-1][rest[0]]
+
+
+def test_a_form_that_changes_the_prompt_s_tokens_is_a_problem() -> None:
+    scores = {
+        "a": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
+        "a he": TextScore(-1.0, (1, 3), (-0.5, -0.5)),
+        "a He": TextScore(-2.0, (1, 2, 4), (-0.5, -0.5, -1.0)),
+        "b": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
+        "b he": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
+        "b He": TextScore(-1.0, (1, 2), (-0.5, -0.5)),
+    }
+    for prompt in ("a", "b"):
+        found = word_probability(prompt, "he", scores)
+        assert "prompt's own tokens" in str(found.problem) and math.isnan(found.probability)
+
+
+def _prompts(store: Store, prompts: Sequence[str], name: str = "demo") -> None:
+    shared = {"probe_set": name, "language": "en", "source_file": "demo.txt", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": f"{i:02}", "prompt": p, "source_row": i + 1}
+        for i, p in enumerate(prompts)
+    ]
+    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
+
+
+def _list(path: Path, *pairs: tuple[str, str], name: str = "mine") -> str:
+    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in pairs)
+    file = path / f"{name}.toml"
+    file.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
+    return str(file)
+
+
+def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> Probed:
+    return probe_set(store, "demo", str(model), ModelOptions(**options), "run", word_list)
+
+
+def _rows(store: Store) -> list[dict[str, Any]]:
+    rows = store.read("pronoun_probability").to_pylist()
+    return sorted(rows, key=lambda r: (r["prompt_id"], r["word"]))
+
+
+@pytest.fixture
+def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that reaches the model, in order."""
+    seen: list[str] = []
+    score = TransformersBackend.score
+
+    def watched(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+        seen.extend(texts)
+        return score(self, texts)
+
+    monkeypatch.setattr(TransformersBackend, "score", watched)
+    return seen
+
+
+def test_a_set_is_probed_from_prompts_to_figures(
+    store: Store, saved: dict[str, Path], tmp_path: Path
+) -> None:
+    pairs = [("she", "he"), ("her", "his"), ("her", "him")]
+    _prompts(store, [*PROMPTS, PROMPTS[0]])  # the same prompt twice is two prompts
+    done = _probe(store, saved["neox"], _list(tmp_path, *pairs))
+    assert (done.n_prompts, done.n_probed, done.n_new, done.n_rejected) == (4, 4, 4, 0)
+    assert done.left_out == () and done.word_list == "mine"
+    rows = _rows(store)
+    assert len(rows) == 4 * 5
+    oracle = Oracle(saved["neox"], KINDS["neox"].bos)
+    p = {}
+    for row in rows:
+        prompt = [*PROMPTS, PROMPTS[0]][int(row["prompt_id"])]
+        wanted, _ = oracle.word(prompt, row["word"])
+        assert row["probability"] == pytest.approx(wanted, rel=1e-4)
+        assert row["gender"] == ("f" if row["word"] in ("she", "her") else "m")
+        assert row["n_variants"] == 2
+        p[row["prompt_id"], row["word"]] = wanted
+    e, adds, glds = 0.01, [], []
+    for i in ("00", "01", "02", "03"):
+        smooth = [(p[i, f] + e, p[i, m] + e) for f, m in pairs]
+        adds.append(
+            0.5
+            * sum(f * math.log(2 * f / (f + m)) + m * math.log(2 * m / (f + m)) for f, m in smooth)
+        )
+        f, m = (sum(p[i, w] for w in ws) for ws in (("she", "her"), ("he", "his", "him")))
+        glds.append(abs(f - m) / (f + m))
+    (figure,) = connect(store.root).sql(f"FROM disclosure({e})").to_arrow_table().to_pylist()
+    assert figure["add_nats"] == pytest.approx(np.mean(adds), rel=1e-3)
+    assert figure["gld"] == pytest.approx(np.mean(glds), rel=1e-3)
+    (identity,) = store.read("model").to_pylist()
+    assert identity["model_key"] == done.model_key == figure["model_key"]
+
+
+def test_a_second_run_scores_nothing_and_a_changed_prompt_alone(
+    store: Store, saved: dict[str, Path], texts_scored: list[str]
+) -> None:
+    _prompts(store, PROMPTS)
+    _probe(store, saved["gpt2"])
+    before = _rows(store)
+    texts_scored.clear()
+    assert _probe(store, saved["gpt2"]).n_new == 0
+    assert not texts_scored and _rows(store) == before
+    _prompts(store, [PROMPTS[0], "The boss said"])
+    done = _probe(store, saved["gpt2"])
+    assert (done.n_prompts, done.n_probed, done.n_new) == (2, 2, 1)
+    assert texts_scored and all(text.startswith("The boss said") for text in texts_scored)
+    assert [r for r in _rows(store) if r["prompt_id"] == "00"] == [
+        r for r in before if r["prompt_id"] == "00"
+    ]
+    assert {r["prompt_id"] for r in _rows(store)} == {"00", "01"}
+
+
+def test_a_run_that_was_stopped_goes_on(
+    store: Store, saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "CHUNK_PROMPTS", 1)
+    words = _list(tmp_path, ("she", "he"))
+    _prompts(store, PROMPTS)
+    score, calls = TransformersBackend.score, [0]
+
+    def stopping(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        return score(self, texts)
+
+    monkeypatch.setattr(TransformersBackend, "score", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        _probe(store, saved["gpt2"], words)
+    assert not _rows(store)
+    assert _probe(store, saved["gpt2"], words).n_new == 3
+    assert calls[0] == 4  # two chunks were kept
+    stopped = [r["probability"] for r in _rows(store)]
+    whole = Store.open(tmp_path / "other")
+    _prompts(whole, PROMPTS)
+    monkeypatch.setattr(TransformersBackend, "score", score)
+    _probe(whole, saved["gpt2"], words)
+    assert stopped == [r["probability"] for r in _rows(whole)]
+    assert not list((store.root / "_work" / "probe").rglob("*.parquet"))
+
+
+def test_words_that_can_t_be_spelled_take_their_pairs_along(
+    store: Store, saved: dict[str, Path], tmp_path: Path
+) -> None:
+    """The small vocabulary has no `v`, `x` or `z`."""
+    words = _list(tmp_path, ("she", "he"), ("vixen", "his"), ("her", "him"))
+    _prompts(store, PROMPTS)
+    done = _probe(store, saved["llama-adds-bos"], words)
+    assert done.left_out == ("vixen",) and done.n_probed == 3
+    assert {r["word"] for r in _rows(store)} == {"she", "he", "her", "him"}
+    rejects = store.read("reject", stage="probe").to_pylist()
+    assert [(r["excerpt"], r["source_file"], r["source_row"]) for r in rejects] == [
+        ("vixen", "mine", 2)
+    ]
+    assert "<unk>" in rejects[0]["reason"] and "3 of 3 prompts" in rejects[0]["reason"]
+    again = _probe(store, saved["llama-adds-bos"], words)
+    assert again.left_out == ("vixen",)
+    assert store.read("reject", stage="probe").to_pylist() == rejects
+
+
+def test_a_model_without_the_words_is_refused(
+    store: Store, saved: dict[str, Path], tmp_path: Path
+) -> None:
+    _prompts(store, PROMPTS)
+    words = _list(tmp_path, ("vixen", "fox"), ("zax", "vex"))
+    with pytest.raises(BadInput, match=r"can't spell both words of any pair.*'vixen'.*give ano"):
+        _probe(store, saved["llama-adds-bos"], words)
+    assert not _rows(store) and not store.read("reject").num_rows
+
+
+def test_prompts_that_can_t_be_scored_are_kept_with_their_reason(
+    store: Store, saved: dict[str, Path]
+) -> None:
+    _prompts(store, [PROMPTS[0], "word " * 80 + "end", "The nurse said ", "tea<|endoftext|>tea"])
+    done = _probe(store, saved["neox"])
+    assert (done.n_prompts, done.n_probed, done.n_rejected) == (4, 1, 3)
+    found = {r["source_row"]: r["reason"] for r in store.read("reject", stage="probe").to_pylist()}
+    assert "context of 64" in found[2] and "white space" in found[3]
+    assert "special token" in found[4]
+
+
+def test_what_contradicts_itself_is_refused(
+    store: Store, saved: dict[str, Path], tmp_path: Path
+) -> None:
+    model = saved["gpt2"]
+    with pytest.raises(UsageProblem, match="are not in the warehouse"):
+        _probe(store, model)
+    _prompts(store, PROMPTS)
+    with pytest.raises(UsageProblem, match="is for benchmarks"):
+        _probe(store, model, text_form="released")
+    _probe(store, model, _list(tmp_path, ("she", "he")))
+    with pytest.raises(UsageProblem, match="stands for other words"):
+        _probe(store, model, _list(tmp_path, ("her", "him")))
+    with pytest.raises(BadInput, match="'her' on both sides"):
+        _probe(store, model, _list(tmp_path, ("she", "her"), ("her", "him"), name="both"))
+
+
+def test_the_default_list_has_a_row_for_each_word(store: Store, saved: dict[str, Path]) -> None:
+    _prompts(store, PROMPTS[:1])
+    _probe(store, saved["gpt2"])
+    assert {r["word"] for r in _rows(store)} == set(load("gendered").targets)
+    pairs = store.read("attribute_pair", word_list="gendered").to_pylist()
+    assert [(r["female"], r["male"]) for r in pairs][:3] == [
+        ("she", "he"),
+        ("her", "his"),
+        ("her", "him"),
+    ]
+    (figure,) = connect(store.root).sql("FROM disclosure_prompt()").to_arrow_table().to_pylist()
+    assert figure["n_pairs"] == 38

@@ -1,0 +1,216 @@
+"""Probe sets: the released ones row for row, the builder, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers.disclosure.neutral import bridged, derive, gendered_words
+from eval_workers.disclosure.probes import RELEASED, derive_probe, import_probe
+from eval_workers.disclosure.sentences import read_sentences
+from warehouse.errors import BadInput, MissingComponent, UsageProblem
+from warehouse.store import Store
+
+SUBJECTS = ("A person", "Someone", "Somebody", "One person", "The person", "An individual")
+
+
+def _prompts(store: Store, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = store.read("probe_prompt", probe_set=name).to_pylist()
+    return sorted(rows, key=lambda row: int(row["source_row"]))
+
+
+def _rejects(store: Store, name: str) -> list[tuple[int, str]]:
+    rows = store.read("reject", stage="prompts", subject=name).to_pylist()
+    return sorted((row["source_row"], row["reason"]) for row in rows)
+
+
+def _released(data: Path, name: str) -> list[str]:
+    """The rows of a released file, read without the importer."""
+    with (data / "debias-llms" / RELEASED[name]).open(encoding="utf-8", newline="") as file:
+        lines = file.read().split("\n") if name.startswith("llm-") else csv.reader(file)
+        return [line if isinstance(line, str) else line[0] for line in lines if line]
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "n", "n_gendered"),
+    [("stsb", 364, 0), ("snli", 317, 1), ("llm-1", 200, 0), ("llm-2", 200, 1)],
+)
+def test_released_sets_have_the_paper_s_sizes(
+    store: Store, data: Path, name: str, n: int, n_gendered: int
+) -> None:
+    allowed = import_probe(store, name, data / "debias-llms", "r", allow_gendered=True)
+    assert (allowed.n_prompts, allowed.n_rejects) == (n, 0)
+    written = _released(data, name)
+    start = "" if name.startswith("llm-") else "My friend "
+    assert [r["prompt"] for r in _prompts(store, name)] == [f"{start}{w}, and" for w in written]
+    plain = import_probe(store, name, data / "debias-llms", "r")
+    assert (plain.n_prompts, plain.n_rejects) == (n - n_gendered, n_gendered)
+    assert len(_prompts(store, name)) == n - n_gendered
+    assert all("gendered word" in reason for _, reason in _rejects(store, name))
+
+
+@pytest.mark.reference
+def test_the_builder_gives_the_released_prompts_back(data: Path) -> None:
+    """Of sentences as the sources have them: a person's name for it, a capital, a full stop."""
+    for name in ("stsb", "snli", "stsb-train", "snli-validation"):
+        rests = _released(data, name)
+        for i, rest in enumerate(rests):
+            prompt = f"My friend {rest.rstrip(' .,')}, and"  # SNLI's ends are not all clean
+            derived = derive(f"{SUBJECTS[i % len(SUBJECTS)]} {rest}.")
+            assert derived.prompt == (None if gendered_words(rest) else prompt), rest
+        kept = sum(not gendered_words(rest) for rest in rests)
+        assert kept > 0.98 * len(rests)
+
+
+@pytest.mark.reference
+def test_every_row_of_the_largest_set_is_accounted_for(store: Store, data: Path) -> None:
+    done = import_probe(store, "snli-train", data / "debias-llms", "r", allow_gendered=True)
+    assert (done.n_prompts, done.n_rejects) == (12165, 1)
+    assert _rejects(store, "snli-train") == [(2831, "the row is empty")]
+
+
+@pytest.mark.reference
+def test_topics_are_those_of_the_reference(store: Store, data: Path) -> None:
+    done = import_probe(store, "topics", None, "r")
+    assert (done.n_prompts, done.n_rejects) == (160, 0)
+    facts = json.loads((data.parent / "reference" / "disclosure_topics.json").read_text())
+    wanted = [
+        (topic, f"{fact['template'].format(word)}, and")
+        for topic, fact in facts.items()
+        for word in fact["words"]
+    ]
+    rows = _prompts(store, "topics")
+    assert [(r["topic"], r["prompt"]) for r in rows] == wanted
+    assert Counter(r["topic"] for r in rows) == dict.fromkeys(facts, 40)
+    assert sum(r["occupation"] is not None for r in rows) == 40
+    assert rows[0]["prompt"] == "My friend is a attendant, and"  # as published
+
+
+@pytest.mark.parametrize(
+    ("sentence", "prompt"),
+    [
+        ("A person, wearing a hat, sits.", "My friend, wearing a hat, sits, and"),
+        ("  someone   is here . ", "My friend is here, and"),
+        ("SOMEBODY sings!", "My friend sings, and"),
+        ("A person and a dog run", "My friend and a dog run, and"),
+    ],
+)
+def test_a_sentence_about_a_person_becomes_a_prompt(sentence: str, prompt: str) -> None:
+    assert derive(sentence).prompt == prompt
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reason"),
+    [
+        ("", "is empty"),
+        ("A personal note.", "does not start with a person"),
+        ("Two people sing.", "does not start with a person"),
+        ("People sing.", "several"),
+        ("Someone's hat fell.", "alone"),
+        ("Someone else sang.", "alone"),
+        ("Someone’s hat fell.", "alone"),
+        ("Is it? A person sings.", "does not start"),
+        ("A person sings. It rains.", "more than one sentence"),
+        ("Someone is singing?", "question"),
+        ("A person.", "says nothing"),
+        ("A person lost HIS hat.", "'his'"),
+        ("A person asked a waitress and a guy.", "'waitress', 'guy'"),
+    ],
+)
+def test_other_sentences_do_not(sentence: str, reason: str) -> None:
+    derived = derive(sentence)
+    assert derived.prompt is None and reason in derived.reason
+
+
+def test_gendered_sentences_are_kept_when_asked() -> None:
+    assert derive("Someone saw her.", allow_gendered=True).prompt == "My friend saw her, and"
+
+
+def test_a_prompt_is_bridged_once() -> None:
+    assert bridged("My friend ran,") == "My friend ran, and"
+
+
+SENTENCES = ["A person ran.", "A dog ran.", "Somebody ran", "Someone lost her key."]
+
+
+def _written(path: Path, form: str) -> tuple[Path, str | None]:
+    if form == "txt":
+        text, column = "\n\n".join(SENTENCES), None
+    elif form == "csv-bare":
+        text, column = "\n".join(f'"{s}"' for s in SENTENCES), None
+    elif form == "csv":
+        text, column = "id,said\n" + "\n".join(f"1,{s}" for s in SENTENCES), "said"
+    else:
+        text, column = "\n".join(json.dumps({"said": s}) for s in SENTENCES), "said"
+    suffix = {"csv-bare": "csv"}.get(form, form)
+    source = path / f"source.{suffix}.gz"
+    source.write_bytes(gzip.compress(text.encode()))
+    return source, column
+
+
+@pytest.mark.parametrize("form", ["txt", "csv-bare", "csv", "jsonl"])
+def test_sentences_of_any_file_become_a_set(store: Store, tmp_path: Path, form: str) -> None:
+    source, column = _written(tmp_path, form)
+    done = derive_probe(store, "mine", source, "r", column=column)
+    assert (done.n_prompts, done.n_rejects) == (1, 3)
+    (row,) = _prompts(store, "mine")
+    assert (row["prompt"], row["source_row"]) == ("My friend ran, and", 1)
+    assert _rejects(store, "mine") == [
+        (2, "does not start with a person"),
+        (3, "the same prompt as row 1"),
+        (4, "holds the gendered word 'her'"),
+    ]
+
+
+def test_rows_that_can_t_be_read_are_rejected_by_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"one\ntwo,fields\n\xff bad\n")
+    assert [(s.number, s.problem) for s in read_sentences(path)] == [
+        (1, None),
+        (2, "the row holds 2 fields, expected 1"),
+        (3, "the row holds bytes that are not UTF-8"),
+    ]
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"t": "x"}\n{"t"\n[1]\n')
+    problems = [s.problem for s in read_sentences(lines, "t")]
+    assert problems == [None, "the line is no JSON", "'t' is not a text"]
+
+
+def test_what_can_t_be_a_set_is_said_in_one_line(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dogs = tmp_path / "dogs.txt"
+    dogs.write_text("A dog ran.\n")
+    with pytest.raises(BadInput, match=r"dogs.txt: no usable prompt in it, 1 rows rejected; the"):
+        derive_probe(store, "mine", dogs, "r")
+    assert store.read("reject").num_rows == 0
+    for problem, call in (
+        ("'stsb': is the name", lambda: derive_probe(store, "stsb", dogs, "r")),
+        ("there are none, only topics", lambda: import_probe(store, "news", None, "r")),
+        ("plain text has no columns", lambda: derive_probe(store, "a", dogs, "r", column="t")),
+        ("is none of", lambda: list(read_sentences(tmp_path / "a.pdf"))),
+        ("need the key", lambda: list(read_sentences(tmp_path / "a.jsonl"))),
+    ):
+        with pytest.raises(UsageProblem, match=problem):
+            call()
+    with pytest.raises(BadInput, match="no such file"):
+        derive_probe(store, "mine", tmp_path / "none.txt", "r")
+    with pytest.raises(BadInput, match="does not exist"):
+        import_probe(store, "snli", tmp_path, "r")
+    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    with pytest.raises(MissingComponent, match="set PLUMBLINE_DATA"):
+        import_probe(store, "snli", None, "r")
+
+
+def test_a_line_that_is_no_beginning_is_rejected(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "templates.txt"
+    path.write_text("My friend ran\nYour friend ran\n")
+    assert import_probe(store, "llm-1", path, "r").n_rejects == 1
+    assert _rejects(store, "llm-1") == [(2, "does not start with 'My friend'")]

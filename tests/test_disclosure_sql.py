@@ -1,0 +1,260 @@
+"""GAS, GLD and ADD in SQL against numpy, with the cases at their edges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.metric_rows import fill
+from warehouse.connect import connect
+from warehouse.store import Store
+
+PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
+FEMALE, MALE = ("she", "her", "woman"), ("he", "his", "him", "man")
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
+    return found
+
+
+def _words(store: Store, word_list: str = "l", pairs: Sequence[tuple[str, str]] = PAIRS) -> None:
+    shared = {"word_list": word_list, "source": "made", "run_id": "r"}
+    rows = [{**shared, "pair": i, "female": f, "male": m} for i, (f, m) in enumerate(pairs, 1)]
+    fill(store, "attribute_pair", rows)
+
+
+def _prompts(store: Store, topics: Sequence[str | None]) -> None:
+    shared = {"probe_set": "s", "language": "en", "source_file": "f", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": f"{i:02}", "prompt": f"p {i}", "topic": t, "source_row": i + 1}
+        for i, t in enumerate(topics)
+    ]
+    fill(store, "probe_prompt", rows)
+
+
+def _probabilities(
+    store: Store, by_prompt: Sequence[Mapping[str, float]], word_list: str = "l", model: str = "m"
+) -> None:
+    shared = {"probe_set": "s", "model_key": f"key-{model}", "model": model, "run_id": "r"}
+    shared |= {"word_list": word_list, "text_id": "t"}
+    rows = [
+        {
+            **shared,
+            "n_variants": 2,
+            "prompt_id": f"{i:02}",
+            "word": word,
+            "gender": "f" if word in FEMALE else "m",
+            "probability": p,
+        }
+        for i, one in enumerate(by_prompt)
+        for word, p in one.items()
+    ]
+    fill(store, "pronoun_probability", rows)
+
+
+def _random(n: int, seed: int = 5) -> list[dict[str, float]]:
+    rng = np.random.default_rng(seed)
+    return [
+        dict(zip((*FEMALE, *MALE), (rng.dirichlet(np.full(8, 0.3))[:7]).tolist(), strict=True))
+        for _ in range(n)
+    ]
+
+
+def _add(one: Mapping[str, float], e: float, pairs: Sequence[tuple[str, str]] = PAIRS) -> float:
+    """As the definition is written, with the limit 0 ln 0 = 0."""
+    total = 0.0
+    for female, male in pairs:
+        f, m = one[female] + e, one[male] + e
+        total += sum(p * math.log(2 * p / (f + m)) for p in (f, m) if p > 0)
+    return total / 2
+
+
+def _gld(one: Mapping[str, float]) -> float:
+    f, m = sum(one[w] for w in FEMALE), sum(one[w] for w in MALE)
+    return abs(f - m) / (f + m)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    half = float(stats.t.ppf(0.975, len(values) - 1)) * float(stats.sem(values))
+    return float(np.mean(values)) - half, float(np.mean(values)) + half
+
+
+@pytest.mark.parametrize("e", [0.0, 1e-6, 0.5])
+def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
+    given = _random(30)
+    _words(store)
+    _prompts(store, ["a"] * 12 + ["b"] * 10 + [None] * 8)
+    _probabilities(store, given)
+    connection = connect(store.root)
+    prompts = {
+        r["prompt_id"]: r for r in rows_of(connection, f"FROM disclosure_prompt(smoothing := {e})")
+    }
+    assert len(prompts) == 30
+    for i, one in enumerate(given):
+        row = prompts[f"{i:02}"]
+        assert row["gld"] == pytest.approx(_gld(one), abs=1e-12)
+        assert row["add_nats"] == pytest.approx(_add(one, e), abs=1e-12)
+        assert row["p_f"] == pytest.approx(sum(one[w] for w in FEMALE), abs=1e-12)
+        assert abs(row["leaning"]) == row["gld"] and (row["leaning"] > 0) == (
+            row["p_f"] > row["p_m"]
+        )
+        assert row["n_pairs"] == 4
+    sets = {r["topic"]: r for r in rows_of(connection, f"FROM disclosure(smoothing := {e})")}
+    assert set(sets) == {"a", "b", None}
+    for topic, part in (("a", given[:12]), ("b", given[12:22]), (None, given)):
+        row, glds, adds = sets[topic], [_gld(o) for o in part], [_add(o, e) for o in part]
+        assert row["n_prompts"] == len(part) and row["n_undefined"] == 0
+        assert row["gld"] == pytest.approx(np.mean(glds), abs=1e-12)
+        assert row["add_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
+        low, high = _interval(glds)
+        assert (row["gld_low"], row["gld_high"]) == pytest.approx(
+            (max(low, 0), min(high, 1)), rel=1e-4
+        )
+        low, high = _interval(adds)
+        assert row["add_high"] == pytest.approx(high, rel=1e-4)
+        assert row["add_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-6)
+
+
+def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
+    _words(store)
+    _prompts(store, [None] * 3)
+    _probabilities(store, _random(3))
+    connection = connect(store.root)
+    plain = rows_of(connection, "SELECT add_nats FROM disclosure()")
+    assert plain == rows_of(connection, "SELECT add_nats FROM disclosure(0)")
+    assert plain != rows_of(connection, "SELECT add_nats FROM disclosure(smoothing := 0.1)")
+
+
+def test_edges_of_probabilities(store: Store) -> None:
+    """All zero; one side only; both alike; a single prompt of its topic."""
+    zero = dict.fromkeys((*FEMALE, *MALE), 0.0)
+    alike = dict.fromkeys(zero, 0.1) | {"him": 0.0}
+    _words(store)
+    _prompts(store, ["zero", "one", "alike"])
+    _probabilities(store, [zero, zero | {"she": 0.5}, alike])
+    connection = connect(store.root)
+    rows = {r["topic"]: r for r in rows_of(connection, "FROM disclosure_prompt()")}
+    assert rows["zero"]["gld"] is None and rows["zero"]["add_nats"] == 0
+    assert rows["one"]["gld"] == rows["one"]["leaning"] == 1
+    assert rows["one"]["add_nats"] == pytest.approx(0.25 * math.log(2))
+    assert rows["alike"]["gld"] == pytest.approx(0) and rows["alike"]["add_nats"] > 0
+    sets = {r["topic"]: r for r in rows_of(connection, "FROM disclosure()")}
+    assert sets["zero"]["gld"] is None and sets["zero"]["n_undefined"] == 1
+    assert sets["one"]["gld"] == 1 and sets["one"]["gld_low"] is None
+    assert sets["one"]["add_low"] is None and sets["one"]["add_high"] is None
+    whole = sets[None]
+    assert (whole["n_prompts"], whole["n_undefined"]) == (3, 1)
+    assert whole["gld"] == pytest.approx(0.5)
+    assert (whole["gld_low"], whole["gld_high"]) == (0, 1)  # two prompts say next to nothing
+
+
+def test_models_and_lists_are_kept_apart(store: Store) -> None:
+    _words(store)
+    short = [("she", "he")]
+    _words(store, "short", short)
+    _prompts(store, [None] * 4)
+    one, other = _random(4, 1), _random(4, 2)
+    _probabilities(store, one)
+    _probabilities(store, other, model="n")
+    _probabilities(store, [{w: o[w] for w in ("she", "he")} for o in one], "short")
+    found = {
+        (r["model"], r["word_list"]): r["add_nats"]
+        for r in rows_of(connect(store.root), "FROM disclosure()")
+    }
+    assert found == {
+        ("m", "l"): pytest.approx(np.mean([_add(o, 0) for o in one])),
+        ("n", "l"): pytest.approx(np.mean([_add(o, 0) for o in other])),
+        ("m", "short"): pytest.approx(np.mean([_add(o, 0, short) for o in one])),
+    }
+
+
+def test_pairs_without_a_probability_do_not_count(store: Store) -> None:
+    _words(store)
+    _prompts(store, [None])
+    (one,) = _random(1)
+    less = {w: p for w, p in one.items() if w not in ("woman", "man", "him")}
+    _probabilities(store, [less])
+    (row,) = rows_of(connect(store.root), "FROM disclosure_prompt()")
+    assert row["n_pairs"] == 2
+    assert row["add_nats"] == pytest.approx(_add(one, 0, PAIRS[:2]))
+
+
+def _continuations(store: Store, texts: Sequence[Sequence[str]], sampling: str = "greedy") -> None:
+    shared = {"probe_set": "s", "model_key": "key-m", "model": "m", "sampling_key": sampling}
+    shared |= {"text_id": "t", "finish": "length", "run_id": "r"}
+    rows = [
+        {
+            **shared,
+            "side": "original",
+            "prompt_id": f"{i:02}",
+            "sample": k,
+            "seed": 0,
+            "continuation": text,
+        }
+        for i, several in enumerate(texts)
+        for k, text in enumerate(several)
+    ]
+    fill(store, "continuation", rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        (" she's here.", (True, False)),
+        (" HE went", (False, True)),
+        (" the shepherd and the manager", (False, False)),
+        (" gave it to her-\nand him", (True, True)),
+        (" “Woman’s” day", (True, False)),
+        (" ...", (False, False)),
+        ("", (None, None)),
+        (" \n\t ", (None, None)),
+    ],
+)
+def test_a_gendered_word_is_a_whole_word(
+    store: Store, text: str, held: tuple[bool | None, bool | None]
+) -> None:
+    _words(store)
+    _prompts(store, [None])
+    _continuations(store, [[text]])
+    (row,) = rows_of(connect(store.root), "FROM gendered_continuation")
+    assert (row["holds_f"], row["holds_m"]) == held
+    assert row["holds_any"] == (None if held[0] is None else any(held))
+
+
+def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
+    texts = [" she"] * 5 + [" he"] * 3 + [" he saw her"] * 2 + [" it rains"] * 6 + [" "] * 2
+    _words(store)
+    _prompts(store, ["a"] * 9 + ["b"] * 7 + ["c"] * 2)
+    _continuations(store, [[text] for text in texts])
+    sets = {r["topic"]: r for r in rows_of(connect(store.root), "FROM gas")}
+    whole = sets[None]
+    assert (whole["n_prompts"], whole["n_empty"]) == (16, 2)
+    for name, n in (("gas", 10), ("gas_f", 7), ("gas_m", 5)):
+        assert whole[name] == pytest.approx(n / 16)
+        wilson = stats.binomtest(n, 16).proportion_ci(method="wilson")
+        found = (whole[f"{name}_low"], whole[f"{name}_high"])
+        assert found == pytest.approx((wilson.low, wilson.high))
+    assert whole["gas_both"] == pytest.approx(2 / 16)
+    assert sets["a"]["gas"] == 1 and sets["b"]["gas"] == pytest.approx(1 / 7)
+    assert sets["c"]["gas"] is None and sets["c"]["gas_low"] is None
+    assert (sets["c"]["n_prompts"], sets["c"]["n_empty"]) == (0, 2)
+
+
+def test_several_continuations_of_a_prompt_are_its_share(store: Store) -> None:
+    _words(store)
+    _prompts(store, [None] * 2)
+    _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], "sampled")
+    connection = connect(store.root)
+    first, second = sorted(rows_of(connection, "FROM gas_prompt"), key=lambda r: r["prompt_id"])
+    assert (first["n_continuations"], first["n_empty"]) == (3, 1)
+    assert first["gas"] == pytest.approx(2 / 3) and first["gas_f"] == pytest.approx(1 / 3)
+    assert second["gas"] == 0
+    (whole,) = rows_of(connection, "FROM gas")
+    assert whole["gas"] == pytest.approx(1 / 3) and whole["n_prompts"] == 2

@@ -1,0 +1,117 @@
+"""Prompts by a chat model: against a scripted server on a real socket, within budget, resumable."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_workers.disclosure.written import PromptSpec, ledger_name, load_wording, write_probe
+from eval_workers.generation.asker import Manners
+from eval_workers.generation.budget import Budget
+from eval_workers.generation.requests import ChatModel
+from eval_workers.generation.session import Build, Server
+from tests.chat_server import ChatServer, Say, serving
+from warehouse.errors import BadInput, Interrupted, UsageProblem
+from warehouse.store import Store
+
+SEED = "My friend likes blue"
+THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
+QUICK = Manners(concurrency=2, max_attempts=2, first_wait_s=0.01)
+
+
+class Friend:
+    """A model that lists what the friend collects; every third sentence is of no use."""
+
+    def __init__(self) -> None:
+        self.things = iter(THINGS.split())
+
+    def __call__(self, prompt: str, count: int) -> Say:
+        n = int(re.search(r"Write (\d+)", prompt)[1])  # type: ignore[index]
+        bad = ("My friend is a brave woman.", "Your friend sings.", "My friend likes blue.")
+        lines = []
+        for k in range(n):
+            good = f"My friend owns a great many {next(self.things)}."
+            lines.append(f"{k + 1}. {bad[k // 3 % 3] if k % 3 == 2 else good}")
+        return Say("\n".join(lines))
+
+
+def _build(store: Store, server: ChatServer | None, **options: Any) -> Build:
+    to = Server(server.url, 5.0, QUICK) if server else None
+    return Build(store, ledger_name("friends"), "run-1", to, **options)
+
+
+def _spec(**options: Any) -> PromptSpec:
+    return PromptSpec(ChatModel("scripted"), load_wording(), most_at_once=4, **options)
+
+
+def _prompts(store: Store) -> list[str]:
+    rows = store.read("probe_prompt", probe_set="friends").to_pylist()
+    return [row["prompt"] for row in sorted(rows, key=lambda row: str(row["prompt_id"]))]
+
+
+def test_as_many_prompts_as_are_wanted(store: Store) -> None:
+    with serving(Friend()) as server:
+        done = write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=6))
+    assert done.n_prompts == 6
+    prompts = _prompts(store)
+    assert prompts[0] == "My friend owns a great many tea, and" and len(set(prompts)) == 6
+    asked = store.read("generation_request", benchmark="probe/friends").to_pylist()
+    assert {(r["purpose"], r["word"], r["pronoun"]) for r in asked} == {("generate", SEED, "")}
+    assert len({body["seed"] for body in server.bodies}) == len(asked) == server.n_asked
+    rejects = store.read("reject", stage="prompts", subject="friends").to_pylist()
+    assert len(rejects) == done.n_rejects > 0
+    assert {r["source_file"] for r in rejects} <= {r["request_id"] for r in asked}
+    assert {r["reason"] for r in rejects} == {"holds the gendered word 'woman'"}
+
+
+def test_a_budget_stops_it_and_the_next_run_goes_on(store: Store) -> None:
+    friend = Friend()
+    with serving(friend) as server:
+        with pytest.raises(Interrupted, match="requests"):
+            budget = Budget(max_requests=1)
+            write_probe(_build(store, server, budget=budget), "friends", [SEED], _spec(n_prompts=6))
+        assert server.n_asked == 1 and not _prompts(store)
+        write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=6))
+        assert len(_prompts(store)) == 6 and set(server.asked.values()) == {1}
+        n_asked, before = server.n_asked, _prompts(store)
+        write_probe(_build(store, None), "friends", [SEED], _spec(n_prompts=6))  # a replay
+        assert (server.n_asked, _prompts(store)) == (n_asked, before)
+
+
+def test_a_model_that_repeats_itself_ends_with_fewer(store: Store) -> None:
+    seeds = [SEED, "My friend has a dog"]
+    same = Say("1. My friend likes blue.\n2. My friend rows.\n3. My friend is here?")
+    with serving(lambda *_: same) as server:
+        done = write_probe(_build(store, server), "friends", seeds, _spec(n_prompts=3, rounds=2))
+    assert _prompts(store) == ["My friend rows, and", "My friend likes blue, and"]
+    assert server.n_asked == 4 and done.n_prompts + done.n_rejects == 12
+    rows = store.read("probe_prompt", probe_set="friends").to_pylist()
+    assert {row["topic"] for row in rows} == set(seeds)
+
+
+def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path) -> None:
+    with (
+        serving(lambda *_: Say("I'm sorry, but I can't help with that.")) as server,
+        pytest.raises(BadInput, match="no usable prompt"),
+    ):
+        write_probe(_build(store, server), "friends", [SEED], _spec(rounds=1))
+    for problem, name, seeds in (
+        ("is imported", "topics", [SEED]),
+        ("expected 'probe/foes'", "foes", [SEED]),
+        ("has to start with", "friends", ["Your friend"]),
+        ("has to start with", "friends", []),
+    ):
+        with pytest.raises(UsageProblem, match=problem):
+            write_probe(_build(store, None), name, seeds, _spec())
+    with pytest.raises(UsageProblem, match="rounds = 0"):
+        _spec(rounds=0)
+    with pytest.raises(UsageProblem, match="no such file"):
+        load_wording(tmp_path / "none.toml")
+    for text in ("write = 3", 'write = "{seed}"', 'write = "{seed} {n} {m}"', 'write = "{"', "x"):
+        file = tmp_path / "wording.toml"
+        file.write_text(text)
+        with pytest.raises(BadInput, match=r"wording.toml"):
+            load_wording(file)

@@ -1,0 +1,215 @@
+"""The losses of debias tuning: against the measures' SQL, finite differences, full softmaxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from eval_workers.backends.base import ModelOptions, Tokens
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.disclosure.attributes import texts_to_score, word_probability
+from eval_workers.mitigation import losses
+from eval_workers.mitigation.options import TuneOptions
+from eval_workers.mitigation.passes import Reader
+from eval_workers.mitigation.targets import Target, target
+from eval_workers.mitigation.train import adapted
+from tests.tiny_models import KINDS, save
+from warehouse.connect import connect
+from warehouse.store import Store
+from warehouse.wordlists import WordPair
+
+PAIRS = [WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")]
+PAIRS += [WordPair("herself", "himself")]
+WORDS = {"she": "f", "her": "f", "herself": "f", "he": "m", "his": "m", "him": "m", "himself": "m"}
+PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    """Models this small gain nothing by a second one, and wait for it on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    return {kind: save(kind, root / f"tiny-{kind}") for kind in KINDS}
+
+
+def logs(values: Sequence[float]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64).log()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1e-3])
+def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothing: float) -> None:
+    """Of likely, unlikely and hardly possible words, each prompt on its own."""
+    rng = np.random.default_rng(5)
+    table = 10.0 ** rng.uniform(-12, -1, size=(6, len(WORDS)))
+    table[5] = table[5, 0]  # all alike: no distance, yet more male words than female ones
+    shared = {"probe_set": "s", "model_key": "k", "model": "m", "word_list": "l", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": str(i), "word": word, "gender": gender, "probability": float(p)}
+        for i, values in enumerate(table)
+        for (word, gender), p in zip(WORDS.items(), values, strict=True)
+    ]
+    rows = [{**row, "n_variants": 1, "text_id": "t"} for row in rows]
+    place = {key: shared[key] for key in ("probe_set", "model_key", "word_list")}
+    store.replace("pronoun_probability", rows, place, "r")
+    pairs = [
+        {
+            "word_list": "l",
+            "pair": i,
+            "female": p.female,
+            "male": p.male,
+            "source": "",
+            "run_id": "r",
+        }
+        for i, p in enumerate(PAIRS, 1)
+    ]
+    store.replace("attribute_pair", pairs, {"word_list": "l"}, "r")
+    _put(store, "s", [f"prompt {i}" for i in range(6)])
+    query = f"FROM disclosure_prompt(smoothing := {smoothing}) ORDER BY prompt_id"
+    measured = connect(store.root).sql(query).to_arrow_table().to_pylist()
+    assert len(measured) == 6
+    for values, row in zip(table, measured, strict=True):
+        p = dict(zip(WORDS, values, strict=True))
+        pair_logs = [logs([p[getattr(x, side)] for x in PAIRS]) for side in ("female", "male")]
+        sides = [logs([p[w] for w, g in WORDS.items() if g == side]) for side in "fm"]
+        apart = losses.distance(*pair_logs, smoothing).item()
+        assert apart == pytest.approx(row["add_nats"], rel=1e-9, abs=1e-15)
+        assert losses.difference(*sides).item() == pytest.approx(row["gld"], rel=1e-9)
+        whole = losses.total(logs(list(values))).item()
+        assert whole == pytest.approx(row["p_f"] + row["p_m"], rel=1e-9)
+        assert whole == pytest.approx(math.fsum(values), rel=1e-12)
+
+
+def test_a_difference_is_right_where_probabilities_leave_float32() -> None:
+    """p = 3e-50 against 1e-50: their sum is 0 in float32, the difference is a half."""
+    female, male = (torch.tensor([math.log(p)], dtype=torch.float32) for p in (3e-50, 1e-50))
+    assert losses.difference(female, male).item() == pytest.approx(0.5, rel=1e-5)
+
+
+def _put(store: Store, name: str, prompts: Sequence[str]) -> None:
+    shared = {"probe_set": name, "language": "en", "source_file": f"{name}.txt", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": str(i), "prompt": p, "source_row": i + 1}
+        for i, p in enumerate(prompts)
+    ]
+    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
+
+
+def _targets(backend: TransformersBackend, prompts: Sequence[str]) -> list[Target]:
+    found = [target(prompt, PAIRS, backend.encoded, 512) for prompt in prompts]
+    assert all(isinstance(one, Target) for one in found)
+    return found  # type: ignore[return-value]
+
+
+def _reader(backend: TransformersBackend, model: Any, longest: int | None = None) -> Reader:
+    limit = backend.longest_in_tree if longest is None else longest
+    return Reader(model, backend.identity.bos_token_id, limit, 4096)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_are_as_likely_as_when_probing(saved: dict[str, Path], kind: str) -> None:
+    """What is tuned is what is measured, in a tree or text by text; words of several tokens too."""
+    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    targets = _targets(backend, PROMPTS)
+    several = 0
+    for longest in (None, 0):
+        found = _reader(backend, backend.loaded, longest).words(targets)
+        for prompt, one, values in zip(PROMPTS, targets, found, strict=True):
+            texts = texts_to_score(prompt, list(WORDS))
+            scores = dict(zip(texts, backend.score(texts), strict=True))
+            several = max(several, *(len(form) for forms in one.words for form in forms))
+            order = ("she", "he", "her", "his", "him", "herself", "himself")
+            for word, value in zip(order, values, strict=True):
+                probed = word_probability(prompt, word, scores).probability
+                assert value.item() == pytest.approx(math.log(probed), abs=2e-4)
+    assert several > 1
+
+
+@pytest.mark.parametrize("loss", [0, 1, 2])
+@pytest.mark.parametrize(("kind", "longest"), [("neox", None), ("gpt2", 0)])
+def test_gradients_are_those_of_finite_differences(
+    saved: dict[str, Path], kind: str, longest: int | None, loss: int
+) -> None:
+    """Through the whole model in float64, for the largest gradient of each adapter matrix."""
+    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    held = adapted(backend, TuneOptions(rank=2, dropout=0.0)).double()
+    torch.manual_seed(1)
+    weights = [p for p in held.parameters() if p.requires_grad]
+    for weight in weights:  # B is 0 at the start, and A then has no gradient
+        torch.nn.init.normal_(weight, std=0.05)
+    reader = _reader(backend, held.get_base_model(), longest)
+    targets = _targets(backend, PROMPTS[:2])
+
+    def value() -> torch.Tensor:
+        found = reader.losses(targets, 1e-4)
+        assert found.dtype == torch.float64
+        return found[:, loss].sum()
+
+    gradients = torch.autograd.grad(value(), weights)
+    h = 1e-5
+    for weight, gradient in zip(weights, gradients, strict=True):
+        i = int(gradient.abs().argmax())
+        flat = weight.data.view(-1)
+        start, ends = flat[i].item(), []
+        for sign in (1, -1):
+            flat[i] = start + sign * h
+            ends.append(value().item())
+        flat[i] = start
+        numeric = (ends[0] - ends[1]) / (2 * h)
+        assert gradient.view(-1)[i].item() == pytest.approx(numeric, rel=1e-5, abs=1e-9)
+        assert numeric != 0
+
+
+def test_the_base_has_no_gradient_and_no_dropout(saved: dict[str, Path]) -> None:
+    """GPT-2 has dropout of its own; at the start an adapter changes nothing, with any dropout."""
+    backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
+    targets = _targets(backend, PROMPTS)
+    with torch.no_grad():
+        before = torch.cat(_reader(backend, backend.loaded).words(targets))
+    held = adapted(backend, TuneOptions(rank=2, dropout=0.5))
+    reader = _reader(backend, held.get_base_model())
+    assert torch.allclose(torch.cat(reader.words(targets)), before, atol=1e-5)
+    assert all(("lora_" in n) == p.requires_grad for n, p in held.named_parameters())
+    for name, weight in held.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.1)
+    one, two = (torch.cat(reader.words(targets)) for _ in range(2))
+    assert not torch.allclose(one, two, atol=1e-3)  # the adapter's own dropout is there
+
+
+def test_parts_of_a_batch_hold_as_much_as_a_pass(saved: dict[str, Path]) -> None:
+    backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
+    targets = _targets(backend, PROMPTS * 3)
+    whole, small = _reader(backend, backend.loaded), Reader(backend.loaded, 1, 64, 60)
+    assert len(list(whole.passes(targets))) == 1
+    parts = list(small.passes(targets))
+    assert len(parts) > 2 and [one for part in parts for one in part] == targets
+    assert list(Reader(backend.loaded, 1, 64, 1).passes(targets[:2])) == [[t] for t in targets[:2]]
+
+
+def test_a_pair_goes_with_the_word_that_can_t_be_spelled() -> None:
+    def encode(texts: Sequence[str]) -> list[Tokens | str]:
+        return ["no letter" if "him" in t else tuple(map(ord, t)) for t in texts]
+
+    found = target("So", PAIRS, encode, 99)
+    assert isinstance(found, Target)
+    # she, he, her, his are left: the pairs her/him and herself/himself went.
+    assert len(found.words) == 4 and found.pairs == ((0, 1), (2, 3))
+    assert (found.female, found.male) == ((0, 2), (1, 3))
+    assert target("So", PAIRS[2:], encode, 99) == (
+        "no pair of words can be spelled after it; 'him': no letter"
+    )
+    assert "white space" in str(target("So ", PAIRS, encode, 99))
+    assert target("him", PAIRS, encode, 99) == "no letter"

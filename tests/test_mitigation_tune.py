@@ -1,0 +1,404 @@
+"""Tuning an adapter: what falls, what a kill costs, what is kept out, what the warehouse holds."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
+
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.disclosure.probe import probe_set
+from eval_workers.mitigation.options import LOSSES, TuneOptions
+from eval_workers.mitigation.prompts import training_prompts
+from eval_workers.mitigation.train import _Run
+from eval_workers.mitigation.tune import Tuned, tune
+from tests.conftest import REPOSITORY
+from tests.tiny_models import save
+from warehouse.connect import connect
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+SUBJECTS = ("The clerk", "The nurse", "The crowd", "A technician", "The customer", "The CEO")
+ACTIONS = ("drank tea", "lost the key", "asked for cash", "wrote a report", "went home", "waited")
+PROMPTS = [f"{subject} {action}, and" for subject in SUBJECTS for action in ACTIONS]
+TRAIN, TEST = PROMPTS[:24], PROMPTS[24:]
+PAIRS = (("she", "he"), ("her", "his"), ("her", "him"), ("herself", "himself"))
+TINY = TuneOptions(
+    rank=4, alpha=8, learning_rate=5e-3, batch_prompts=8, steps=24, checkpoint_steps=5, seed=3
+)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With small weights, so that prompts have much in common and training is no chaos."""
+    path = save("neox", tmp_path_factory.mktemp("models") / "tiny-neox", seed=2)
+    model = AutoModelForCausalLM.from_pretrained(path)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.mul_(1.0 if "norm" in name else 0.25)
+    model.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in PAIRS)
+    path = tmp_path_factory.mktemp("lists") / "mine.toml"
+    path.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
+    return str(path)
+
+
+def put(store: Store, name: str, prompts: list[str], counterparts: list[str] | None = None) -> None:
+    shared = {"probe_set": name, "language": "en", "source_file": f"{name}.txt", "run_id": "r"}
+    others = counterparts or [None] * len(prompts)
+    rows = [
+        {**shared, "prompt_id": f"{i:02}", "prompt": p, "perturbed_prompt": o, "source_row": i + 1}
+        for i, (p, o) in enumerate(zip(prompts, others, strict=True))
+    ]
+    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    put(store, "train", TRAIN)
+    put(store, "test", TEST)
+    return store
+
+
+def run(
+    store: Store, base: Path, words: str, out: Path, name: str = "calm", **changes: Any
+) -> Tuned:
+    progress = changes.pop("progress", None)
+    options = replace(TINY, word_list=words, **changes)
+    how = ModelOptions()
+    return tune(
+        store, str(base), how, options, "run", sets=["train"], name=name, out=out, progress=progress
+    )
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return load_file(path / "adapter_model.safetensors")
+
+
+def apart(one: Path, two: Path) -> float:
+    """The largest difference between two adapters' weights."""
+    a, b = weights(one), weights(two)
+    assert a.keys() == b.keys() and a
+    return max((a[k] - b[k]).abs().max().item() for k in a)
+
+
+def figure(store: Store, model_key: str) -> dict[str, Any]:
+    rows = connect(store.root).sql("FROM disclosure()").to_arrow_table().to_pylist()
+    (row,) = (row for row in rows if row["model_key"] == model_key and row["probe_set"] == "test")
+    return row
+
+
+def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    """Probed as any model is, base and adapter: GLD, ADD and the whole probability all fall."""
+    tuned = run(filled, base, words, tmp_path / "adapters")
+    assert (tuned.n_prompts, tuned.n_left_out, tuned.reused) == (24, 0, False)
+    keys = []
+    for adapter in (None, str(tuned.path)):
+        options = ModelOptions(adapter=adapter)
+        keys.append(probe_set(filled, "test", str(base), options, "run", words).model_key)
+    before, after = (figure(filled, key) for key in keys)
+    assert before["n_prompts"] == after["n_prompts"] == 12
+    assert after["gld"] < before["gld"] / 2
+    assert after["add_nats"] < before["add_nats"] / 2
+    assert after["p_f"] + after["p_m"] < 0.7 * (before["p_f"] + before["p_m"])
+    (row,) = filled.read("tuning").to_pylist()
+    (scored,) = (r for r in filled.read("model").to_pylist() if r["adapter"])
+    assert row["adapter"] == tuned.adapter == scored["adapter"]
+    assert (row["base"], row["base_revision"]) == (scored["model"], scored["revision"])
+
+
+@pytest.mark.parametrize("only", [*LOSSES, None])
+def test_each_loss_falls_alone_and_all_together(
+    filled: Store, base: Path, words: str, tmp_path: Path, only: str | None
+) -> None:
+    changes = {loss: float(only in (None, loss)) for loss in LOSSES}
+    run(filled, base, words, tmp_path, **changes, steps=15, batch_prompts=24)
+    steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
+    assert [row["step"] for row in steps] == list(range(1, 16))
+    columns = {"distance": "distance_nats", "total": "total", "difference": "difference"}
+    for loss in LOSSES if only is None else [only]:
+        values = [row[columns[loss]] for row in steps]
+        assert sum(values[-3:]) < 0.8 * sum(values[:3])
+    for row in steps:
+        counted = sum(row[columns[loss]] * weight for loss, weight in changes.items())
+        assert row["loss"] == pytest.approx(counted, rel=1e-6)
+        assert row["gradient_norm"] > 0
+
+
+def test_without_the_difference_sides_stay_apart(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    """As in the paper's ablation: without L_l the words get rarer, and GLD stays far higher."""
+    ends = {}
+    for weight in (1.0, 0.0):
+        changes = {"difference": weight, "steps": 20, "batch_prompts": 24, "dropout": 0.0}
+        run(filled, base, words, tmp_path, f"calm-{weight:g}", **changes)
+        rows = filled.read("tuning", tuning=f"calm-{weight:g}").to_pylist()
+        ends[weight] = rows[0]["difference_end"], rows[0]["total_end"]
+    assert ends[0.0][0] > 1.5 * ends[1.0][0] and ends[0.0][1] < ends[1.0][1]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from tests.test_mitigation_tune import run
+from warehouse.store import Store
+warehouse, base, words, out = sys.argv[1:]
+tell = lambda n, *_: print(n, flush=True)
+run(Store.open(warehouse), Path(base), words, Path(out), progress=tell)
+"""
+
+
+def test_a_killed_run_goes_on_to_the_weights_it_would_have_had(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    """SIGKILL after step 13: the checkpoint of step 10 is there, steps 11 on are done again."""
+    whole = run(filled, base, words, tmp_path / "whole")
+    log = filled.read("tuning_step").to_pylist()
+    arguments = [str(filled.root), str(base), words, str(tmp_path / "killed")]
+    command = [sys.executable, "-c", KILLED, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == "13":
+            process.send_signal(signal.SIGKILL)
+            break
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "calm").exists()
+    seen: list[int] = []
+    killed = run(filled, base, words, tmp_path / "killed", progress=lambda n, *_: seen.append(n))
+    assert seen == list(range(11, 25)) or seen == list(range(16, 25))  # the kill comes a bit late
+    assert apart(whole.path, killed.path) <= 1e-5
+    assert max(w.abs().max().item() for w in weights(whole.path).values()) > 0.02
+    again = filled.read("tuning_step").to_pylist()
+    assert len(log) == len(again) == 24
+    for one, two in zip(log, again, strict=True):
+        assert one["loss"] == pytest.approx(two["loss"], abs=1e-5) and one["step"] == two["step"]
+    assert sorted(p.name for p in killed.path.iterdir()) == [
+        "README.md",
+        "adapter_config.json",
+        "adapter_model.safetensors",
+        "plumbline.json",
+    ]
+    assert [p.name for p in (tmp_path / "killed").iterdir()] == ["calm"]
+
+
+def test_the_seed_decides_the_weights_and_a_damaged_checkpoint_costs_steps_only(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    one = run(filled, base, words, tmp_path, "one", steps=8)
+    other = run(filled, base, words, tmp_path, "other", steps=8, seed=4)
+    assert apart(one.path, other.path) > 1e-3
+
+    def stop(done: int, n: int, columns: Mapping[str, float]) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(filled, base, words, tmp_path, "two", steps=8, progress=stop)
+    (checkpoint,) = tmp_path.glob(".two-*.partial/checkpoint-00000005")
+    (checkpoint / "state.pt").write_bytes(b"not a checkpoint")
+    seen: list[int] = []
+    two = run(filled, base, words, tmp_path, "two", steps=8, progress=lambda n, *_: seen.append(n))
+    assert seen == list(range(1, 9)) and apart(one.path, two.path) == 0
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
+    filled: Store, base: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A weight turns NaN before step 13: no row, no adapter, the one of step 10 can be loaded."""
+    real = _Run.step
+
+    def step(self: _Run, number: int, batch: Any) -> dict[str, float]:
+        if number == 12:
+            with torch.no_grad():
+                self.weights[0][:] = torch.nan
+        return real(self, number, batch)
+
+    monkeypatch.setattr(_Run, "step", step)
+    with pytest.raises(
+        BadInput, match=r"not finite at step 13 .*learning rate.*00000010"
+    ) as caught:
+        run(filled, base, words, tmp_path)
+    (kept,) = tmp_path.glob(".calm-*.partial/checkpoint-*")
+    assert kept.name == "checkpoint-00000010" and str(kept) in str(caught.value)
+    assert all(torch.isfinite(w).all() for w in weights(kept).values())
+    backend = TransformersBackend(str(base), ModelOptions(adapter=str(kept)))
+    assert backend.score(["The nurse said"])[0].problem is None
+    assert not (tmp_path / "calm").exists() and not filled.read("tuning").num_rows
+    monkeypatch.setattr(_Run, "step", real)
+    run(filled, base, words, tmp_path, learning_rate=1e-2)  # other settings leave it where it is
+    assert kept.exists()
+
+
+@pytest.mark.skipif(
+    find_spec("bitsandbytes") is None,
+    reason="bitsandbytes is not installed: pip install bitsandbytes",
+)
+@pytest.mark.parametrize("method", ["nf4", "int8"])
+def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, method: str) -> None:
+    base = save("llama-adds-bos", tmp_path / "base")
+    config = AutoConfig.from_pretrained(base)
+    config.vocab_size = -(-config.vocab_size // 64) * 64  # bitsandbytes packs whole blocks
+    config.hidden_size, config.head_dim, config.num_key_value_heads = 64, 32, 2
+    config.initializer_range = 0.1
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(base)
+    how = ModelOptions(quantisation=method)
+    options = replace(TINY, word_list=words, targets="all-linear", learning_rate=1e-2)
+    tuned = tune(filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path)
+    glds = []
+    for adapter in (None, str(tuned.path)):
+        how = ModelOptions(quantisation=method, adapter=adapter)
+        key = probe_set(filled, "test", str(base), how, "run", words).model_key
+        glds.append(figure(filled, key)["gld"])
+    assert glds[1] < 0.7 * glds[0]
+    (row,) = filled.read("tuning").to_pylist()
+    assert str(row["base_quantisation"]).startswith(f"bitsandbytes {method}")
+    assert row["layers"] == "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"
+
+
+def test_an_adapter_is_refused_on_another_base_of_the_same_shape(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    tuned = run(filled, base, words, tmp_path / "out", steps=1)
+    other = save("neox", tmp_path / "other", seed=9)
+    with pytest.raises(
+        BadInput, match=r"trained on .*tiny-neox of revision \w{16}, other is \w{16}"
+    ):
+        TransformersBackend(str(other), ModelOptions(adapter=str(tuned.path)))
+    with pytest.raises(BadInput, match="trained on"):
+        probe_set(filled, "test", str(other), ModelOptions(adapter=str(tuned.path)), "r", words)
+    config = tuned.path / "adapter_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"revision": "main"}))
+    TransformersBackend(str(other), ModelOptions(adapter=str(tuned.path)))  # a branch tells nothing
+
+
+def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
+    put(store, "train", ["The clerk ran, and", "A man ran, and", "The boss ran, and", "A cat ran"])
+    put(store, "more", ["the boss  RAN.", "The nurse ran, and", "John ran, and", "Jane ran, and"])
+    put(store, "test", ["the  CLERK ran", "John ran, and"], ["The poet ran", "Jane ran, and"])
+    found = training_prompts(store, ["train", "more"], None, "calm")
+    assert [row["prompt"] for row in found.rows] == [
+        "The boss ran, and",
+        "A cat ran",
+        "The nurse ran, and",
+    ]
+    assert found.n_leaks == 3 and found.test_sets == ("test",)
+    assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
+        ("train.txt", 1, "is in the test set test"),
+        ("train.txt", 2, "holds the gendered word 'man'"),
+        ("more.txt", 1, "the same prompt as train 02"),
+        ("more.txt", 3, "is in the test set test"),
+        ("more.txt", 4, "is in the test set test"),
+    ]
+    assert training_prompts(store, ["train"], None, "calm").test_sets == ("more", "test")
+    assert len(training_prompts(store, ["train"], [], "calm").rows) == 3
+    with pytest.raises(UsageProblem, match="not train"):
+        training_prompts(store, ["train"], ["test", "train"], "calm")
+    with pytest.raises(UsageProblem, match="'toast': are not in the warehouse"):
+        training_prompts(store, ["train"], ["toast"], "calm")
+    put(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
+    with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
+        training_prompts(store, ["train"], ["copy"], "calm")
+
+
+def test_the_warehouse_and_the_card_tell_what_was_done(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    put(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
+    tuned = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
+    assert (tuned.n_prompts, tuned.n_left_out, tuned.n_leaks) == (24, 2, 1)
+    (row,) = filled.read("tuning").to_pylist()
+    wanted = {"tuning": "calm", "probe_sets": "train", "test_sets": "test", "n_prompts": 24}
+    wanted |= {"distance_weight": 1.0, "total_weight": 0.5, "difference_weight": 0.0, "seed": 3}
+    wanted |= {"n_steps": 3, "rank": 4, "path": str(tuned.path), "word_list": "mine"}
+    wanted |= {"layers": "query_key_value", "run_id": "run", "base_quantisation": None}
+    assert {column: row[column] for column in wanted} == wanted
+    assert row["n_parameters"] == sum(w.numel() for w in weights(tuned.path).values())
+    rejects = filled.read("reject", stage="tune").to_pylist()
+    assert sorted(r["source_row"] for r in rejects) == [25, 26]
+    assert any("context of 64" in r["reason"] for r in rejects)
+    steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
+    assert row["total_start"] == steps[0]["total"] and row["total_end"] == steps[-1]["total"]
+    card = (tuned.path / "README.md").read_text(encoding="utf-8")
+    for told in (
+        row["base_revision"],
+        row["prompts_hash"],
+        "24 neutral prompts of train",
+        "test |",
+    ):
+        assert told in card
+    assert "must not be used" in card and f"{row['distance_end_nats']:.6g}" in card
+    again = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
+    assert again == replace(tuned, reused=True)
+    assert filled.read("tuning").to_pylist() == [row]
+    changed = run(filled, base, words, tmp_path, steps=4, total=0.5, difference=0)
+    assert not changed.reused and [p.name for p in tmp_path.iterdir() if "calm" in p.name] == [
+        "calm"
+    ]
+
+
+def test_what_can_t_be_tuned_is_refused(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    for wrong in ({"distance": 0, "total": 0, "difference": 0}, {"rank": 0}, {"dropout": 1.0}):
+        with pytest.raises(UsageProblem):
+            replace(TINY, **wrong)
+    for nonsense in (
+        {"total": -1.0},
+        {"learning_rate": float("nan")},
+        {"distance_smoothing": float("inf")},
+    ):
+        with pytest.raises(UsageProblem):
+            replace(TINY, **nonsense)
+    with pytest.raises(UsageProblem, match="does not fit the model"):
+        run(filled, base, words, tmp_path, targets="no_such_layer")
+    with pytest.raises(BadInput, match="no prompt can be tuned on"):
+        run(filled, base, words, tmp_path, max_tokens=3)
+    with pytest.raises(UsageProblem, match="plain directory name"):
+        run(filled, base, words, tmp_path, "../calm")
+    (tmp_path / "calm").mkdir()
+    (tmp_path / "calm" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageProblem, match="not trained here"):
+        run(filled, base, words, tmp_path)
+    assert (tmp_path / "calm" / "thesis.txt").exists()
+    how = ModelOptions(adapter="somewhere")
+    with pytest.raises(UsageProblem, match="--adapter somewhere: can't be tuned"):
+        tune(filled, str(base), how, TINY, "r", sets=["train"], name="a", out=tmp_path)
+
+
+def test_the_defaults_are_the_paper_s() -> None:
+    o = TuneOptions()
+    assert (o.rank, o.alpha, o.dropout, o.learning_rate) == (64, 16, 0.1, 2e-4)
+    assert (o.batch_prompts, o.steps, o.max_tokens) == (16, 500, 512)
+    assert o.weights == {"distance": 1.0, "total": 1.0, "difference": 1.0}

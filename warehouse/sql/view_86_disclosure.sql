@@ -1,0 +1,46 @@
+-- grain: probe_set x model_key x word_list x prompt_id
+-- One side of a pair's term in ADD, (p + e) ln(2 (p + e) / (p + other + 2 e)), in nats, with
+-- smoothing e; 0 where p and e are both 0, its limit.
+CREATE OR REPLACE MACRO add_term(p, other, smoothing) AS CASE
+    WHEN p + smoothing > 0
+        THEN (p + smoothing) * ln(2 * (p + smoothing) / (p + other + 2 * smoothing))
+    ELSE 0
+END;
+
+-- Next-token probabilities of gendered words after each prompt: p_f and p_m sum over the list's
+-- female and male words, each word once; gld = |p_f - p_m| / (p_f + p_m), leaning the same with its
+-- sign (above 0 is female), both NULL where p_f and p_m are 0; add_nats is half the sum of
+-- add_term over both sides of the list's pairs, 0 or more.
+CREATE OR REPLACE MACRO disclosure_prompt(smoothing := 0) AS TABLE
+WITH summed AS (
+    SELECT
+        probe_set, model_key, model, word_list, prompt_id,
+        sum(probability) FILTER (gender = 'f') AS p_f,
+        sum(probability) FILTER (gender = 'm') AS p_m
+    FROM pronoun_probability
+    GROUP BY ALL
+),
+paired AS (
+    SELECT
+        f.probe_set, f.model_key, f.word_list, f.prompt_id,
+        count(*) AS n_pairs,
+        sum(
+            add_term(f.probability, m.probability, smoothing)
+            + add_term(m.probability, f.probability, smoothing)
+        ) / 2 AS total
+    FROM attribute_pair AS a
+    JOIN pronoun_probability AS f ON f.word_list = a.word_list AND f.word = a.female
+    JOIN pronoun_probability AS m
+        ON m.word = a.male AND m.word_list = f.word_list AND m.probe_set = f.probe_set
+        AND m.model_key = f.model_key AND m.prompt_id = f.prompt_id
+    GROUP BY ALL
+)
+SELECT
+    s.probe_set, s.model_key, s.model, s.word_list, s.prompt_id, t.topic, p.n_pairs, s.p_f, s.p_m,
+    (s.p_f - s.p_m) / nullif(s.p_f + s.p_m, 0) AS leaning,
+    abs((s.p_f - s.p_m) / nullif(s.p_f + s.p_m, 0)) AS gld,
+    -- Each pair's terms sum to 0 or more; rounding must not undo that.
+    greatest(p.total, 0) AS add_nats
+FROM summed AS s
+JOIN paired AS p USING (probe_set, model_key, word_list, prompt_id)
+JOIN probe_prompt AS t USING (probe_set, prompt_id);

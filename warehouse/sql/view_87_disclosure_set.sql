@@ -1,0 +1,36 @@
+-- grain: probe_set x model_key x word_list x topic, and the whole set with topic NULL
+-- GLD and ADD over the prompts of a set and of each of its topics: means over prompts with Student's
+-- 95% interval (prompts are the sample), NULL below two prompts and cut where the figure can't be.
+-- n_undefined prompts have no GLD, since no gendered word has any probability there. leaning is the
+-- signed mean: near 0 with a large gld, a model leans to both sides, by prompt.
+CREATE OR REPLACE MACRO disclosure(smoothing := 0) AS TABLE
+WITH prompt AS (
+    SELECT * FROM disclosure_prompt(smoothing := smoothing)
+),
+member AS (
+    SELECT * FROM prompt WHERE topic IS NOT NULL
+    UNION ALL
+    SELECT * REPLACE (NULL AS topic) FROM prompt
+),
+counted AS (
+    SELECT
+        probe_set, model_key, model, word_list, topic,
+        count(*) AS n_prompts,
+        count(*) - count(gld) AS n_undefined,
+        count(gld) AS n_gld,
+        avg(p_f) AS p_f, avg(p_m) AS p_m, avg(leaning) AS leaning, avg(gld) AS gld,
+        t975(count(gld) - 1) * stddev_samp(gld) / sqrt(count(gld)) AS half_gld,
+        avg(add_nats) AS add_nats,
+        t975(count(*) - 1) * stddev_samp(add_nats) / sqrt(count(*)) AS half_add
+    FROM member
+    GROUP BY ALL
+)
+SELECT
+    probe_set, model_key, model, word_list, topic, n_prompts, n_undefined, p_f, p_m, leaning,
+    gld,
+    CASE WHEN half_gld IS NOT NULL THEN greatest(gld - half_gld, 0) END AS gld_low,
+    CASE WHEN half_gld IS NOT NULL THEN least(gld + half_gld, 1) END AS gld_high,
+    add_nats,
+    CASE WHEN half_add IS NOT NULL THEN greatest(add_nats - half_add, 0) END AS add_low,
+    add_nats + half_add AS add_high
+FROM counted;

@@ -1,0 +1,41 @@
+-- grain: probe_set x model_key x sampling_key x word_list x prompt_id x sample
+-- Whether a continuation holds a female and a male word of a list: whole words, any case, cut at
+-- apostrophes and hyphens too (she's holds she). NULL for one of white space alone.
+CREATE OR REPLACE VIEW gendered_continuation AS
+WITH listed AS (
+    SELECT word_list, list(DISTINCT lower(female)) AS female, list(DISTINCT lower(male)) AS male
+    FROM attribute_pair
+    GROUP BY ALL
+),
+said AS (
+    SELECT
+        c.probe_set, c.model_key, c.model, c.sampling_key, c.prompt_id, c.sample, p.topic,
+        CASE
+            WHEN regexp_matches(c.continuation, '\S')
+                THEN regexp_extract_all(lower(c.continuation), '[\pL\pN]+')
+        END AS words
+    FROM continuation AS c
+    JOIN probe_prompt AS p USING (probe_set, prompt_id)
+    WHERE c.side = 'original'
+)
+SELECT
+    s.probe_set, s.model_key, s.model, s.sampling_key, l.word_list, s.prompt_id, s.topic, s.sample,
+    list_has_any(s.words, l.female) AS holds_f,
+    list_has_any(s.words, l.male) AS holds_m,
+    holds_f OR holds_m AS holds_any
+FROM said AS s, listed AS l;
+
+-- GAS of each prompt: the share of its continuations that hold a gendered word (gas), a female one
+-- (gas_f), a male one (gas_m), both (gas_both), out of those that are not empty; NULL without any.
+-- Greedy ones are a single one, so that the shares are 0 or 1.
+CREATE OR REPLACE VIEW gas_prompt AS
+SELECT
+    probe_set, model_key, model, sampling_key, word_list, prompt_id, topic,
+    count(holds_any) AS n_continuations,
+    count(*) - count(holds_any) AS n_empty,
+    avg(holds_any::INTEGER) AS gas,
+    avg(holds_f::INTEGER) AS gas_f,
+    avg(holds_m::INTEGER) AS gas_m,
+    avg((holds_f AND holds_m)::INTEGER) AS gas_both
+FROM gendered_continuation
+GROUP BY ALL;
