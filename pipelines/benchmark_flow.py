@@ -18,8 +18,7 @@ from eval_workers.generation.session import Build, write_sentences
 from eval_workers.generation.write import Progress
 from eval_workers.scoring_bar import scoring_bar
 from pipelines.order import Built, Order, facts
-from pipelines.stages import Stages, sigterm_interrupts, was_stopped
-from warehouse.errors import Interrupted, PlumblineError
+from pipelines.stages import Stages, run_flow, sigterm_interrupts
 from warehouse.runs import recorded
 from warehouse.store import Store
 
@@ -142,12 +141,5 @@ def _store(order: Order) -> Store:
 
 
 def run(order: Order) -> Built:
-    """Build a benchmark; an interrupt is one line, like every error."""
-    try:
-        return benchmark(order)
-    except PlumblineError:
-        raise
-    except BaseException as e:
-        if was_stopped(e):
-            raise Interrupted("stopped", "", "the same command goes on from here") from None
-        raise
+    """Run the flow; an interrupt is one line, like every error."""
+    return run_flow(benchmark, order)

@@ -13,7 +13,7 @@ from eval_workers.fairpair.texts import Sampled
 from eval_workers.sample_rows import Sampled as Drawn
 from pipelines.fairpair_order import Audited, Order, Outcome
 from pipelines.report.write import write_report
-from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
+from pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -112,11 +112,4 @@ def _store(order: Order) -> Store:
 
 def run(order: Order) -> Outcome:
     """Run the flow; an interrupt is one line, like every error."""
-    try:
-        return fairpair(order)
-    except PlumblineError:
-        raise
-    except BaseException as e:
-        if was_stopped(e):
-            raise Interrupted("stopped", "", "the same command goes on from here") from None
-        raise
+    return run_flow(fairpair, order)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
-from warehouse.errors import Interrupted
+from warehouse.errors import Interrupted, PlumblineError
 
 CONSOLE = Console(highlight=False)
+
+Order = TypeVar("Order")
+Outcome = TypeVar("Outcome")
 
 
 class Stages:
@@ -66,3 +70,15 @@ def was_stopped(error: BaseException | None) -> bool:
             return True
         error = error.__context__
     return False
+
+
+def run_flow(flow: Callable[[Order], Outcome], order: Order) -> Outcome:
+    """Run a flow; a stop by a signal is ``Interrupted``, one line like every error."""
+    try:
+        return flow(order)
+    except PlumblineError:
+        raise
+    except BaseException as e:
+        if was_stopped(e):
+            raise Interrupted("stopped", "", "the same command goes on from here") from None
+        raise

@@ -159,7 +159,7 @@ def test_a_set_without_a_valid_perturbation(store: Store, tmp_path: Path) -> Non
     measured(store, "jaccard")
     page = page_of(store, tmp_path)
     assert "Nothing can be said of m after the same prompt about Jane instead of John" in page.text
-    assert "3 prompts have no B or V" in page.text and WHERE not in page.tables
+    assert "in no figure of the set: 3 (" in page.text and WHERE not in page.tables
     assert [c[0] for c in page.tables[SET][1]][2:8] == ["–"] * 6
 
 

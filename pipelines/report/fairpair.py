@@ -99,7 +99,7 @@ def _section(own: Mapping[str, Sequence[Row]], ngrams: NGrams | None, anchor: st
 def _alerts(rows: Sequence[Row]) -> list[str]:
     left_out = {(r["n_left_out"], measure(r), whom(r)) for r in rows if r["n_left_out"]}
     return [
-        f"{n:,} prompts have no B or V ({how}, about {about}) and are in no figure of the set."
+        f"Prompts without B or V, in no figure of the set: {n:,} ({how}, about {about})."
         for n, how, about in sorted(left_out)
     ]
 
