@@ -1,11 +1,12 @@
 -- grain: as fairpair_prompt
--- A prompt goes by its occupation, or in full where others of its set name the same.
+-- A prompt goes by its occupation, or in full where others of its set name the same; without an
+-- occupation by its identifier.
 WITH named AS (
     SELECT
         probe_set, prompt_id,
         CASE
-            WHEN count(*) OVER (PARTITION BY probe_set, occupation) = 1
-                THEN coalesce(occupation, prompt)
+            WHEN occupation IS NULL THEN prompt_id
+            WHEN count(*) OVER (PARTITION BY probe_set, occupation) = 1 THEN occupation
             ELSE prompt
         END AS prompt
     FROM probe_prompt
