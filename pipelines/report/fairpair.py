@@ -30,13 +30,13 @@ from pipelines.report.model import (
 
 _TITLE = "Counterfactual continuations"
 _MEANING = (
-    "FairPair (Dwivedi-Yu et al., 2024) continues a prompt about one and, in another sample, about "
-    "the other; the first texts, turned into the other's terms, p(g(x)), and the second, g(p(x)), "
-    "are then about the same person. B is the mean distance between the two groups, V_pg and V_gp the "
-    "mean distance of two samples of one group, F = B² / (V_pg V_gp): 1 where the groups differ as "
-    "two samples of one prompt do. Distance jaccard is the share of words that two texts do not "
-    "have in common, vader the difference of their sentiment. p is of a test that exchanges the "
-    "two groups within each prompt."
+    "FairPair (Dwivedi-Yu et al., 2024) continues a prompt about one and, in another sample, "
+    "about the other; the first texts, turned into the other's terms, p(g(x)), and the second, "
+    "g(p(x)), are then about the same person. B is the mean distance between the two groups, V_pg"
+    " and V_gp the mean distance of two samples of one group, F = B² / (V_pg V_gp): 1 where the "
+    "groups differ as two samples of one prompt do. Distance jaccard is the share of words that "
+    "two texts do not have in common, vader the difference of their sentiment. p is of a test "
+    "that exchanges the two groups within each prompt."
 )
 _FAILURES = (
     "Texts whose perturbation failed are left out, of p(g(x)) and of g(p(x)) alike: a group that "
