@@ -1,0 +1,110 @@
+"""Every command that the documents and the help name can be given as it stands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from pipelines.cli import app
+from tests.conftest import REPOSITORY
+
+PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
+ROOT: Any = typer.main.get_command(app)
+#: What stands for the `plumbline` command on a line.
+CALLED = re.compile(r"(\.venv(-vllm)?/bin/)?plumbline")
+SUBMITTED = re.compile(r".*/plumbline\.py")
+
+
+def in_blocks(text: str) -> Iterator[str]:
+    """Lines of code blocks, those that a backslash cuts put together again."""
+    for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield from block.replace("\\\n", " ").splitlines()
+
+
+def arguments(line: str) -> list[str] | None:
+    """What a line gives to `plumbline`; ``None`` where it runs something else."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:  # not a shell's line
+        return None
+    submits = words[:1] == ["spark-submit"]
+    pattern = SUBMITTED if submits else CALLED
+    at = next((i for i, word in enumerate(words) if pattern.fullmatch(word)), None)
+    if at is None or not (submits or all("=" in word for word in words[:at])):
+        return None
+    return [word for word in words[at + 1 :] if word != "&"]
+
+
+def parse(command: Any, words: list[str], name: str = "plumbline") -> None:
+    """Read the words as the command line would, and run nothing. Raises its usage errors."""
+    context = command.make_context(name, list(words))
+    if hasattr(command, "resolve_command"):
+        rest = [*getattr(context, "_protected_args", ()), *context.args]
+        found, inner, rest = command.resolve_command(context, rest)
+        parse(inner, rest, found)
+
+
+def helps(command: Any) -> Iterator[str]:
+    """The examples of all commands."""
+    for text in (command.help, command.epilog):
+        if text:
+            found = re.findall(r"Example:\s*(.*?)(?:\n\n|\Z)", text, re.DOTALL)
+            yield from (" ".join(example.split()) for example in found)
+    for inner in getattr(command, "commands", {}).values():
+        yield from helps(inner)
+
+
+COMMANDS = [
+    pytest.param(words, id=f"{page.name}: {' '.join(words)[:60]}")
+    for page in PAGES
+    for line in in_blocks(page.read_text(encoding="utf-8"))
+    if (words := arguments(line)) is not None
+]
+EXAMPLES = [
+    pytest.param(words, id=" ".join(words)[:60])
+    for example in helps(ROOT)
+    if (words := arguments(example)) is not None
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_command_on_a_page_can_be_given(words: list[str]) -> None:
+    parse(ROOT, words)
+
+
+@pytest.mark.parametrize("words", EXAMPLES)
+def test_an_example_in_the_help_can_be_given(words: list[str]) -> None:
+    parse(ROOT, words)
+
+
+def test_a_wrong_command_is_noticed() -> None:
+    with pytest.raises(Exception, match="No such option"):
+        parse(ROOT, ["word", "nurse", "--colour", "red"])
+    with pytest.raises(Exception, match="No such command"):
+        parse(ROOT, ["corpus", "cuont"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_command_has_an_example() -> None:
+    def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield path, command
+        for name, one in (inner or {}).items():
+            yield from leaves(one, (*path, name))
+
+    without = [path for path, command in leaves(ROOT, ()) if not list(helps(command))]
+    assert not without
