@@ -124,7 +124,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Work:
-    """A set that is to be probed by a model with a list of words, and what goes before each prompt."""
+    """A set that is to be probed by a model with a list of words; with what is before prompts."""
 
     store: Store
     backend: Backend
