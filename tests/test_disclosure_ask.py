@@ -93,8 +93,8 @@ def test_words_behind_an_instruction_have_their_full_probability(
                 chat.word(prompt, word) if form == "chat" else plain.word(f"{TOLD} {prompt}", word)
             )
             assert found.problem is None
-            assert found.probability == pytest.approx(wanted, rel=1e-4)
-            assert found.probability != pytest.approx(plain.word(prompt, word)[0], rel=1e-3)
+            assert found.probability == pytest.approx(wanted, rel=1e-4, abs=0)
+            assert found.probability != pytest.approx(plain.word(prompt, word)[0], rel=1e-3, abs=0)
 
 
 def _prompts(store: Store, prompts: Sequence[str]) -> None:
@@ -148,7 +148,7 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
         assert words.num_rows == 4
         for row in words.to_pylist():
             wanted, _ = oracle.word(before + PROMPTS[int(row["prompt_id"])], row["word"])
-            assert row["probability"] == pytest.approx(wanted, rel=1e-4)
+            assert row["probability"] == pytest.approx(wanted, rel=1e-4, abs=0)
         written = store.read(
             "continuation", **whose, sampling_key=measured.sampled.sampling_key
         ).to_pylist()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from warehouse.errors import UsageProblem
@@ -19,8 +18,13 @@ from warehouse.errors import UsageProblem
 _PREFIX = "use the form prefix"
 #: Stands for the assistant's words while a frame is made; letters alone, which no template changes.
 _WORDS = "Plumblinewords"
-#: The day that the templates of Llama 3 fall back on.
-_TODAY = date(2024, 7, 26)
+#: In the place of the function that templates have for today's date: the day that those of Llama 3
+#: fall back on, as they write it or in digits alone.
+_TODAY = (
+    "{%- macro strftime_now(format) -%}"
+    "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
+    "{%- endmacro -%}"
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,8 @@ def rendered(tokenizer: Any, instruction: str, model: str) -> str:
         {"role": "assistant", "content": _WORDS},
     ]
     try:
-        text = str(
-            tokenizer.apply_chat_template(
-                messages, tokenize=False, strftime_now=lambda form: _TODAY.strftime(form)
-            )
-        )
+        template = _TODAY + tokenizer.get_chat_template()
+        text = str(tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False))
     except Exception as e:  # a template raises what it likes
         first = (str(e).splitlines() or [type(e).__name__])[0]
         problem = f"its chat template refuses an instruction before a prompt: {first}"
