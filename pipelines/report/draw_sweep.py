@@ -38,7 +38,8 @@ def decoding(rows: Sequence[Row], title: str) -> bytes:
             if greedy is not None and greedy[column] is not None:
                 ax.axhline(greedy[column], color=colour, linewidth=1, linestyle=":")
         best = [(x, row["gas"]) for x, row in at if row["is_best"]]
-        ax.plot(*zip(*best, strict=True), "o", ms=10, mfc="none", color=LINE, label="lowest GAS")
+        ring: Any = {"ms": 10, "mfc": "none", "color": LINE, "label": "lowest GAS"}
+        ax.plot([x for x, _ in best], [y for _, y in best], "o", **ring)
         ax.plot([], [], ":", color=NEUTRAL, label="greedy")
         ax.set_ylim(bottom=0)
         ax.set_xticks([x for x, _ in at], [f"{row['setting']:g}" for _, row in at])
@@ -56,7 +57,7 @@ def instructions(rows: Sequence[Row], title: str) -> bytes:
     keys = list(dict.fromkeys(row["instruction_key"] for row in rows))
     keys.sort(key=lambda key: key != "none")
     looked = looks(len(_MEASURES))
-    with one_plot(title, "less is less disclosed", "", 1.7 + 0.55 * len(keys)) as (ax, png):
+    with one_plot(title, "lower: less disclosed", "", 1.7 + 0.55 * len(keys)) as (ax, png):
         labels = {}
         for row in rows:
             told = f"{row['form']}: {row['instruction']}" if row["instruction"] else "none"
