@@ -101,7 +101,12 @@ def sweep(
     store = Store.open(warehouse, create=False)
     check_probe(store, probe_set, options)
     word_list = load_words(store, words)
-    said = {"probe_set": probe_set, "model": model, "by": by, "words": word_list.name}
+    said: dict[str, object] = {
+        "probe_set": probe_set,
+        "model": model,
+        "by": by,
+        "words": word_list.name,
+    }
     said |= {"grid": str(grid), "instructions": [str(one) for one in asked]}
     with opened(store, model, options) as ready:
         for one in asked:

@@ -175,7 +175,7 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
             half = stats.t.ppf(0.975, 3) * stats.sem(changes)
             assert row["change"] == pytest.approx(np.mean(changes))
             assert (row["change_low"] + row["change_high"]) / 2 == pytest.approx(row["change"])
-            assert row["change_high"] - row["change"] == pytest.approx(half, rel=1e-3)
+            assert row["change_high"] - row["change"] == pytest.approx(half, rel=2e-3)
     sets = {r["instruction_key"]: r for r in _rows(prompts, "gas") if r["topic"] is None}
     held: dict[str, dict[str, float]] = {}
     for one in _rows(prompts, "gas_prompt"):

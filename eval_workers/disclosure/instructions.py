@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -10,9 +11,9 @@ from pathlib import Path
 from eval_workers.instruction import NONE, Instruction
 from warehouse.errors import BadInput, UsageProblem
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ModuleNotFoundError:  # before Python 3.11
+else:
     import tomli as tomllib
 
 _KINDS = {

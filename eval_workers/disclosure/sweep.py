@@ -6,7 +6,7 @@ Only GAS can differ: GLD and ADD are of the model's next-token probabilities, be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eval_workers.backends.sampling import Continuer, SamplingOptions
 from eval_workers.disclosure.measure import MAX_NEW_TOKENS, Bar, no_bar
@@ -48,19 +48,15 @@ class Grid:
         >>> len(Grid().decodings())
         13
         """
-        shared = {"max_new_tokens": self.max_new_tokens, "seed": self.seed}
+        plain = SamplingOptions(top_p=None, max_new_tokens=self.max_new_tokens, seed=self.seed)
         drawn = [
-            *(SamplingOptions(temperature=t, top_p=None, **shared) for t in self.temperatures),
-            *(self._nucleus(p) for p in self.top_ps),
-            *(SamplingOptions(top_p=None, top_k=k, **shared) for k in self.top_ks),
+            *(replace(plain, temperature=t) for t in self.temperatures),
+            # A nucleus of all tokens is none: both have one key.
+            *(replace(plain, top_p=None if p == 1 else p) for p in self.top_ps),
+            *(replace(plain, top_k=k) for k in self.top_ks),
         ]
         greedy = SamplingOptions(greedy=True, max_new_tokens=self.max_new_tokens)
         return list({one.key: one for one in (greedy, *drawn)}.values())
-
-    def _nucleus(self, top_p: float) -> SamplingOptions:
-        """A nucleus of all tokens is none, under one key."""
-        cut = None if top_p == 1 else top_p
-        return SamplingOptions(top_p=cut, max_new_tokens=self.max_new_tokens, seed=self.seed)
 
 
 def sweep_decoding(

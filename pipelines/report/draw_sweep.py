@@ -30,7 +30,7 @@ def decoding(rows: Sequence[Row], title: str) -> bytes:
             for i, (_, points) in enumerate(groups):
                 drawn = [(x, row) for x, row in points if row[column] is not None]
                 xs = [x for x, _ in drawn]
-                line = {"label": label} if i == 0 else {}
+                line: Any = {"label": label} if i == 0 else {}
                 ax.plot(xs, [r[column] for _, r in drawn], "o-", color=colour, ms=4, **line)
                 if column == "gas":
                     low, high = ([r[f"gas_{e}"] for _, r in drawn] for e in ("low", "high"))
