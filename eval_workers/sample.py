@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from eval_workers.backends.sampling import Continuer, Draw, Sample, SamplingOptions
 from eval_workers.claims import claimed, claimed_in_turn
+from eval_workers.instruction import publish_instruction
 from eval_workers.sample_chunks import DrawChunks, draw_chunks, write_samples
 from eval_workers.sample_rows import (
     Row,
@@ -65,20 +66,34 @@ def sample_set(
     from eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
-    work = _Work(store, backend, probe_set, sampling, n)
     with disk_problems(store.root), memory_problems(model):
-        return _sample(work, run_id, progress)
+        return sample_opened(store, backend, probe_set, sampling, n, run_id, progress)
+
+
+def sample_opened(
+    store: Store,
+    backend: Continuer,
+    probe_set: str,
+    sampling: SamplingOptions,
+    n: int,
+    run_id: str,
+    progress: Progress | None = None,
+) -> Sampled:
+    """``sample_set`` with a model that is open already; a full disk or memory raises as it is."""
+    lead = backend.lead(sampling.asked)
+    return _sample(_Work(store, backend, probe_set, sampling, n, lead), run_id, progress)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A set that is to be continued by a model."""
+    """A set that is to be continued by a model, with what goes before each prompt."""
 
     store: Store
     backend: Continuer
     probe_set: str
     sampling: SamplingOptions
     n: int
+    lead: str
 
     @property
     def identity(self) -> Row:
@@ -97,7 +112,8 @@ class _Work:
 
     def state(self) -> Wanted:
         """What the warehouse has and lacks now."""
-        return wanted(self.store, self.probe_set, self.backend.identity.key, self.sampling, self.n)
+        key = self.backend.identity.key
+        return wanted(self.store, self.probe_set, key, self.sampling, self.n, self.lead)
 
     def plan(self) -> DrawChunks:
         """What is to be drawn, with the directory for it made."""
@@ -185,6 +201,7 @@ def publish_rows(
 ) -> None:
     """Publish new rows beside those that hold, the way to decode, and what was rejected."""
     if new and sampling.key not in store.units("sampling"):
+        publish_instruction(store, sampling.asked, run_id)
         row = {"sampling_key": sampling.key, **sampling.row(), "run_id": run_id}
         store.publish("sampling", [row], unit=sampling.key, run_id=run_id)
     if new or len(state.kept) < len(state.found):

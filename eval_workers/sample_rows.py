@@ -55,15 +55,15 @@ class Wanted:
     missing: Sequence[Draw]
 
 
-def sides_of(prompts: Iterable[Mapping[str, Any]], options: SamplingOptions) -> list[Row]:
-    """Each prompt, and its counterpart where it has one, as they are sent.
+def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
+    """Each prompt, and its counterpart where it has one, as they are sent: behind ``lead``.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
-    >>> [(row["side"], row["text"]) for row in sides_of([prompt], SamplingOptions())]
-    [('original', 'John is'), ('perturbed', 'Jane is')]
+    >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]
+    [('original', 'So John is'), ('perturbed', 'So Jane is')]
     """
     return [
-        {**prompt, "side": side, "text": options.sent(prompt[column])}
+        {**prompt, "side": side, "text": f"{lead}{prompt[column]}"}
         for prompt in prompts
         for side, column in (("original", "prompt"), ("perturbed", "perturbed_prompt"))
         if prompt[column] is not None
@@ -71,11 +71,12 @@ def sides_of(prompts: Iterable[Mapping[str, Any]], options: SamplingOptions) -> 
 
 
 def wanted(
-    store: Store, probe_set: str, model_key: str, options: SamplingOptions, n: int
+    store: Store, probe_set: str, model_key: str, options: SamplingOptions, n: int, lead: str
 ) -> Wanted:
     """What the warehouse has and lacks of ``n`` samples of each side of a set's prompts.
 
-    More samples than ``n`` stay; those of another prompt text do not. Raises ``UsageProblem`` for a
+    ``lead`` goes before each prompt, see ``Model.lead``. More samples than ``n`` stay; those of
+    another prompt text do not. Raises ``UsageProblem`` for a
     set that is not in the warehouse, and for an ``n`` that makes no sense.
     """
     check_n(n, options)
@@ -84,19 +85,24 @@ def wanted(
         fix = "write its prompts to `probe_prompt` first"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
     partition = {"probe_set": probe_set, "model_key": model_key, "sampling_key": options.key}
-    return state_of(prompts, store.read("continuation", **partition).to_pylist(), options, n)
+    found = store.read("continuation", **partition).to_pylist()
+    return state_of(prompts, found, options, n, lead)
 
 
 def state_of(
-    prompts: Sequence[Mapping[str, Any]], found: Sequence[Row], options: SamplingOptions, n: int
+    prompts: Sequence[Mapping[str, Any]],
+    found: Sequence[Row],
+    options: SamplingOptions,
+    n: int,
+    lead: str,
 ) -> Wanted:
     """``wanted``, given the prompts and the rows that there are.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
-    >>> len(state_of([prompt], [], SamplingOptions(), 5).missing)
+    >>> len(state_of([prompt], [], SamplingOptions(), 5, "").missing)
     10
     """
-    sides = sides_of(prompts, options)
+    sides = sides_of(prompts, lead)
     first = {(s["prompt_id"], s["side"]): options.draw(s["text"], 0) for s in sides}
     kept = [
         row

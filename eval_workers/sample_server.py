@@ -112,11 +112,11 @@ def sample_from_server(
     another reason than the model's end or the limit, is a row of ``reject``; such samples are not
     asked for again.
 
-    Raises ``UsageProblem`` as ``sample_set`` does, ``BadInput`` for a server that ignores seeds,
-    and what ``Build.run`` raises.
+    Raises ``UsageProblem`` as ``sample_set`` does and for an instruction in the form `chat`,
+    ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
     """
     key = model.row()["model_key"]
-    state = wanted(store, probe_set, key, sampling, n)
+    state = wanted(store, probe_set, key, sampling, n, sampling.asked.prefix)
     requests = {draw: model.request(draw, sampling) for draw in state.missing}
     asking = _Asking(progress, len(requests))
     build = Build(

@@ -39,7 +39,7 @@ def _missing(
     sampling = order.spec.sampling()
     whose = {"probe_set": order.probe_set, "model_key": model_key, "sampling_key": sampling.key}
     found = store.read("continuation", **whose).to_pylist() if store else []
-    return state_of(rows, found, sampling, order.spec.n).missing
+    return state_of(rows, found, sampling, order.spec.n, sampling.asked.prefix).missing
 
 
 def _here(order: Order, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[str]:

@@ -43,7 +43,7 @@ def _probabilities(
     store: Store, by_prompt: Sequence[Mapping[str, float]], word_list: str = "l", model: str = "m"
 ) -> None:
     shared = {"probe_set": "s", "model_key": f"key-{model}", "model": model, "run_id": "r"}
-    shared |= {"word_list": word_list, "text_id": "t"}
+    shared |= {"word_list": word_list, "text_id": "t", "instruction_key": "none"}
     rows = [
         {
             **shared,
@@ -127,9 +127,12 @@ def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
     _prompts(store, [None] * 3)
     _probabilities(store, _random(3))
     connection = connect(store.root)
-    plain = rows_of(connection, "SELECT add_nats FROM disclosure()")
-    assert plain == rows_of(connection, "SELECT add_nats FROM disclosure(0)")
-    assert plain != rows_of(connection, "SELECT add_nats FROM disclosure(smoothing := 0.1)")
+    plain, zero, some = (
+        rows_of(connection, f"SELECT add_nats FROM disclosure({given})")[0]["add_nats"]
+        for given in ("", "0", "smoothing := 0.1")
+    )
+    assert plain == pytest.approx(zero, rel=1e-12)
+    assert plain != pytest.approx(some, rel=1e-3)
 
 
 def test_edges_of_probabilities(store: Store) -> None:

@@ -61,8 +61,9 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
         for i, values in enumerate(table)
         for (word, gender), p in zip(WORDS.items(), values, strict=True)
     ]
-    rows = [{**row, "n_variants": 1, "text_id": "t"} for row in rows]
-    place = {key: shared[key] for key in ("probe_set", "model_key", "word_list")}
+    rows = [{**r, "n_variants": 1, "text_id": "t", "instruction_key": "none"} for r in rows]
+    place = {key: rows[0][key] for key in ("probe_set", "model_key", "word_list")}
+    place["instruction_key"] = "none"
     store.replace("pronoun_probability", rows, place, "r")
     pairs = [
         {

@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoTokenizer
 
 from eval_workers.backends import _loading as loading
 from eval_workers.backends._adapter import find_adapter
+from eval_workers.backends._chat import Frame, rendered, without_bos
 from eval_workers.backends._source import find_source
 from eval_workers.backends._weights import quantisation
 from eval_workers.backends.base import (
@@ -27,6 +28,7 @@ from eval_workers.backends.base import (
     TextScore,
     Tokens,
 )
+from eval_workers.instruction import Instruction
 from eval_workers.text_form import TEXT_FORMS
 from warehouse.errors import BadInput, UsageProblem
 
@@ -67,6 +69,7 @@ class Scorer(ABC):
         self.tokenizer = loading.load(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))
+        self._frames: dict[str, Frame] = {}
         policy, bos_token_id = loading.choose_bos(
             self.source.name, self.tokenizer, self.config, options
         )
@@ -124,6 +127,29 @@ class Scorer(ABC):
         limit = getattr(self.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
 
+    def lead(self, instruction: Instruction) -> str:
+        """What goes before a prompt to give an instruction; empty without one.
+
+        The frame of a chat is remembered: a text that starts with it may hold its special tokens.
+        Raises ``UsageProblem`` for a chat that the model's template can't make, or an instruction
+        that holds special tokens or what the vocabulary can't spell.
+        """
+        if instruction.text is None or instruction.form == "prefix":
+            return instruction.prefix
+        text = rendered(self.tokenizer, instruction.text, self.source.name)
+        if text not in self._frames:
+            own = self._special_of(self._ids([instruction.text])[0])
+            ids = without_bos(self._ids([text])[0], self.identity.bos_token_id)
+            unknown = self.tokenizer.unk_token_id
+            if not own and unknown in ids and self.tokenizer.unk_token not in text:
+                own = [unknown]  # the template's own characters may be strange to the vocabulary
+            if own:
+                problem = f"gives the special token {self._special[own[0]]}"
+                what = f"instruction {instruction.text!r}"
+                raise UsageProblem(what, f"the tokenizer {problem} for part of it", "write it anew")
+            self._frames[text] = Frame(text, tuple(self._special_of(ids)))
+        return text
+
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """A score for each text, in the order given; equal token sequences are computed once."""
         n_vocabulary = self._n_vocabulary
@@ -165,7 +191,7 @@ class Scorer(ABC):
         except Exception:  # one of them is at fault, and is to be named
             return [self._encode(text, n_vocabulary) for text in texts]
         return [
-            self._usable(ids, n_vocabulary) if text else self._encode(text, n_vocabulary)
+            self._usable(text, ids, n_vocabulary) if text else self._encode(text, n_vocabulary)
             for text, ids in zip(texts, many, strict=True)
         ]
 
@@ -177,17 +203,26 @@ class Scorer(ABC):
             (ids,) = self._ids([text])
         except Exception as e:  # tokenizers raise what they like
             return f"the tokenizer can't encode it: {loading.first_line(e)}"
-        return self._usable(ids, n_vocabulary)
+        return self._usable(text, ids, n_vocabulary)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         found = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         return list(found)
 
-    def _usable(self, ids: list[int], n_vocabulary: int) -> Tokens | str:
+    def _special_of(self, ids: Sequence[int]) -> list[int]:
+        return [i for i in ids if i in self._special]
+
+    def _usable(self, text: str, ids: list[int], n_vocabulary: int) -> Tokens | str:
+        allowed: tuple[int, ...] = ()
+        if frames := [frame for start, frame in self._frames.items() if text.startswith(start)]:
+            allowed = max(frames, key=lambda frame: len(frame.text)).special
+            ids = without_bos(ids, self.identity.bos_token_id)
         if not ids:
             return "the tokenizer gives no token for it"
-        if special := [self._special[i] for i in ids if i in self._special]:
-            return f"the tokenizer gives the special token {special[0]} for part of it"
+        special = self._special_of(ids)
+        if tuple(special) != allowed:
+            more = special[len(allowed) :] or special
+            return f"the tokenizer gives the special token {self._special[more[0]]} for part of it"
         if max(ids) >= n_vocabulary:
             return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
         if self._n_context is not None and len(ids) > self._n_context:

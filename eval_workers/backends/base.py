@@ -13,7 +13,10 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from eval_workers.instruction import Instruction
 
 DTYPES = ("float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
@@ -101,6 +104,10 @@ class TextScore:
 
 class Model(Protocol):
     """A model of a backend. ``identity`` is known before any weights are loaded."""
+
+    def lead(self, instruction: Instruction) -> str:
+        """What goes before a prompt to give an instruction (reads the tokenizer); may be empty."""
+        ...
 
     @property
     def identity(self) -> Identity:

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 from eval_workers.backends.base import Model
 from eval_workers.chunks import texts_hash
+from eval_workers.instruction import Instruction
 from warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]
@@ -29,10 +30,10 @@ class SamplingOptions:
     The logits are divided by ``temperature``, then the ``top_k`` most likely tokens are kept, then
     the fewest most likely ones that hold ``top_p`` of the rest (``None``: all of them). ``greedy``
     takes the most likely token instead, and none of these counts, nor the seed. A sample ends with
-    the model's end token, or is cut at ``max_new_tokens``. ``instruction`` is put before each
-    prompt, with a blank between them.
+    the model's end token, or is cut at ``max_new_tokens``. ``instruction`` is given before each
+    prompt in a ``form``, see ``eval_workers.instruction``.
 
-    Raises ``UsageProblem`` for values that draw nothing.
+    Raises ``UsageProblem`` for values that draw nothing, an empty instruction or an unknown form.
     """
 
     temperature: float = 1.0
@@ -42,6 +43,7 @@ class SamplingOptions:
     seed: int = 0
     greedy: bool = False
     instruction: str | None = None
+    form: str = "prefix"
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature > 0):
@@ -53,6 +55,12 @@ class SamplingOptions:
             raise UsageProblem(f"top_k {self.top_k}", "has to be 1 or more")
         if self.max_new_tokens < 1:
             raise UsageProblem(f"max_new_tokens {self.max_new_tokens}", "has to be 1 or more")
+        _ = self.asked
+
+    @property
+    def asked(self) -> Instruction:
+        """The instruction in its form."""
+        return Instruction(self.instruction, self.form)
 
     def row(self) -> dict[str, Any]:
         """The columns of table ``sampling``, without ``sampling_key`` and ``run_id``.
@@ -69,6 +77,8 @@ class SamplingOptions:
             "max_new_tokens": self.max_new_tokens,
             "seed": self.seed if drawn else 0,
             "instruction": self.instruction,
+            "form": None if self.instruction is None else self.form,
+            "instruction_key": self.asked.key,
         }
 
     @property
@@ -80,16 +90,13 @@ class SamplingOptions:
         >>> SamplingOptions(greedy=True).key == SamplingOptions(greedy=True, top_k=9).key
         True
         """
-        text = json.dumps(self.row(), sort_keys=True)
+        row = self.row()
+        # A prefix, once the only form, is in no key: samples from before stay in use.
+        del row["instruction_key"]
+        if row["form"] in (None, "prefix"):
+            del row["form"]
+        text = json.dumps(row, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def sent(self, prompt: str) -> str:
-        """The prompt as the model gets it.
-
-        >>> SamplingOptions(instruction="Go on:").sent("It was"), SamplingOptions().sent("It was")
-        ('Go on: It was', 'It was')
-        """
-        return prompt if self.instruction is None else f"{self.instruction} {prompt}"
 
     def draw(self, text: str, sample: int) -> Draw:
         """What is to be drawn for a sample, numbered from 0, of a prompt as it is sent."""

@@ -19,6 +19,7 @@ from eval_workers.claims import claimed_in_turn
 from eval_workers.disclosure.attributes import texts_to_score
 from eval_workers.disclosure.probe_rows import ProbeRows, probe_rows
 from eval_workers.disclosure.words import load_words, publish_words
+from eval_workers.instruction import NONE, Instruction, publish_instruction
 from eval_workers.score import Progress, publish_model, score_chunks
 from warehouse.errors import BadInput, UsageProblem, disk_problems
 from warehouse.store import Store
@@ -46,6 +47,7 @@ class Probed:
     model: str
     model_key: str
     word_list: str
+    instruction_key: str
     n_prompts: int
     n_probed: int
     n_new: int
@@ -61,32 +63,53 @@ def probe_set(
     run_id: str,
     word_list: str = "gendered",
     progress: Progress | None = None,
+    instruction: Instruction = NONE,
 ) -> Probed:
     """Compute P(word | prompt) of the words of a list, for all prompts that have none yet.
 
-    Reads ``probe_prompt`` (the column ``prompt``); writes ``pronoun_probability``,
-    ``attribute_pair``, ``model`` and ``reject`` (stage `probe`). A prompt that changed is computed
-    anew and its old rows go. A prompt that can't be scored has a row in ``reject`` and is tried
-    again next time; so has a word that can't be spelled.
+    With an ``instruction`` the model is given it before each prompt; such rows are rows of their
+    own. Reads ``probe_prompt`` (the column ``prompt``); writes ``pronoun_probability``,
+    ``attribute_pair``, ``instruction``, ``model`` and ``reject`` (stage `probe`). A prompt that
+    changed is computed anew and its old rows go. A prompt that can't be scored has a row in
+    ``reject`` and is tried again next time; so has a word that can't be spelled.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse, a list whose name stands for
     other words there, or a text form of benchmarks; ``BadInput`` for a model that can't spell both
     words of any pair, a disk that can't be written or too little memory; and what loading list and
     model raises.
     """
-    if options.text_form != "written":
-        fix = "prompts are taken as they are: leave it out"
-        raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
-    if not store.units("probe_prompt", probe_set=name):
-        fix = "write its prompts to `probe_prompt` first"
-        raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
+    check_probe(store, name, options)
     words = load_words(store, word_list)
     from eval_workers.backends import open_backend
     from eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
     with disk_problems(store.root), memory_problems(model):
-        return _probe(_Work(store, backend, name, words), run_id, progress)
+        return probe_opened(store, backend, name, words, instruction, run_id, progress)
+
+
+def check_probe(store: Store, name: str, options: ModelOptions) -> None:
+    """Raise ``UsageProblem`` for a set without prompts, or a text form of benchmarks."""
+    if options.text_form != "written":
+        fix = "prompts are taken as they are: leave it out"
+        raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
+    if not store.units("probe_prompt", probe_set=name):
+        fix = "write its prompts to `probe_prompt` first"
+        raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
+
+
+def probe_opened(
+    store: Store,
+    backend: Backend,
+    name: str,
+    words: WordList,
+    instruction: Instruction,
+    run_id: str,
+    progress: Progress | None = None,
+) -> Probed:
+    """``probe_set`` with a model that is open already; a full disk or memory raises as it is."""
+    lead = backend.lead(instruction)
+    return _probe(_Work(store, backend, name, words, instruction, lead), run_id, progress)
 
 
 @dataclass(frozen=True)
@@ -101,18 +124,25 @@ class _State:
 
 @dataclass(frozen=True)
 class _Work:
-    """A set that is to be probed by a model with a list of words."""
+    """A set that is to be probed by a model with a list of words; with what is before prompts."""
 
     store: Store
     backend: Backend
     probe_set: str
     words: WordList
+    instruction: Instruction
+    lead: str
 
     @property
     def partition(self) -> dict[str, str]:
         """Where the rows are published."""
         key = self.backend.identity.key
-        return {"probe_set": self.probe_set, "model_key": key, "word_list": self.words.name}
+        return {
+            "probe_set": self.probe_set,
+            "model_key": key,
+            "word_list": self.words.name,
+            "instruction_key": self.instruction.key,
+        }
 
     def directory(self, *, create: bool = False) -> Path:
         """Where the chunks are kept until they are published."""
@@ -125,7 +155,8 @@ class _Work:
 
     def state(self) -> _State:
         """What the warehouse has and lacks now."""
-        prompts = self.store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
+        read = self.store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
+        prompts = [{**row, "sent": f"{self.lead}{row['prompt']}"} for row in read]
         wanted = {row["prompt_id"]: texts_hash(self.texts(row)) for row in prompts}
         prompts = [{**row, "text_id": wanted[row["prompt_id"]]} for row in prompts]
         found = self.store.read(_TABLE, **self.partition).to_pylist()
@@ -135,7 +166,7 @@ class _Work:
 
     def texts(self, prompt: Mapping[str, Any]) -> list[str]:
         """All that is scored for a prompt."""
-        return texts_to_score(prompt["prompt"], self.words.targets)
+        return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, prompts: Sequence[Row], directory: Path) -> Chunks:
         """Texts by file; prompts in alphabetical order, so that likenesses meet in a chunk."""
@@ -177,6 +208,7 @@ def _publish(work: _Work, state: _State, made: ProbeRows, run_id: str) -> Probed
     if state.missing:
         publish_model(store, work.backend, run_id)
     publish_words(store, words, run_id)
+    publish_instruction(store, work.instruction, run_id)
     if made.rows or len(state.kept) < len(state.found):
         rows = sorted([*state.kept, *made.rows], key=lambda row: (row["prompt_id"], row["word"]))
         store.replace(_TABLE, rows, work.partition, run_id)
@@ -195,6 +227,7 @@ def _publish(work: _Work, state: _State, made: ProbeRows, run_id: str) -> Probed
         identity.model,
         identity.key,
         words.name,
+        work.instruction.key,
         n_prompts,
         n_prompts - n_rejected,
         n_new,

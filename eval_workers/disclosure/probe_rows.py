@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eval_workers.backends.base import TextScore
 
 Row = dict[str, Any]
+_SUBJECT = ("probe_set", "model_key", "word_list", "instruction_key")
 
 
 @dataclass
@@ -39,14 +40,14 @@ def probe_rows(
 ) -> ProbeRows:
     """Everything that is published of some prompts.
 
-    ``prompts`` are rows of ``probe_prompt`` with their ``text_id``; ``shared`` are the columns that
-    all rows of ``pronoun_probability`` share.
+    ``prompts`` are rows of ``probe_prompt`` with their text as ``sent`` and ``text_id``;
+    ``shared`` are the columns that all rows of ``pronoun_probability`` share.
     """
     made = ProbeRows()
     genders = words_of(words.pairs, f"word list {words.name}")
     problems: dict[str, tuple[str, int]] = {}
     for prompt in prompts:
-        text = prompt["prompt"]
+        text = prompt["sent"]
         if problem := prompt_problem(text) or scores[text].problem:
             made.rejects.append(_rejected(shared, prompt, problem))
             continue
@@ -97,7 +98,7 @@ def _unspelled(shared: Row, words: WordList, word: str, reason: str) -> Row:
 def _reject(shared: Row, source_file: str, source_row: int, reason: str, excerpt: str) -> Row:
     row = reject_row(
         stage="probe",
-        subject="/".join(str(shared[name]) for name in ("probe_set", "model_key", "word_list")),
+        subject="/".join(str(shared[name]) for name in _SUBJECT),
         source_file=source_file,
         source_row=source_row,
         reason=reason,

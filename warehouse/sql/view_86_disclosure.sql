@@ -1,4 +1,4 @@
--- grain: probe_set x model_key x word_list x prompt_id
+-- grain: probe_set x model_key x word_list x instruction_key x prompt_id
 -- One side of a pair's term in ADD, (p + e) ln(2 (p + e) / (p + other + 2 e)), in nats, with
 -- smoothing e; 0 where p and e are both 0, its limit.
 CREATE OR REPLACE MACRO add_term(p, other, smoothing) AS CASE
@@ -14,7 +14,7 @@ END;
 CREATE OR REPLACE MACRO disclosure_prompt(smoothing := 0) AS TABLE
 WITH summed AS (
     SELECT
-        probe_set, model_key, model, word_list, prompt_id,
+        probe_set, model_key, model, word_list, instruction_key, prompt_id,
         sum(probability) FILTER (gender = 'f') AS p_f,
         sum(probability) FILTER (gender = 'm') AS p_m
     FROM pronoun_probability
@@ -22,7 +22,7 @@ WITH summed AS (
 ),
 paired AS (
     SELECT
-        f.probe_set, f.model_key, f.word_list, f.prompt_id,
+        f.probe_set, f.model_key, f.word_list, f.instruction_key, f.prompt_id,
         count(*) AS n_pairs,
         sum(
             add_term(f.probability, m.probability, smoothing)
@@ -33,14 +33,16 @@ paired AS (
     JOIN pronoun_probability AS m
         ON m.word = a.male AND m.word_list = f.word_list AND m.probe_set = f.probe_set
         AND m.model_key = f.model_key AND m.prompt_id = f.prompt_id
+        AND m.instruction_key = f.instruction_key
     GROUP BY ALL
 )
 SELECT
-    s.probe_set, s.model_key, s.model, s.word_list, s.prompt_id, t.topic, p.n_pairs, s.p_f, s.p_m,
+    s.probe_set, s.model_key, s.model, s.word_list, s.instruction_key, s.prompt_id, t.topic,
+    p.n_pairs, s.p_f, s.p_m,
     (s.p_f - s.p_m) / nullif(s.p_f + s.p_m, 0) AS leaning,
     abs((s.p_f - s.p_m) / nullif(s.p_f + s.p_m, 0)) AS gld,
     -- Each pair's terms sum to 0 or more; rounding must not undo that.
     greatest(p.total, 0) AS add_nats
 FROM summed AS s
-JOIN paired AS p USING (probe_set, model_key, word_list, prompt_id)
+JOIN paired AS p USING (probe_set, model_key, word_list, instruction_key, prompt_id)
 JOIN probe_prompt AS t USING (probe_set, prompt_id);

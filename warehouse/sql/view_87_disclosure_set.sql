@@ -1,4 +1,4 @@
--- grain: probe_set x model_key x word_list x topic, and the whole set with topic NULL
+-- grain: probe_set x model_key x word_list x instruction_key x topic, and the whole set with topic NULL
 -- GLD and ADD over the prompts of a set and of each of its topics: means over prompts with Student's
 -- 95% interval (prompts are the sample), NULL below two prompts and cut where the figure can't be.
 -- n_undefined prompts have no GLD, since no gendered word has any probability there. leaning is the
@@ -14,7 +14,7 @@ member AS (
 ),
 counted AS (
     SELECT
-        probe_set, model_key, model, word_list, topic,
+        probe_set, model_key, model, word_list, instruction_key, topic,
         count(*) AS n_prompts,
         count(*) - count(gld) AS n_undefined,
         count(gld) AS n_gld,
@@ -26,7 +26,8 @@ counted AS (
     GROUP BY ALL
 )
 SELECT
-    probe_set, model_key, model, word_list, topic, n_prompts, n_undefined, p_f, p_m, leaning,
+    probe_set, model_key, model, word_list, instruction_key, topic, n_prompts, n_undefined,
+    p_f, p_m, leaning,
     gld,
     CASE WHEN half_gld IS NOT NULL THEN greatest(gld - half_gld, 0) END AS gld_low,
     CASE WHEN half_gld IS NOT NULL THEN least(gld + half_gld, 1) END AS gld_high,

@@ -11,15 +11,20 @@ said AS (
     SELECT
         c.probe_set, c.model_key, c.model, c.sampling_key, c.prompt_id, c.sample, p.topic,
         CASE
+            WHEN s.instruction IS NULL THEN 'none' ELSE s.instruction_key
+        END AS instruction_key,
+        CASE
             WHEN regexp_matches(c.continuation, '\S')
                 THEN regexp_extract_all(lower(c.continuation), '[\pL\pN]+')
         END AS words
     FROM continuation AS c
     JOIN probe_prompt AS p USING (probe_set, prompt_id)
+    LEFT JOIN sampling AS s USING (sampling_key)
     WHERE c.side = 'original'
 )
 SELECT
-    s.probe_set, s.model_key, s.model, s.sampling_key, l.word_list, s.prompt_id, s.topic, s.sample,
+    s.probe_set, s.model_key, s.model, s.sampling_key, s.instruction_key, l.word_list,
+    s.prompt_id, s.topic, s.sample,
     list_has_any(s.words, l.female) AS holds_f,
     list_has_any(s.words, l.male) AS holds_m,
     holds_f OR holds_m AS holds_any
@@ -30,7 +35,7 @@ FROM said AS s, listed AS l;
 -- Greedy ones are a single one, so that the shares are 0 or 1.
 CREATE OR REPLACE VIEW gas_prompt AS
 SELECT
-    probe_set, model_key, model, sampling_key, word_list, prompt_id, topic,
+    probe_set, model_key, model, sampling_key, instruction_key, word_list, prompt_id, topic,
     count(holds_any) AS n_continuations,
     count(*) - count(holds_any) AS n_empty,
     avg(holds_any::INTEGER) AS gas,

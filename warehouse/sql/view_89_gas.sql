@@ -11,7 +11,7 @@ WITH member AS (
 ),
 counted AS (
     SELECT
-        probe_set, model_key, model, sampling_key, word_list, topic,
+        probe_set, model_key, model, sampling_key, instruction_key, word_list, topic,
         count(gas) AS n_prompts,
         count(*) - count(gas) AS n_empty,
         avg(gas) AS gas, avg(gas_f) AS gas_f, avg(gas_m) AS gas_m, avg(gas_both) AS gas_both
@@ -19,7 +19,8 @@ counted AS (
     GROUP BY ALL
 )
 SELECT
-    probe_set, model_key, model, sampling_key, word_list, topic, n_prompts, n_empty,
+    probe_set, model_key, model, sampling_key, instruction_key, word_list, topic,
+    n_prompts, n_empty,
     gas, wilson_low(gas, n_prompts) AS gas_low, wilson_high(gas, n_prompts) AS gas_high,
     gas_f, wilson_low(gas_f, n_prompts) AS gas_f_low, wilson_high(gas_f, n_prompts) AS gas_f_high,
     gas_m, wilson_low(gas_m, n_prompts) AS gas_m_low, wilson_high(gas_m, n_prompts) AS gas_m_high,

@@ -22,19 +22,20 @@ TABLES = (
     table(
         "pronoun_probability",
         "How likely a model goes on from a prompt with each gendered word.",
-        "probe_set model_key word_list prompt_id word",
-        "probe_set model_key word_list",
+        "probe_set model_key word_list instruction_key prompt_id word",
+        "probe_set model_key word_list instruction_key",
         """
         probe_set: text -- set of prompts
         model_key: text -- whose probability, see `model`
         model: text -- hub id or name of a local model
         word_list: text -- list that the word is of, see `attribute_pair`
+        instruction_key: text -- what the model was told before the prompt, see `instruction`
         prompt_id: text -- prompt
         word: text -- the word as the list has it
         gender: text -- `f` or `m`
         probability: float [probability] -- that the text goes on with the word or its capital form
         n_variants: int -- of these two the ones that the model's vocabulary can spell
-        text_id: text -- hash of the prompt and of all that its words were tried as
+        text_id: text -- hash of the prompt as sent and of all that its words were tried as
         run_id: text -- run that computed it
         """,
     ),

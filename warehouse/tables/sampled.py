@@ -30,6 +30,18 @@ TABLES = (
         """,
     ),
     table(
+        "instruction",
+        "What models were told before a prompt, as its prefix or in a chat whose answer it begins.",
+        "instruction_key",
+        "",
+        """
+        instruction_key: text -- `none`, or the hash of instruction and form
+        instruction: text? -- the instruction; NULL for none
+        form: text? -- `prefix`: before the prompt; `chat`: a user's message; NULL for none
+        run_id: text -- run that first used it
+        """,
+    ),
+    table(
         "sampling",
         "How continuations were drawn: two ways to decode never share a key.",
         "sampling_key",
@@ -42,7 +54,9 @@ TABLES = (
         top_k: int? [tokens] -- most likely tokens drawn from; NULL for all
         max_new_tokens: int [tokens] -- a continuation's length, at the most
         seed: int -- every sample's own seed is made from it
-        instruction: text? -- put before the prompt, with a blank between them; NULL without
+        instruction: text? -- given before the prompt; NULL without
+        form: text? -- how it is given, see `instruction`; NULL without
+        instruction_key: text? -- see `instruction`; NULL in rows older than that table
         run_id: text -- run that first used it
         """,
     ),

@@ -1,0 +1,99 @@
+"""Lists of instructions: those that come with Plumbline, or of a TOML, JSON-lines or text file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+from eval_workers.instruction import NONE, Instruction
+from warehouse.errors import BadInput, UsageProblem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_KINDS = {
+    ".toml": 'instructions = ["...", ...]',
+    ".jsonl": 'one {"instruction": "..."} a line',
+    ".txt": "one instruction a line",
+}
+_SHIPPED = "instructions.toml"
+
+
+def load_instructions(path: Path | None = None) -> tuple[str, ...]:
+    """The instructions of a file in their order, or without one those that come with Plumbline.
+
+    White space around each is cut; empty lines of JSON-lines and text files are passed over.
+    Raises ``UsageProblem`` for a file that is missing or of another kind, ``BadInput`` with the row
+    for what is no instruction, is empty or a repetition, and for a file without any.
+
+    >>> len(load_instructions())
+    4
+    """
+    if path is None:
+        text = (resources.files("eval_workers.disclosure") / _SHIPPED).read_text("utf-8")
+        return _checked(_SHIPPED, _of_toml(_SHIPPED, text))
+    kind = path.suffix.lower()
+    if kind not in _KINDS:
+        expected = "; ".join(f"{name}: {what}" for name, what in _KINDS.items())
+        raise UsageProblem(str(path), f"is not of a known kind ({expected})")
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise UsageProblem(str(path), "no such file") from None
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadInput(str(path), f"can't be read: {e}", "save it as UTF-8") from e
+    if kind == ".toml":
+        return _checked(str(path), _of_toml(str(path), text))
+    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if kind == ".jsonl":
+        return _checked(str(path), _of_json(str(path), lines))
+    return _checked(str(path), iter(lines))
+
+
+def asked(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
+    """No instruction, and each of some in each form.
+
+    >>> [i.form for i in asked(("Go on.",), ("prefix", "chat"))[1:]]
+    ['prefix', 'chat']
+    """
+    return [NONE, *(Instruction(text, form) for form in dict.fromkeys(forms) for text in texts)]
+
+
+def _of_toml(what: str, text: str) -> Iterator[tuple[int, object]]:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise BadInput(what, f"no valid TOML: {e}") from e
+    found = content.get("instructions")
+    if not isinstance(found, list):
+        problem = "has no list `instructions`"
+        raise BadInput(what, problem, f"expected {_KINDS['.toml']}")
+    return iter(enumerate(found, 1))
+
+
+def _of_json(what: str, lines: list[tuple[int, str]]) -> Iterator[tuple[int, object]]:
+    for i, line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError as e:
+            raise BadInput(f"{what}, row {i}", f"no valid JSON: {e}") from e
+        yield i, row.get("instruction") if isinstance(row, dict) else row
+
+
+def _checked(what: str, rows: Iterator[tuple[int, object]]) -> tuple[str, ...]:
+    found: dict[str, int] = {}
+    for i, value in rows:
+        if not isinstance(value, str) or not value.strip():
+            raise BadInput(f"{what}, row {i}", "holds no instruction", "expected a text")
+        text = value.strip()
+        if text in found:
+            raise BadInput(f"{what}, row {i}", f"repeats row {found[text]}", "leave it out")
+        found[text] = i
+    if not found:
+        raise BadInput(what, "holds no instruction", "give one at least")
+    return tuple(found)

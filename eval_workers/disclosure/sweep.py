@@ -1,0 +1,98 @@
+"""Ways to decode, one value varied at a time: does a model disclose less when it draws otherwise?
+
+Only GAS can differ: GLD and ADD are of the model's next-token probabilities, before any decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eval_workers.backends.sampling import Continuer, SamplingOptions
+from eval_workers.disclosure.measure import MAX_NEW_TOKENS, Bar, no_bar
+from eval_workers.disclosure.words import publish_words
+from eval_workers.sample import sample_opened
+from eval_workers.sample_rows import Sampled, check_n
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+from warehouse.wordlists import WordList
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The values of a sweep, and ``n`` samples of each prompt at each.
+
+    While one is varied the others are off: temperature 1, all tokens. Greedy decoding is the
+    reference, with one continuation. Raises ``UsageProblem`` for values that draw nothing, less
+    than one sample, or a grid without any value.
+    """
+
+    temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
+    top_ps: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
+    top_ks: Sequence[int] = (10, 50, 100, 150, 200)
+    n: int = 1
+    max_new_tokens: int = MAX_NEW_TOKENS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.temperatures or self.top_ps or self.top_ks):
+            raise UsageProblem("sweep", "has no value of any parameter", "give some")
+        for one in self.decodings():
+            check_n(self.n if not one.greedy else 1, one)
+
+    def decodings(self) -> list[SamplingOptions]:
+        """Greedy, then each way to draw once: temperature 1 and a nucleus of 1 are the same.
+
+        >>> [o.row()["method"] for o in Grid((1.0,), (1.0,), ()).decodings()]
+        ['greedy', 'sample']
+        >>> len(Grid().decodings())
+        13
+        """
+        plain = SamplingOptions(top_p=None, max_new_tokens=self.max_new_tokens, seed=self.seed)
+        drawn = [
+            *(replace(plain, temperature=t) for t in self.temperatures),
+            # A nucleus of all tokens is none: both have one key.
+            *(replace(plain, top_p=None if p == 1 else p) for p in self.top_ps),
+            *(replace(plain, top_k=k) for k in self.top_ks),
+        ]
+        greedy = SamplingOptions(greedy=True, max_new_tokens=self.max_new_tokens)
+        return list({one.key: one for one in (greedy, *drawn)}.values())
+
+
+def sweep_decoding(
+    store: Store,
+    backend: Continuer,
+    name: str,
+    words: WordList,
+    grid: Grid,
+    run_id: str,
+    bar: Bar = no_bar,
+) -> list[Sampled]:
+    """Continue the prompts of a set in each way of the grid, in its order; what is there stays.
+
+    The figures are in view ``decoding_sweep``, by the list ``words``. Writes and raises what
+    ``sample.sample_opened`` does.
+    """
+    publish_words(store, words, run_id)
+    ways = grid.decodings()
+    found = []
+    for i, way in enumerate(ways, 1):
+        with bar(f"{i} of {len(ways)}: {label(way)}", "samples") as tell:
+            n = 1 if way.greedy else grid.n
+            found.append(sample_opened(store, backend, name, way, n, run_id, tell))
+    return found
+
+
+def label(way: SamplingOptions) -> str:
+    """A way to decode by what it does not leave alone.
+
+    >>> label(SamplingOptions(top_p=None, top_k=10)), label(SamplingOptions(top_p=None))
+    ('top_k 10', 'temperature 1')
+    """
+    if way.greedy:
+        return "greedy"
+    cuts = {"top_p": way.top_p, "top_k": way.top_k}
+    said = [f"{name} {value:g}" for name, value in cuts.items() if value is not None]
+    if way.temperature != 1 or not said:
+        said = [f"temperature {way.temperature:g}", *said]
+    return ", ".join(said)

@@ -1,0 +1,83 @@
+"""Instructions that a model is given before a prompt, and the two forms they come in. Pure.
+
+`prefix`: the instruction, a blank, the prompt, as one text. `chat`: the instruction is a user's
+message in the model's chat template, and the assistant's turn begins with the prompt, so that what
+follows the prompt is the model's own words in both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from warehouse.store import Store
+
+FORMS = ("prefix", "chat")
+#: The key of no instruction.
+NO_INSTRUCTION = "none"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction (``None``: none is given) and its form, which counts for nothing without one.
+
+    Raises ``UsageProblem`` for one that is empty or white space alone, and for an unknown form.
+
+    >>> Instruction().key, Instruction("Go on.").key == Instruction("Go on.", "chat").key
+    ('none', False)
+    >>> Instruction("  ")
+    Traceback (most recent call last):
+    ...
+    warehouse.errors.UsageProblem: instruction '  ': is empty (leave it out for none)
+    """
+
+    text: str | None = None
+    form: str = "prefix"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UsageProblem(f"form {self.form!r}", f"is not one of {', '.join(FORMS)}")
+        if self.text is not None and not self.text.strip():
+            raise UsageProblem(f"instruction {self.text!r}", "is empty", "leave it out for none")
+
+    @property
+    def key(self) -> str:
+        """Hash of instruction and form (16 hex digits), or `none`: no two ever share one."""
+        if self.text is None:
+            return NO_INSTRUCTION
+        return hashlib.sha256(json.dumps([self.text, self.form]).encode()).hexdigest()[:16]
+
+    @property
+    def prefix(self) -> str:
+        """What goes before a prompt where the form is `prefix`; empty without an instruction.
+
+        Raises ``UsageProblem`` for the form `chat`, whose frame a model's own template makes.
+
+        >>> Instruction("Go on:").prefix + "It was", Instruction().prefix + "It was"
+        ('Go on: It was', 'It was')
+        """
+        if self.text is None:
+            return ""
+        if self.form != "prefix":
+            problem = "needs a model that is loaded here, whose chat template is known"
+            raise UsageProblem(f"form {self.form!r}", problem, "use the form prefix")
+        return f"{self.text} "
+
+
+#: No instruction.
+NONE = Instruction()
+
+
+def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
+    """Write an instruction to table ``instruction``, unless it is there; also that of none."""
+    key = instruction.key
+    if key in store.units("instruction"):
+        return
+    form = instruction.form if instruction.text is not None else None
+    row = {"instruction_key": key, "instruction": instruction.text, "form": form}
+    store.publish("instruction", [{**row, "run_id": run_id}], unit=key, run_id=run_id)

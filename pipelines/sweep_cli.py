@@ -1,0 +1,283 @@
+"""The command ``plumbline disclosure sweep``: other ways to decode, or instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from eval_workers.backends._continuer import Continuer
+    from eval_workers.disclosure.sweep import Grid
+    from eval_workers.instruction import Instruction
+    from warehouse.store import Store
+    from warehouse.wordlists import WordList
+
+Row = dict[str, Any]
+_BY = ("decoding", "instruction")
+
+
+def sweep(
+    probe_set: Annotated[str, typer.Argument(help="Set of prompts in the warehouse.")],
+    model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
+    by: Annotated[str, typer.Option(help="decoding or instruction.")],
+    words: Annotated[str, typer.Option(help="List of gendered words, or a file.")] = "gendered",
+    temperature: Annotated[
+        str | None, typer.Option(help="Temperatures, by commas: 0.3,0.5,0.7,1.")
+    ] = None,
+    top_p: Annotated[str | None, typer.Option(help="Nuclei, by commas: 0.3,0.5,0.7,1.")] = None,
+    top_k: Annotated[
+        str | None, typer.Option(help="Numbers of tokens, by commas: 10,50,100,150,200.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Samples a prompt and value: 1.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the samples: 0.")] = None,
+    instructions: Annotated[
+        Path | None, typer.Option(help="List of instructions: .toml, .jsonl or .txt.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option(help="prefix (the default), chat, or both by a comma.")
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(help="Tokens of a continuation.")] = 50,
+    revision: Annotated[str | None, typer.Option(help="Hub revision.")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
+    ] = None,
+    bos: Annotated[
+        str | None, typer.Option(help="Context token, for a model that names none.")
+    ] = None,
+    backend: Annotated[str, typer.Option(help="transformers or vllm.")] = "transformers",
+    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
+    adapter: Annotated[str | None, typer.Option(help="PEFT adapter: hub id or directory.")] = None,
+    quantisation: Annotated[str | None, typer.Option(help="int8 or nf4.")] = None,
+    trust_remote_code: Annotated[
+        str | None, typer.Option(help="The model's name once more: run the code it comes with.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Directory of the plot.")] = Path("out/report"),
+    warehouse: Annotated[
+        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
+    ] = Path("out/warehouse"),
+) -> None:
+    """Measure a set under many ways to decode, or under many instructions, beside none.
+
+    By decoding one value is varied at a time, the others off, and GAS alone can differ. By
+    instruction GAS, GLD and ADD are held against those without one. What is done is kept: after a
+    stop the same command goes on.
+
+    Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
+    """
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.disclosure.measure import opened
+    from eval_workers.disclosure.probe import check_probe
+    from eval_workers.disclosure.words import load_words
+    from warehouse.runs import recorded
+    from warehouse.store import Store
+
+    _check_by(
+        by,
+        decoding={"--temperature": temperature, "--top-p": top_p, "--top-k": top_k}
+        | {"--n": n, "--seed": seed},
+        instruction={"--instructions": instructions, "--form": form},
+    )
+    grid = _grid(temperature, top_p, top_k, n, seed, max_new_tokens) if by == _BY[0] else None
+    asked = _asked(instructions, form) if grid is None else []
+    options = ModelOptions(
+        revision=revision,
+        dtype=dtype,
+        device=device,
+        batch_tokens=batch_tokens,
+        bos=bos,
+        backend=backend,
+        tensor_parallel=tensor_parallel,
+        adapter=adapter,
+        quantisation=quantisation,
+        trust_remote_code=trust_remote_code,
+    )
+    store = Store.open(warehouse, create=False)
+    check_probe(store, probe_set, options)
+    word_list = load_words(store, words)
+    said: dict[str, object] = {
+        "probe_set": probe_set,
+        "model": model,
+        "by": by,
+        "words": word_list.name,
+    }
+    said |= {"grid": str(grid), "instructions": [str(one) for one in asked]}
+    with opened(store, model, options) as ready:
+        for one in asked:
+            ready.lead(one)
+        with recorded(store, "disclosure sweep", said) as run_id:
+            if grid is not None:
+                lines = _by_decoding(store, ready, probe_set, word_list, grid, run_id, out)
+            else:
+                lines = _by_instruction(
+                    store, ready, probe_set, word_list, asked, max_new_tokens, run_id, out
+                )
+            for line in lines:
+                typer.echo(line)
+
+
+def _check_by(by: str, decoding: dict[str, object], instruction: dict[str, object]) -> None:
+    if by not in _BY:
+        raise UsageProblem(f"--by {by}", f"is not one of {', '.join(_BY)}")
+    for name, value in (instruction if by == _BY[0] else decoding).items():
+        if value is not None:
+            other = _BY[1] if by == _BY[0] else _BY[0]
+            raise UsageProblem(f"{name} {value}", f"is for --by {other}", "leave it out")
+
+
+def _grid(
+    temperature: str | None,
+    top_p: str | None,
+    top_k: str | None,
+    n: int | None,
+    seed: int | None,
+    max_new_tokens: int,
+) -> Grid:
+    from eval_workers.disclosure.sweep import Grid
+
+    usual = Grid()
+    return Grid(
+        usual.temperatures if temperature is None else _numbers("--temperature", temperature),
+        usual.top_ps if top_p is None else _numbers("--top-p", top_p),
+        usual.top_ks if top_k is None else [int(k) for k in _numbers("--top-k", top_k, True)],
+        usual.n if n is None else n,
+        max_new_tokens,
+        usual.seed if seed is None else seed,
+    )
+
+
+def _numbers(option: str, given: str, whole: bool = False) -> list[float]:
+    """Numbers by commas; an empty text is none."""
+    found = []
+    for part in filter(None, map(str.strip, given.split(","))):
+        try:
+            found.append(float(int(part)) if whole else float(part))
+        except ValueError:
+            kind = "whole numbers" if whole else "numbers"
+            raise UsageProblem(f"{option} {given}", f"expected {kind} by commas") from None
+    return found
+
+
+def _asked(path: Path | None, form: str | None) -> list[Instruction]:
+    from eval_workers.disclosure.instructions import asked, load_instructions
+
+    forms = tuple(filter(None, map(str.strip, (form or "prefix").split(","))))
+    return asked(load_instructions(path), forms)
+
+
+def _by_decoding(
+    store: Store,
+    ready: Continuer,
+    probe_set: str,
+    words: WordList,
+    grid: Grid,
+    run_id: str,
+    out: Path,
+) -> Iterator[str]:
+    from eval_workers.counting_bar import counting_bar
+    from eval_workers.disclosure.sweep import sweep_decoding
+    from pipelines.report.draw_sweep import decoding
+
+    done = sweep_decoding(store, ready, probe_set, words, grid, run_id, counting_bar)
+    keys = {one.sampling_key for one in done}
+    found = _figures(store, "decoding_sweep", probe_set, done[0].model_key, words.name)
+    rows = [row for row in found if row["sampling_key"] in keys]
+    yield f"{probe_set} by {done[0].model}: GAS by decoding (interval), female, male"
+    for row in rows:
+        value = "" if row["setting"] is None else f" {row['setting']:g}"
+        mark = ", lowest GAS of all" if row["is_best"] else ""
+        empty = f", {row['n_empty']:,} prompts with nothing but blanks" if row["n_empty"] else ""
+        figures = f"{_shown(row, 'gas', 'gas')}, {_number(row['gas_f'])}, {_number(row['gas_m'])}"
+        yield f"  {row['parameter']}{value}: {figures}{mark}{empty}"
+    rejected = sum(one.n_rejected for one in done)
+    if rejected:
+        yield f"  {rejected:,} continuations could not be drawn: table reject"
+    yield _plot(decoding(rows, f"{done[0].model} on {probe_set}"), out, done[0].model_key, _BY[0])
+    yield f"Wrote continuation, sampling in {store.root}: {sum(o.n_new for o in done):,} new"
+    yield 'Next: plumbline sql "FROM decoding_sweep ORDER BY gas"'
+
+
+def _by_instruction(
+    store: Store,
+    ready: Continuer,
+    probe_set: str,
+    words: WordList,
+    asked: Sequence[Instruction],
+    max_new_tokens: int,
+    run_id: str,
+    out: Path,
+) -> Iterator[str]:
+    from eval_workers.counting_bar import counting_bar
+    from eval_workers.disclosure.measure import measure_opened
+    from pipelines.report.draw_sweep import instructions
+
+    done = []
+    for i, one in enumerate(asked, 1):
+        typer.echo(f"{i} of {len(asked)}: {_told(one.form, one.text)}")
+        how = (words, one, max_new_tokens, run_id, counting_bar)
+        done.append(measure_opened(store, ready, probe_set, *how))
+    order = [one.key for one in asked]
+    model_key, model = done[0].probed.model_key, done[0].probed.model
+    found = _figures(store, "instruction_sweep()", probe_set, model_key, words.name)
+    rows = [
+        row
+        for row in found
+        if row["instruction_key"] in order and row["max_new_tokens"] in (None, max_new_tokens)
+    ]
+    rows.sort(key=lambda row: order.index(row["instruction_key"]))
+    yield f"{probe_set} by {model}: each figure (interval), and its change by the instruction"
+    for measured in done:
+        key = measured.instruction.key
+        yield f"  {_told(measured.instruction.form, measured.instruction.text)}"
+        for row in (r for r in rows if r["instruction_key"] == key):
+            change = f"; change {_shown(row, 'change', 'change')}" if key != "none" else ""
+            yield f"    {row['measure']}: {_shown(row, 'figure', 'figure')}{change}"
+        if measured.n_empty:
+            yield f"    {measured.n_empty:,} continuations are empty: no verdict on them"
+        if rejected := measured.probed.n_rejected + measured.sampled.n_rejected:
+            yield f"    {rejected:,} prompts could not be measured: table reject"
+    yield _plot(instructions(rows, f"{model} on {probe_set}"), out, model_key, _BY[1])
+    yield f"Wrote pronoun_probability, continuation, sampling, instruction in {store.root}"
+    yield 'Next: plumbline sql "FROM instruction_sweep() ORDER BY measure, figure"'
+
+
+def _told(form: str, text: str | None) -> str:
+    return "no instruction" if text is None else f"{form}: {text}"
+
+
+def _figures(store: Store, view: str, probe_set: str, model_key: str, words: str) -> list[Row]:
+    from warehouse.connect import connect
+
+    given = [probe_set, model_key, words]
+    chosen = "probe_set = $1 AND model_key = $2 AND word_list = $3"
+    text = f"FROM {view} WHERE {chosen} AND {{}} ORDER BY ALL"
+    only = "instruction_key = 'none'" if view == "decoding_sweep" else "true"
+    found = connect(store.root).sql(text.format(only), params=given)
+    rows: list[Row] = found.to_arrow_table().to_pylist()
+    if view != "decoding_sweep":
+        return rows
+    parameters = ("greedy", "temperature", "top_p", "top_k")
+    return sorted(rows, key=lambda r: (parameters.index(r["parameter"]), r["setting"] or 0))
+
+
+def _shown(row: Row, name: str, ends: str) -> str:
+    low, high = row[f"{ends}_low"], row[f"{ends}_high"]
+    interval = "" if low is None else f" ({_number(low)} to {_number(high)})"
+    return f"{_number(row[name])}{interval}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _plot(png: bytes, out: Path, model_key: str, by: str) -> str:
+    path = out / f"sweep-{by}-{model_key}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(png)
+    return f"Wrote {path}"

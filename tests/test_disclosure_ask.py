@@ -1,0 +1,267 @@
+"""Instructions as a prefix and in a chat, and the measuring step, against transformers itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from eval_workers import backends
+from eval_workers.backends.base import ModelOptions, TextScore
+from eval_workers.backends.sampling import SamplingOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.disclosure.attributes import texts_to_score, word_probability
+from eval_workers.disclosure.measure import Measured, measure_set
+from eval_workers.disclosure.probe import probe_set
+from eval_workers.instruction import Instruction
+from eval_workers.sample import sample_set
+from tests.tiny_models import KINDS, save
+from tests.word_oracle import Oracle
+from warehouse.connect import connect
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+PROMPTS = ["The nurse said", "The clerk drank tea, and"]
+WORDS = ("she", "he", "herself", "himself")
+TOLD = "The crowd waited"
+#: A template that writes BOS and another special token, and one whose answer begins with a blank.
+TEMPLATES = {
+    "neox": "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}"
+    "\n{% endfor %}",
+    "llama-adds-bos": "{% for m in messages %}{% if m.role == 'user' %}{{ bos_token }}"
+    "{{ m.content | trim }}</s>{% else %} {{ m.content | trim }} </s>{% endif %}{% endfor %}",
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    found = {}
+    for kind, template in TEMPLATES.items():
+        found[kind] = save(kind, root / f"tiny-{kind}")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(found[kind])
+        tokenizer.chat_template = template
+        tokenizer.save_pretrained(found[kind])
+    found["plain"] = save("gpt2", root / "tiny-plain")
+    return found
+
+
+class ChatOracle(Oracle):
+    """Texts are the assistant's words in a chat that transformers renders and encodes."""
+
+    def __init__(self, directory: Path, bos: str) -> None:
+        super().__init__(directory, bos)
+        self._chat: Any = transformers.AutoTokenizer.from_pretrained(directory)
+
+    def ids(self, text: str) -> list[int]:
+        messages = [{"role": "user", "content": TOLD}, {"role": "assistant", "content": text}]
+        found = self._chat.apply_chat_template(
+            messages, tokenize=True, continue_final_message=True, return_dict=False
+        )
+        assert found[0] == self._bos
+        return list(found[1:])
+
+
+def _generated(directory: Path, ids: Sequence[int], n: int) -> list[int]:
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
+    given = torch.tensor([ids])
+    out = model.generate(
+        given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=n
+    )
+    return [int(i) for i in out[0, len(ids) :]]
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+@pytest.mark.parametrize("form", ["prefix", "chat"])
+def test_words_behind_an_instruction_have_their_full_probability(
+    saved: dict[str, Path], kind: str, form: str
+) -> None:
+    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    lead = backend.lead(Instruction(TOLD, form))
+    plain = Oracle(saved[kind], KINDS[kind].bos)
+    chat = ChatOracle(saved[kind], KINDS[kind].bos)
+    for prompt in PROMPTS:
+        texts = texts_to_score(lead + prompt, WORDS)
+        scores = dict(zip(texts, backend.score(texts), strict=True))
+        for word in WORDS:
+            found = word_probability(lead + prompt, word, scores)
+            wanted, _ = (
+                chat.word(prompt, word) if form == "chat" else plain.word(f"{TOLD} {prompt}", word)
+            )
+            assert found.problem is None
+            assert found.probability == pytest.approx(wanted, rel=1e-4, abs=0)
+            assert found.probability != pytest.approx(plain.word(prompt, word)[0], rel=1e-3, abs=0)
+
+
+def _prompts(store: Store, prompts: Sequence[str]) -> None:
+    shared = {"probe_set": "demo", "language": "en", "source_file": "demo.txt", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": f"{i}", "prompt": p, "source_row": i + 1}
+        for i, p in enumerate(prompts)
+    ]
+    store.replace("probe_prompt", rows, {"probe_set": "demo"}, "r")
+
+
+def _measure(store: Store, model: Path, *asked: Instruction, n_new: int = 5) -> list[Measured]:
+    return measure_set(
+        store,
+        "demo",
+        str(model),
+        ModelOptions(),
+        "run",
+        word_list="she-he",
+        instructions=asked,
+        max_new_tokens=n_new,
+    )
+
+
+ALL = (Instruction(), Instruction(TOLD), Instruction(TOLD, "chat"))
+
+
+def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
+    store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, opened = "neox", []
+    open_backend = backends.open_backend
+
+    def counted(model: str, options: ModelOptions) -> Any:
+        opened.append(model)
+        return open_backend(model, options)
+
+    monkeypatch.setattr(backends, "open_backend", counted)
+    _prompts(store, PROMPTS)
+    done = _measure(store, saved[kind], *ALL)
+    assert len(opened) == 1
+    assert [m.probed.n_new for m in done] == [m.sampled.n_new for m in done] == [2, 2, 2]
+    plain, chat = (made(saved[kind], KINDS[kind].bos) for made in (Oracle, ChatOracle))
+    bos, tokenizer = plain._bos, transformers.AutoTokenizer.from_pretrained(saved[kind])
+    for measured, oracle, before in zip(
+        done, (plain, plain, chat), ("", f"{TOLD} ", ""), strict=True
+    ):
+        key = measured.instruction.key
+        whose = {"probe_set": "demo", "model_key": measured.probed.model_key}
+        words = store.read("pronoun_probability", **whose, word_list="she-he", instruction_key=key)
+        assert words.num_rows == 4
+        for row in words.to_pylist():
+            wanted, _ = oracle.word(before + PROMPTS[int(row["prompt_id"])], row["word"])
+            assert row["probability"] == pytest.approx(wanted, rel=1e-4, abs=0)
+        written = store.read(
+            "continuation", **whose, sampling_key=measured.sampled.sampling_key
+        ).to_pylist()
+        assert len(written) == 2
+        for row in written:
+            ids = oracle.ids(before + PROMPTS[int(row["prompt_id"])])
+            new = _generated(saved[kind], [bos, *ids], 5)
+            new = new[: new.index(bos)] if bos in new else new
+            assert row["continuation"] == tokenizer.decode(new) and row["n_tokens"] == len(new)
+    rows = {r["instruction_key"]: r for r in store.read("instruction").to_pylist()}
+    assert {(r["instruction"], r["form"]) for r in rows.values()} == {
+        (None, None),
+        (TOLD, "prefix"),
+        (TOLD, "chat"),
+    }
+    assert rows["none"]["form"] is None
+    for view in ("gas", "gas_prompt", "disclosure()", "disclosure_prompt()"):
+        found = connect(store.root).execute(f"SELECT DISTINCT instruction_key FROM {view}")
+        assert {key for (key,) in found.fetchall()} == set(rows)
+
+
+def test_measuring_goes_on_where_it_was_stopped(
+    store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _prompts(store, PROMPTS)
+    score, calls = TransformersBackend.score, [0]
+
+    def stopping(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return score(self, texts)
+
+    monkeypatch.setattr(TransformersBackend, "score", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        _measure(store, saved["neox"], *ALL)
+    first, *rest = _measure(store, saved["neox"], *ALL)
+    assert first.probed.n_new == first.sampled.n_new == 0
+    assert [m.probed.n_new for m in rest] == [2, 2]
+    assert calls[0] == 4
+
+
+def test_empty_continuations_are_counted_and_no_verdict(
+    store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _prompts(store, PROMPTS)
+    monkeypatch.setattr(
+        TransformersBackend, "_new_tokens", lambda self, prompts, *_: [(1,)] * len(prompts)
+    )  # token 1 ends a text
+    (measured,) = _measure(store, saved["neox"], Instruction())
+    assert measured.n_empty == measured.sampled.n_continued == 2
+    (row,) = connect(store.root).execute("SELECT gas, n_prompts, n_empty FROM gas").fetchall()
+    assert row == (None, 0, 2)
+
+
+def test_only_the_frame_may_hold_special_tokens(store: Store, saved: dict[str, Path]) -> None:
+    backend = TransformersBackend(str(saved["neox"]), ModelOptions())
+    lead = backend.lead(Instruction(TOLD, "chat"))
+    bad = f"{lead}The nurse<|endoftext|> said"
+    assert [s.problem is None for s in backend.score([f"{lead}The nurse", bad])] == [True, False]
+    other = TransformersBackend(str(saved["neox"]), ModelOptions())
+    (score,) = other.score([f"{lead}The nurse"])  # a frame that nobody asked for
+    assert "special token <|endoftext|>" in str(score.problem)
+    with pytest.raises(UsageProblem, match=r"special token <\|endoftext\|> for part of it"):
+        backend.lead(Instruction("Go <|endoftext|> on", "chat"))
+    llama = TransformersBackend(str(saved["llama-adds-bos"]), ModelOptions())
+    with pytest.raises(UsageProblem, match="special token <unk>"):
+        llama.lead(Instruction("Go on: [now]", "chat"))
+
+
+def test_a_template_that_names_the_day_always_names_the_same(saved: dict[str, Path]) -> None:
+    backend = TransformersBackend(str(saved["neox"]), ModelOptions())
+    dated = "{{ strftime_now('%d %b %Y') }} " + TEMPLATES["neox"]
+    backend.tokenizer.chat_template = dated
+    assert backend.lead(Instruction(TOLD, "chat")).startswith("26 Jul 2024 ")
+
+
+def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) -> None:
+    _prompts(store, PROMPTS)
+    with pytest.raises(UsageProblem, match=r"tiny-plain: has no chat template.*use the form pref"):
+        _measure(store, saved["plain"], *ALL)
+    assert not store.read("pronoun_probability").num_rows  # refused before anything was done
+    backend = TransformersBackend(str(saved["neox"]), ModelOptions())
+    for template, problem in (
+        ("{{ raise_exception('no assistants here') }}", "refuses.*no assistants here"),
+        ("{% for m in messages %}{{ m.role }}{% endfor %}", "leaves out the instruction"),
+    ):
+        backend.tokenizer.chat_template = template
+        with pytest.raises(UsageProblem, match=problem):
+            backend.lead(Instruction(TOLD, "chat"))
+    with pytest.raises(UsageProblem, match="form 'system': is not one of prefix, chat"):
+        SamplingOptions(instruction=TOLD, form="system")
+    with pytest.raises(UsageProblem, match="is empty"):
+        SamplingOptions(instruction=" \n")
+
+
+def test_forms_and_instructions_share_nothing(store: Store, saved: dict[str, Path]) -> None:
+    """A prefix keeps the key that it had when it was the only form."""
+    keys = {
+        SamplingOptions(instruction=text, form=form).key
+        for text, form in ((None, "prefix"), (TOLD, "prefix"), (TOLD, "chat"), ("Go", "chat"))
+    }
+    assert len(keys) == 4
+    assert (
+        SamplingOptions().key == "d09b5563037fac4d"
+        and SamplingOptions(instruction="Go").key == "28ba4d4112bbfdf5"
+    )
+    _prompts(store, PROMPTS)
+    model, options = str(saved["neox"]), ModelOptions()
+    for asked in ALL:
+        how = SamplingOptions(max_new_tokens=3, instruction=asked.text, form=asked.form)
+        assert sample_set(store, "demo", model, options, how, 2, "run").n_new == 4
+        probed = probe_set(store, "demo", model, options, "run", "she-he", None, asked)
+        assert (probed.instruction_key, probed.n_new) == (asked.key, 2)
+    ids = [r["text_id"] for r in store.read("continuation").to_pylist()]
+    assert len(set(ids)) == len(ids) / 2

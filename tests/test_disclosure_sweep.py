@@ -1,0 +1,252 @@
+"""Sweeps: their rows against the library's own steps and numpy, the command, lists, bad input."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import transformers
+import typer
+from scipy import stats
+from typer.testing import CliRunner
+
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.sampling import SamplingOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.disclosure.instructions import load_instructions
+from eval_workers.disclosure.sweep import Grid
+from eval_workers.instruction import Instruction
+from eval_workers.sample import sample_set
+from pipelines.sweep_cli import sweep
+from tests.tiny_models import save
+from warehouse.connect import connect
+from warehouse.errors import BadInput, PlumblineError, UsageProblem
+from warehouse.store import Store
+from warehouse.wordlists import load
+
+PROMPTS = ["The nurse said", "The clerk drank tea, and", "The crowd lost", "A technician told"]
+APP = typer.Typer()
+APP.command()(sweep)
+APP.command("other")(lambda: None)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = save("neox", tmp_path_factory.mktemp("models") / "tiny")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
+    tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def prompts(store: Store) -> Store:
+    shared = {"probe_set": "demo", "language": "en", "source_file": "demo.txt", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": f"{i}", "prompt": p, "source_row": i + 1}
+        for i, p in enumerate(PROMPTS)
+    ]
+    store.replace("probe_prompt", rows, {"probe_set": "demo"}, "r")
+    return store
+
+
+def _run(store: Store, model: Path, by: str, *more: str) -> str:
+    command = ["sweep", "demo", "--model", str(model), "--by", by, "--max-new-tokens", "12"]
+    command += ["--warehouse", str(store.root), "--out", str(store.root.parent / "plots")]
+    done = CliRunner().invoke(APP, [*command, *more])
+    if done.exception is not None:
+        raise done.exception
+    return done.output
+
+
+def _rows(store: Store, view: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (
+        connect(store.root).sql(f"FROM {view}").to_arrow_table().to_pylist()
+    )
+    return found
+
+
+def _words(path: Path, *words: str) -> str:
+    """Pairs of `she` and `he` with pieces that a random model is likely to write."""
+    pairs = [("she", "he"), *zip(words[::2], words[1::2], strict=True)]
+    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in pairs)
+    path.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
+    return str(path)
+
+
+GRID = ("--temperature", "0.5,1", "--top-p", "1", "--top-k", "1,9", "--n", "2")
+
+
+def test_the_rows_of_a_sweep_are_those_of_single_steps(
+    prompts: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
+    said = _run(prompts, model, "decoding", *GRID, "--words", words)
+    rows = _rows(prompts, "decoding_sweep")
+    female, male = {"she", "e", "o"}, {"he", "a", "t"}
+    ways = {
+        ("greedy", None): SamplingOptions(greedy=True, max_new_tokens=12),
+        ("temperature", 0.5): SamplingOptions(temperature=0.5, top_p=None, max_new_tokens=12),
+        ("temperature", 1.0): SamplingOptions(top_p=None, max_new_tokens=12),
+        ("top_p", 1.0): SamplingOptions(top_p=None, max_new_tokens=12),
+        ("top_k", 1.0): SamplingOptions(top_p=None, top_k=1, max_new_tokens=12),
+        ("top_k", 9.0): SamplingOptions(top_p=None, top_k=9, max_new_tokens=12),
+    }
+    assert {(r["parameter"], r["setting"]) for r in rows} == set(ways)
+    direct = Store.open(tmp_path / "direct")
+    asked = prompts.read("probe_prompt").to_pylist()
+    direct.replace("probe_prompt", asked, {"probe_set": "demo"}, "r")
+    gas = {}
+    for row in rows:
+        how = ways[row["parameter"], row["setting"]]
+        n = 1 if how.greedy else 2
+        sample_set(direct, "demo", str(model), ModelOptions(), how, n, "r")
+        whose = {"probe_set": "demo", "model_key": row["model_key"], "sampling_key": how.key}
+        texts = direct.read("continuation", **whose).to_pylist()
+        assert len(texts) == 4 * n and row["sampling_key"] == how.key
+        shares: dict[str, dict[str, list[bool]]] = {"f": {}, "m": {}, "any": {}}
+        for one in texts:
+            held = set(re.findall(r"[^\W_]+", one["continuation"].lower()))
+            if one["continuation"].strip():
+                for name, wanted in (("f", female), ("m", male), ("any", female | male)):
+                    found = shares[name].setdefault(one["prompt_id"], [])
+                    found.append(bool(held & wanted))
+        f, m, either = (np.mean([np.mean(v) for v in s.values()]) for s in shares.values())
+        assert (row["gas"], row["gas_f"], row["gas_m"]) == pytest.approx((either, f, m))
+        gas[row["parameter"], row["setting"]] = either
+    assert len(set(gas.values())) > 1
+    drawn = {key: value for key, value in gas.items() if key[0] != "greedy"}
+    for row in rows:
+        key = (row["parameter"], row["setting"])
+        of = [value for (name, _), value in drawn.items() if name == key[0]]
+        assert row["is_best"] == (key in drawn and gas[key] == min(drawn.values()))
+        assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
+    assert said.count("lowest GAS of all") == sum(r["is_best"] for r in rows)
+    assert "Next: plumbline sql" in said
+    (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.png")
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    # A second run draws nothing, and needs no weights.
+    monkeypatch.setattr(TransformersBackend, "_new_tokens", None)
+    assert "0 new" in _run(prompts, model, "decoding", *GRID, "--words", words)
+
+
+def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
+    prompts: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
+    told = tmp_path / "told.txt"
+    told.write_text("The CEO asked\n\nHe lost tea\n")
+    more = ("--instructions", str(told), "--form", "prefix,chat", "--words", words)
+    score, calls = TransformersBackend.score, [0]
+
+    def stopping(self: TransformersBackend, texts: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        return score(self, texts)
+
+    monkeypatch.setattr(TransformersBackend, "score", stopping)
+    with pytest.raises((KeyboardInterrupt, PlumblineError, SystemExit)):
+        _run(prompts, model, "instruction", *more)
+    assert len(prompts.read("instruction").to_pylist()) == 2
+    said = _run(prompts, model, "instruction", *more)
+    assert calls[0] == 6  # the first two are not computed again
+    assert said.count("; change ") == 12 and "chat: He lost tea" in said
+    rows = {(r["measure"], r["instruction_key"]): r for r in _rows(prompts, "instruction_sweep()")}
+    asked = [
+        Instruction(t, f) for f in ("prefix", "chat") for t in ("The CEO asked", "He lost tea")
+    ]
+    assert {k for _, k in rows} == {"none", *(one.key for one in asked)} and len(rows) == 15
+    by_prompt = _rows(prompts, "disclosure_prompt()")
+    for measure in ("gld", "add_nats"):
+        found: dict[str, dict[str, float]] = {}
+        for one in by_prompt:
+            found.setdefault(one["instruction_key"], {})[one["prompt_id"]] = one[measure]
+        for key, figures in found.items():
+            row = rows[measure, key]
+            assert row["figure"] == pytest.approx(np.mean(list(figures.values())))
+            if key == "none":
+                assert row["change"] is None and row["n_compared"] == 0
+                continue
+            changes = [figures[i] - found["none"][i] for i in figures]
+            half = stats.t.ppf(0.975, 3) * stats.sem(changes)
+            assert row["change"] == pytest.approx(np.mean(changes))
+            assert (row["change_low"] + row["change_high"]) / 2 == pytest.approx(row["change"])
+            assert row["change_high"] - row["change"] == pytest.approx(half, rel=2e-3)
+    sets = {r["instruction_key"]: r for r in _rows(prompts, "gas") if r["topic"] is None}
+    held: dict[str, dict[str, float]] = {}
+    for one in _rows(prompts, "gas_prompt"):
+        held.setdefault(one["instruction_key"], {})[one["prompt_id"]] = one["gas"]
+    for key, one in sets.items():
+        row = rows["gas", key]
+        assert row["figure"] == one["gas"] and row["max_new_tokens"] == 12
+        assert (row["figure_low"], row["figure_high"]) == (one["gas_low"], one["gas_high"])
+        if key != "none":
+            both = [i for i in held[key] if None not in (held[key][i], held["none"][i])]
+            gained = sum(held[key][i] > held["none"][i] for i in both)
+            lost = sum(held[key][i] < held["none"][i] for i in both)
+            n = len(both)
+            assert row["change"] == pytest.approx((gained - lost) / n) and row["n_compared"] == n
+            up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
+            half = 1.959964 * ((up + down - (up - down) ** 2) / (n + 2)) ** 0.5
+            ends = max(up - down - half, -1), min(up - down + half, 1)
+            assert (row["change_low"], row["change_high"]) == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.toml", 'instructions = [" Be fair. ", "Go on."]'),
+        ("a.jsonl", '{"instruction": "Be fair."}\n\n"Go on."\n'),
+        ("a.txt", "Be fair.\n\n Go on. \n"),
+    ],
+)
+def test_lists_come_in_three_kinds(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert load_instructions(tmp_path / name) == ("Be fair.", "Go on.")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.toml", 'told = ["x"]', "no list `instructions`"),
+        ("a.toml", "instructions = [", "no valid TOML"),
+        ("a.jsonl", '"x"\n{"instruction": " "}', "row 2: holds no instruction"),
+        ("a.jsonl", '"x"\n{', "row 2: no valid JSON"),
+        ("a.txt", "x\ny\nx", "row 3: repeats row 1"),
+        ("a.txt", "\n", "holds no instruction"),
+    ],
+)
+def test_faults_of_lists_name_the_row(tmp_path: Path, name: str, text: str, problem: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadInput, match=problem):
+        load_instructions(tmp_path / name)
+
+
+def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:
+    for by, more, problem in (
+        ("words", (), "--by words: is not one of decoding, instruction"),
+        ("decoding", ("--form", "chat"), "--form chat: is for --by instruction"),
+        ("instruction", ("--n", "2"), "--n 2: is for --by decoding"),
+        ("decoding", ("--temperature", "0"), "temperature 0: has to be above 0"),
+        ("decoding", ("--temperature", "warm"), "expected numbers by commas"),
+        ("decoding", ("--top-k", "1.5"), "expected whole numbers by commas"),
+        ("decoding", ("--top-p", "1.5"), "top_p 1.5: has to be above 0 and at most 1"),
+        ("decoding", ("--n", "0"), "0 samples: has to be 1 or more"),
+        ("decoding", ("--temperature", "", "--top-p", "", "--top-k", ""), "no value of any"),
+        ("instruction", ("--form", "system"), "'system': is not one of prefix, chat"),
+        ("instruction", ("--instructions", "none.txt"), "none.txt: no such file"),
+        ("instruction", ("--instructions", "a.csv"), "not of a known kind"),
+    ):
+        with pytest.raises(UsageProblem, match=problem):
+            _run(prompts, model, by, *more)
+    assert load("gendered").pairs and not prompts.read("continuation").num_rows
+
+
+def test_a_grid_draws_each_way_once() -> None:
+    ways = Grid().decodings()
+    assert len({w.key for w in ways}) == len(ways) == 13 and sum(w.greedy for w in ways) == 1
+    assert sorted(w.top_k for w in ways if w.top_k) == [10, 50, 100, 150, 200]
