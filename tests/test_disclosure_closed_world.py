@@ -176,11 +176,12 @@ def tuned(store: Store) -> tuple[Store, dict[str, Any]]:
     rng = np.random.default_rng(4)
     add = metric_rows.fill
     scored = metric_rows.scored_by("m") | {"text_form": "written"}
-    others = {"calm": {}, "loud": {}, "elsewhere": {"backend": "vllm"}}
+    others = {"calm": {}, "loud": {}, "elsewhere": {"backend_version": "11"}}
     models = [scored, scored | {"model_key": "other", "revision": "v0"}]
     for name, changes in others.items():
         adapter = "calm@1" if name == "elsewhere" else f"{name}@1"
-        models.append(scored | {"model_key": name, "adapter": adapter} | changes)
+        versions = {"backend_version": "1, peft 2"}
+        models.append(scored | versions | {"model_key": name, "adapter": adapter} | changes)
     add(store, "model", models)
     add(store, "tuning", [tuning("calm")], "calm")
     add(store, "tuning", [tuning("loud", probe_sets="test")], "loud")
@@ -216,7 +217,7 @@ def effects(store: Store, where: str = "true") -> list[dict[str, Any]]:
 
 
 def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]) -> None:
-    """Against scipy's paired test; the other revision and the other backend have no base here."""
+    """Against scipy's paired test; another revision or version is no base of either."""
     store, given = tuned
     rows = effects(store)
     assert len(rows) == 2 * 2 * 2 * 3 and {row["verdict"] for row in rows} >= {"fell", "unclear"}

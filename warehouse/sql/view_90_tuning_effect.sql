@@ -24,7 +24,9 @@ matched AS (
     JOIN model AS b ON b.model = t.base AND b.revision = t.base_revision AND b.adapter IS NULL
     JOIN model AS a
         ON a.adapter = t.adapter AND a.model = b.model AND a.revision = b.revision
-        AND a.backend = b.backend AND a.backend_version = b.backend_version
+        -- With an adapter the versions end with that of PEFT.
+        AND a.backend = b.backend
+        AND starts_with(a.backend_version || ', ', b.backend_version || ', ')
         AND a.dtype = b.dtype AND a.quantisation IS NOT DISTINCT FROM b.quantisation
         AND a.bos_policy = b.bos_policy AND a.bos_token_id = b.bos_token_id
         AND a.text_form = b.text_form
