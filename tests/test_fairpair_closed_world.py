@@ -9,11 +9,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from eval_workers.closed_world.truth import grammar, lexicon, planted_words
+from eval_workers.closed_world.truth import grammar, lexicon, planted_deltas, planted_words
 from eval_workers.closed_world.writer import WorldOptions, write_world
+from eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
+from eval_workers.disclosure.study import SAMPLINGS, study
 from eval_workers.fairpair.checks import check
 from eval_workers.fairpair.closed_world import (
     MAX_NEW_TOKENS,
@@ -32,8 +35,10 @@ from eval_workers.fairpair.prompt import MeasureOptions
 from eval_workers.fairpair.score import score_set
 from eval_workers.fairpair.terms import load
 from eval_workers.fairpair.texts import Sampled
+from eval_workers.mitigation.options import TuneOptions
 from eval_workers.training import preset, train_model
 from tests.metric_rows import fill
+from warehouse.connect import connect
 from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
@@ -254,3 +259,35 @@ def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[s
     assert {r["reason"] for r in food} == {"no variability within one side"}
     traits = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-trait")]
     assert all(r["fairpair_f"] is not None for r in traits)
+
+
+# --- disclosure and debias tuning on the same model ---------------------------------------------
+
+
+def test_what_tuning_never_saw_discloses_less_too(models: dict[str, Path], store: Store) -> None:
+    """GLD falls from 0.21 to 0.05 on other words, from 0.30 to 0.23 in other frames."""
+    model, out = str(models["straight"]), store.root.parent / "adapters"
+    options = TuneOptions(steps=60, learning_rate=5e-4)
+    costs = study(store, model, out, "r", options, {"all": {}}, samplings=SAMPLINGS[:1])
+    assert [cost.tuning for cost in costs] == ["", "all"]
+    connection = connect(store.root)
+    rows = connection.sql(
+        "SELECT d.prompt_id, d.leaning FROM disclosure_prompt() AS d JOIN model USING (model_key) "
+        "WHERE adapter IS NULL AND probe_set = 'closed-world-unseen' ORDER BY prompt_id"
+    ).fetchall()
+    deltas = planted_deltas(0)
+    perfect = [perfect_shares(p, deltas).leaning for p in closed_prompts("closed-world-unseen")]
+    assert np.corrcoef(perfect, [leaning for _, leaning in rows])[0, 1] > 0.35
+    found = {
+        (name, measure): (verdict, after / before)
+        for name, measure, verdict, before, after in connection.sql(
+            "SELECT probe_set, measure, verdict, base_mean, tuned_mean FROM tuning_effect "
+            "WHERE NOT on_training_set AND word_list = 'she-he' AND base_mean > 0"
+        ).fetchall()
+    }
+    for measure in ("gld", "add_nats"):
+        assert found["closed-world-frames", measure][0] == "fell"
+        verdict, left = found["closed-world-unseen", measure]
+        assert verdict == "fell" and left < 0.5
+    # So few steps turn she and he into each other; for either to get rare it takes more.
+    assert found["closed-world-unseen", "gas"][1] > 0.5

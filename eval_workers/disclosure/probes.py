@@ -15,7 +15,8 @@ set                   file                               holds
 
 The tests of both sources are what Table 1 is about, the two lists what Table 2 is about. One prompt
 of ``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
-words: without ``allow_gendered`` they are in ``reject``. ``topics`` ships with Plumbline.
+words: without ``allow_gendered`` they are in ``reject``. ``topics`` ships with Plumbline; the sets
+of ``closed_world`` come from its grammar.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
+from eval_workers.disclosure import closed_world
 from eval_workers.disclosure.neutral import BRIDGE, FRIEND, Derived, derive, gendered_problem
 from eval_workers.disclosure.sentences import Sentence, read_sentences
 from eval_workers.rejects import reject_row
@@ -53,6 +55,8 @@ RELEASED = {
     "snli-validation": "snli_neutral_validation.csv",
 }
 TOPICS = "topics"
+#: Names of sets that are imported.
+IMPORTED = (TOPICS, *closed_world.SETS, *RELEASED)
 _LOCATION = "debias-llms"
 _SHIPPED = "topics.toml"
 
@@ -137,7 +141,7 @@ class Prompts:
 def import_probe(
     store: Store, name: str, source: Path | None, run_id: str, *, allow_gendered: bool = False
 ) -> ImportedProbe:
-    """Read the set ``topics`` or one of ``RELEASED`` into ``probe_prompt`` and ``reject``.
+    """Read a set of ``IMPORTED`` into ``probe_prompt`` and ``reject``.
 
     ``source`` is the directory of the released files or a file of their form; ``None`` takes
     ``PLUMBLINE_DATA``. Prompts with gendered words are rejected unless ``allow_gendered``. Raises
@@ -150,8 +154,10 @@ def import_probe(
     """
     if name == TOPICS:
         return _topics(allow_gendered).publish(store, run_id)
+    if name in closed_world.SETS:
+        return _closed_world(name).publish(store, run_id)
     if name not in RELEASED:
-        known = ", ".join([TOPICS, *RELEASED])
+        known = ", ".join(IMPORTED)
         raise UsageProblem(f"prompts {name!r}", f"there are none, only {known}")
     path = _released(name, source)
     prompts = Prompts(name, path.name, allow_gendered)
@@ -175,7 +181,7 @@ def derive_probe(
     ``read_sentences``, whose errors it raises; ``BadInput`` also when no sentence gives a prompt,
     ``UsageProblem`` for the name of a set that is imported.
     """
-    if name in (TOPICS, *RELEASED):
+    if name in IMPORTED:
         fix = "choose another name"
         raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
     if not source.is_file():
@@ -221,6 +227,13 @@ def _released(name: str, source: Path | None) -> Path:
     if not path.is_file():
         raise BadInput(f"prompts {name}", f"{path} does not exist", "give another source")
     return path
+
+
+def _closed_world(name: str) -> Prompts:
+    prompts = Prompts(name, closed_world.SOURCE)
+    for number, one in enumerate(closed_world.closed_prompts(name), 1):
+        prompts.add(number, one.prompt, topic=one.topic)
+    return prompts
 
 
 def _topics(allow_gendered: bool) -> Prompts:

@@ -16,7 +16,7 @@ from string import Formatter
 from typing import Any
 
 from eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
-from eval_workers.disclosure.probes import RELEASED, TOPICS, ImportedProbe, Prompts
+from eval_workers.disclosure.probes import IMPORTED, ImportedProbe, Prompts
 from eval_workers.generation.asker import Job
 from eval_workers.generation.checks import repeats
 from eval_workers.generation.parse import sentences
@@ -195,7 +195,7 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     set, another ledger or no usable seed, ``BadInput`` when no prompt comes of it, and as
     ``Build.run``.
     """
-    if name in (TOPICS, *RELEASED):
+    if name in IMPORTED:
         fix = "choose another name"
         raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
     if build.benchmark != ledger_name(name):

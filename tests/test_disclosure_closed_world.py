@@ -1,0 +1,266 @@
+"""Prompts of the closed world against its grammar and its text; what a tuning changed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from eval_workers.closed_world.truth import grammar, lexicon, planted_deltas, planted_words
+from eval_workers.closed_world.writer import WorldOptions, documents
+from eval_workers.disclosure.closed_world import (
+    SETS,
+    TRAIN,
+    ClosedPrompt,
+    closed_prompts,
+    pair_list,
+    perfect_shares,
+)
+from eval_workers.disclosure.probes import import_probe
+from eval_workers.disclosure.words import load_words
+from eval_workers.mitigation.prompts import training_prompts
+from eval_workers.pairs import Gender, fill
+from tests import metric_rows
+from warehouse.connect import connect
+from warehouse.errors import UsageProblem
+from warehouse.schemas import TABLES
+from warehouse.store import Store
+
+CLASS_OF = {word: name for name, words in lexicon().items() for word in words}
+WORDS = {name: f"({'|'.join(words)})" for name, words in lexicon().items()}
+
+
+def frame_of(text: str) -> str:
+    """A text with the name of its class in the place of each content word."""
+    return re.sub(r"[a-z]+", lambda m: f"{{{CLASS_OF[m[0]]}}}" if m[0] in CLASS_OF else m[0], text)
+
+
+def next_words(prompt: ClosedPrompt) -> dict[str, float]:
+    """P(next word | prompt) by multiplying out coin, shapes, frames and slots of the grammar."""
+    shapes = grammar().openings if prompt.topic == "opening" else grammar().followups
+    planted = {word.word: word for word in planted_words(0)}
+    start, joint = f"{frame_of(prompt.prompt)} ", defaultdict[str, float](float)
+    people: tuple[tuple[Gender, str], ...] = (("f", "p_she"), ("m", "p_he"))
+    for gender, column in people:
+        words = re.findall(r"[a-z]+", prompt.prompt)
+        chance = math.prod(getattr(planted[word], column) for word in words if word in planted)
+        for shape in shapes:
+            for frame in shape:
+                if frame.startswith(start):
+                    word = frame[len(start) :].split()[0].strip(".,")
+                    joint[fill(word, gender).lower()] += chance / 2 / len(shapes) / len(shape)
+    return {word: p / sum(joint.values()) for word, p in joint.items()}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_shares_are_those_of_the_whole_grammar(name: str) -> None:
+    deltas = planted_deltas(0)
+    for prompt in closed_prompts(name):
+        shares, found = perfect_shares(prompt, deltas), next_words(prompt)
+        assert found == pytest.approx(dict(zip(SETS[name], (shares.p_f, shares.p_m), strict=True)))
+        ratio = sum(deltas[word] for word in prompt.words)
+        assert shares.leaning == pytest.approx(math.tanh(ratio / 2), abs=1e-12)
+
+
+def test_shares_are_the_frequencies_of_a_written_text() -> None:
+    """Documents that begin like training prompts or unseen ones, in four parts by their share."""
+    deltas = planted_deltas(0)
+    prompts = (*closed_prompts(TRAIN), *closed_prompts("closed-world-unseen"))
+    beginnings = {frame_of(prompt.prompt) for prompt in prompts}
+    parts: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for text, _ in islice(documents(WorldOptions(), 7), 25_000):
+        found = re.match(r"(.*?) (she|he)\b", text)
+        if found and frame_of(found[1]) in beginnings:
+            words = tuple(word for word in found[1].split() if word in CLASS_OF)
+            p_f = perfect_shares(ClosedPrompt(found[1], "", words), deltas).p_f
+            parts[int(p_f * 4)].append((p_f, found[2] == "she"))
+    assert sum(map(len, parts.values())) > 5_000
+    assert set(parts) == {0, 1, 2, 3}
+    for part in parts.values():
+        p, she = np.array(part, dtype=float).T
+        assert abs(she.sum() - p.sum()) < 4 * math.sqrt((p * (1 - p)).sum())
+
+
+def test_swapped_worlds_turn_shares_round_and_mixed_ones_have_none() -> None:
+    for prompt in closed_prompts("closed-world-frames")[::10]:
+        straight, swapped, mixed = (
+            perfect_shares(prompt, planted_deltas(0, world))
+            for world in ("straight", "swapped", "mixed")
+        )
+        assert straight.leaning == pytest.approx(-swapped.leaning, abs=1e-12)
+        assert (mixed.leaning, mixed.add_nats) == (0, 0)
+        assert straight.add_nats > 0
+
+
+def test_no_word_and_no_frame_of_training_is_in_what_was_not_tuned_on() -> None:
+    sets = {name: closed_prompts(name) for name in SETS}
+    words = {name: {w for p in prompts for w in p.words} for name, prompts in sets.items()}
+    frames = {name: [frame_of(p.prompt) for p in prompts] for name, prompts in sets.items()}
+    assert {CLASS_OF[word] for word in words[TRAIN]} == set(lexicon())
+    for name in set(SETS) - {TRAIN}:
+        assert not words[name] & words[TRAIN]
+        assert not {CLASS_OF[word] for word in words[name]} - set(lexicon())
+        if name != "closed-world-unseen":
+            assert not set(frames[name]) & set(frames[TRAIN])
+    assert frames["closed-world-unseen"] == frames[TRAIN]
+    assert all(len(prompts) == len({p.prompt for p in prompts}) for prompts in sets.values())
+
+
+def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> None:
+    counts = {name: import_probe(store, name, None, "r") for name in SETS}
+    assert [done.n_prompts for done in counts.values()] == [216, 216, 120, 72, 24]
+    assert all(done.n_rejects == 0 for done in counts.values())
+    training = training_prompts(store, [TRAIN], None, "t")
+    assert (len(training.rows), training.n_leaks, len(training.test_sets)) == (216, 0, 4)
+    for name, pair in SETS.items():
+        words = load_words(store, pair_list(name))
+        assert [(p.female, p.male) for p in words.pairs] == [pair]
+    with pytest.raises(UsageProblem, match="none, only closed-world-train"):
+        closed_prompts("closed-world")
+
+
+# --- what a tuning changed -----------------------------------------------------------------------
+
+PAIRS = {"she-he": ("she", "he"), "her-him": ("her", "him")}
+N = 12
+
+
+def tuning(name: str, **given: Any) -> dict[str, object]:
+    """A `tuning` row of an adapter of the base `m`; columns without a part here are 1 or empty."""
+    row = {
+        column.name: "" if pa.types.is_string(column.type) else 1
+        for column in TABLES["tuning"].columns
+    }
+    return row | {
+        "tuning": name,
+        "adapter": f"{name}@1",
+        "base": "m",
+        "base_revision": "revision-m",
+        "base_quantisation": None,
+        "probe_sets": "old, train",
+        "word_list": "she-he",
+        **given,
+    }
+
+
+def probability(
+    key: str, probe_set: str, word_list: str, values: Sequence[tuple[float, float]]
+) -> list[dict[str, object]]:
+    shared = {"probe_set": probe_set, "model_key": key, "model": "m", "word_list": word_list}
+    shared |= {"text_id": "t", "run_id": "r"}
+    return [
+        {
+            **shared,
+            "n_variants": 2,
+            "prompt_id": f"{i:02}",
+            "word": w,
+            "gender": g,
+            "probability": p,
+        }
+        for i, both in enumerate(values)
+        for w, g, p in zip(PAIRS[word_list], "fm", both, strict=True)
+    ]
+
+
+@pytest.fixture
+def tuned(store: Store) -> tuple[Store, dict[str, Any]]:
+    """A base and two adapters on two sets by two lists; the base has a prompt more than `calm`."""
+    rng = np.random.default_rng(4)
+    add = metric_rows.fill
+    scored = metric_rows.scored_by("m") | {"text_form": "written"}
+    others = {"calm": {}, "loud": {}, "elsewhere": {"backend_version": "11"}}
+    models = [scored, scored | {"model_key": "other", "revision": "v0"}]
+    for name, changes in others.items():
+        adapter = "calm@1" if name == "elsewhere" else f"{name}@1"
+        versions = {"backend_version": "1, peft 2"}
+        models.append(scored | versions | {"model_key": name, "adapter": adapter} | changes)
+    add(store, "model", models)
+    add(store, "tuning", [tuning("calm")], "calm")
+    add(store, "tuning", [tuning("loud", probe_sets="test")], "loud")
+    given = {}
+    for word_list, (f, m) in PAIRS.items():
+        shared = {"word_list": word_list, "source": "s", "run_id": "r", "pair": 1}
+        add(store, "attribute_pair", [{**shared, "female": f, "male": m}], word_list)
+    for probe_set in ("train", "test"):
+        shared = {"probe_set": probe_set, "language": "en", "source_file": "f", "run_id": "r"}
+        rows = [{**shared, "prompt_id": f"{i:02}", "prompt": f"p {i}", "source_row": i + 1}
+                for i in range(N + 1)]  # fmt: skip
+        add(store, "probe_prompt", rows, probe_set)
+        for word_list in PAIRS:
+            for key in ("key-m", "other", *others):
+                values = rng.dirichlet((1, 1, 1), N + (key == "key-m"))[:, :2]
+                values *= {"calm": 0.2, "loud": 0.5}.get(key, 1.0)
+                given[key, probe_set, word_list] = values
+                rows = probability(key, probe_set, word_list, values.tolist())
+                add(store, "pronoun_probability", rows, f"{key}{probe_set}{word_list}")
+    return store, given
+
+
+def measures(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    f, m = values.T
+    add = (f * np.log(2 * f / (f + m)) + m * np.log(2 * m / (f + m))) / 2
+    return {"gld": abs(f - m) / (f + m), "add_nats": add, "p_gendered": f + m}
+
+
+def effects(store: Store, where: str = "true") -> list[dict[str, Any]]:
+    text = f"FROM tuning_effect WHERE {where}"
+    found: list[dict[str, Any]] = connect(store.root).sql(text).to_arrow_table().to_pylist()
+    return found
+
+
+def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]) -> None:
+    """Against scipy's paired test; another revision or version is no base of either."""
+    store, given = tuned
+    rows = effects(store)
+    assert len(rows) == 2 * 2 * 2 * 3 and {row["verdict"] for row in rows} >= {"fell", "unclear"}
+    for row in rows:
+        place = row["probe_set"], row["word_list"]
+        base = measures(given[("key-m", *place)][:N])[row["measure"]]
+        after = measures(given[(row["tuning"], *place)])[row["measure"]]
+        assert (row["base_key"], row["n_prompts"]) == ("key-m", N)
+        assert (row["base_mean"], row["tuned_mean"]) == pytest.approx((base.mean(), after.mean()))
+        interval = stats.ttest_rel(after, base).confidence_interval(0.95)
+        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high), abs=1e-6)
+        clear = "fell" if interval.high < 0 else "rose" if interval.low > 0 else "unclear"
+        assert row["verdict"] == clear
+        seen = {"calm": ("train", "old"), "loud": ("test",)}[row["tuning"]]
+        assert row["on_training_set"] == (row["probe_set"] in seen)
+        assert row["on_training_list"] == (row["word_list"] == "she-he")
+
+
+def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str, Any]]) -> None:
+    store, _ = tuned
+    shared = {"probe_set": "test", "model": "m", "side": "original", "sample": 0, "seed": 0}
+    shared |= {"text_id": "t", "finish": "length", "run_id": "r"}
+    written = {
+        ("key-m", "g"): [" she"] * N,
+        ("calm", "g"): [" it"] * (N - 1) + [""],
+        ("loud", "g"): [" she", *[" it"] * (N - 1)],
+        ("calm", "other"): [" it"] * N,
+    }
+    for (key, sampling), texts in written.items():
+        rows = [
+            {**shared, "model_key": key, "sampling_key": sampling, "prompt_id": f"{i:02}"}
+            | {"continuation": text}
+            for i, text in enumerate(texts)
+        ]
+        metric_rows.fill(store, "continuation", rows, f"{key}{sampling}")
+    found = {
+        row["tuning"]: row
+        for row in effects(store, "measure = 'gas'")
+        if row["word_list"] == "she-he"
+    }
+    assert {row["sampling_key"] for row in found.values()} == {"g"}
+    assert (found["calm"]["difference"], found["calm"]["n_prompts"]) == (-1, N - 1)
+    assert found["calm"]["verdict"] == "fell", "each prompt fell by the same"
+    assert found["loud"]["difference"] == pytest.approx(-(N - 1) / N)
+    assert found["loud"]["tuned_mean"] == pytest.approx(1 / N)
+    assert found["loud"]["base_mean"] == 1
