@@ -21,9 +21,9 @@ _REASONS = 3
 def reasons(rejects: Sequence[Row]) -> str:
     """The commonest reasons of rejects, those alike but for a word or a number told as one.
 
-    >>> told = ["holds the gendered word 'lad'", "holds the gendered word 'lass'", "is empty"]
+    >>> told = ["has 3 fields", "has 4 fields", "is empty"]
     >>> reasons([{"reason": reason} for reason in told])
-    '"holds the gendered word \'lad\'" and alike (2), "is empty" (1)'
+    '"has 3 fields" and alike (2), "is empty" (1)'
     >>> reasons([])
     ''
     """

@@ -18,7 +18,7 @@ from eval_workers.generation.budget import Budget, price_of
 from eval_workers.generation.client import DEFAULT_URL, checked_url, find_key
 from eval_workers.generation.requests import ChatModel
 from eval_workers.generation.session import Build, Server
-from warehouse.errors import UsageProblem
+from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
 from warehouse.store import Store
 
@@ -58,6 +58,8 @@ class Source:
             raise UsageProblem(" and ".join(given), "exclude each other", "give one of them")
         if self.column and not self.derive:
             raise UsageProblem("--column", "is for --derive", "leave it out")
+        if self.derive and not self.derive.is_file():
+            raise BadInput(f"{self.derive}", "no such file")
         if not self.derive and not self.write and name != TOPICS:
             released_file(name, self.source)
         if not self.write:
