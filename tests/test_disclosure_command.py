@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from pipelines import offline
 from pipelines.cli import main
 from pipelines.report.write import write_report
 from tests.chat_server import Say, serving
@@ -41,6 +42,7 @@ def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
 def _plain(patch: pytest.MonkeyPatch) -> None:
     from pipelines import disclosure_flow as flow
 
+    patch.setattr(offline, "prepare", lambda out: None)
     for name in ("prompts", "measure", "tune", "report", "disclosure"):
         patch.setattr(flow, name, getattr(flow, name).fn)
 
@@ -204,12 +206,14 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
         for r in _rows(ran.store, "FROM disclosure()")
     }
     assert len(figures) == 1 + len(found) == 9
-    shown = sorted(float(cells[7][1] or 0) for cells in figures[1:])
+    base, tuned = (k for k in dict.fromkeys(key for _, key, _ in found))
+    shown = sorted(float(cells[5][1] or 0) for cells in figures[1:])
     assert shown == pytest.approx(sorted(r["gld"] for r in found.values()))
+    said = f"test: after 5 prompts, {100 * _gas(ran.store, base):.1f}% ("
+    assert said in page.text and "base's continuations hold a gendered word" in page.text
     (effects,) = [rows for caption, rows in page.tables.items() if caption.startswith(EFFECTS)]
     assert [c[0] for c in effects[1]][:4] == ["calm", "mine", "no", "base"]
     assert [c[0] for c in effects[4]][:4] == ["calm", "test", "no", "tuned"]
-    base, tuned = (k for k in dict.fromkeys(key for _, key, _ in found))
     glds = [found["test", key, "all"]["gld"] for key in (base, tuned)]
     assert sorted(float(effects[i][7][1] or 0) for i in (3, 4)) == pytest.approx(sorted(glds))
     (row,) = ran.store.read("tuning").to_pylist()
@@ -219,6 +223,12 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.png")}
     assert {"disclosure-losses-calm", "disclosure-gas-test-base"} <= drawn
     assert any(name.startswith("disclosure-gld-test") for name in drawn)
+
+
+def _gas(store: Store, key: str) -> float:
+    query = f"FROM gas WHERE probe_set = 'test' AND topic IS NULL AND model_key = '{key}'"
+    (row,) = _rows(store, query)
+    return float(row["gas"])
 
 
 def test_a_report_of_nothing_names_the_command(store: Store, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pipelines.report.facts import Facts
 from pipelines.report.model import (
     Cell,
     Figure,
+    Lead,
     Missing,
     Row,
     Section,
@@ -60,6 +61,34 @@ def section(facts: Facts) -> Section | Missing:
     return Section("disclosure", _TITLE, intro, _alerts(rows), figures, tables)
 
 
+def lead(facts: Facts) -> Lead:
+    """What models made of whole sets, for the opening; without sentences where none was measured.
+
+    Of several lists of words, and of several lengths of continuations, the first is told.
+    """
+    rows = [r for r in facts.ask("disclosure", smoothing=SMOOTHING) if r["topic"] is None]
+    first = {(r["probe_set"], r["model_key"]): r for r in reversed(rows)}
+    told = sorted(first.values(), key=lambda r: (r["probe_set"], r["model"], r["model_key"]))
+    return Lead("Does it give people a gender that nobody told?", [_sentence(r) for r in told])
+
+
+def _sentence(row: Row) -> str:
+    said = f"{row['probe_set']}: after {row['n_prompts']:,} prompts"
+    if row["gas"] is not None:
+        words = ", ".join(
+            f"a {kind} one in {shown(100 * row[name], 1)}%"
+            for name, kind in (("gas_f", "female"), ("gas_m", "male"))
+        )
+        share = _interval(row, "gas", 1, scale=100).text.replace(" (", "% (", 1)
+        share += "" if "(" in share else "%"
+        said += f", {share} of {row['model']}'s continuations hold a gendered word, {words}"
+    if row["gld"] is None:
+        return f"{said}; no gendered word has any probability."
+    side = "female" if row["leaning"] > 0 else "male"
+    gld = _interval(row, "gld", 3).text
+    return f"{said}; GLD of {row['model']} is {gld}, on average towards the {side} words."
+
+
 def _same(row: Row, tuning: Row) -> bool:
     return bool(row["tuning"] == tuning["tuning"])
 
@@ -100,13 +129,14 @@ _MEASURES = ("GAS %", "female %", "male %", "GLD", "ADD, nats")
 
 
 def _figures(rows: Sequence[Row]) -> Table:
-    headings = ["prompts", "model", "words", "topic", *_MEASURES, "leaning", "n", "tokens"]
+    several = len({r["word_list"] for r in rows}) > 1
+    words = ["words"] if several else []
+    headings = ["prompts", "model", *words, *_MEASURES, "leaning", "n", "tokens"]
     cells = [
         [
-            text(r["probe_set"]),
+            text(f"{r['probe_set']}: {r['topic']}" if r["topic"] else r["probe_set"]),
             text(r["model"]),
-            text(r["word_list"]),
-            text(r["topic"] or "all"),
+            *([text(r["word_list"])] if several else []),
             *_measures(r),
             _leaning(r),
             count(r["n_prompts"]),
@@ -137,7 +167,7 @@ def _topic_figures(rows: Sequence[Row]) -> list[Figure]:
             Figure(
                 stem("disclosure", "gld", probe_set, words),
                 f"GLD by topic of {probe_set}, with intervals. {_told(first)}",
-                f"GLD by topic of {probe_set}, words of {words}; lines are 95% intervals.",
+                f"GLD by topic, prompts {probe_set}, words {words}; lines are 95% intervals.",
                 draw.gld_by_topic(first, f"{probe_set}: how unlike the genders are"),
             )
         )
@@ -166,7 +196,7 @@ def _gas_figures(probe_set: str, rows: Sequence[Row]) -> list[Figure]:
                 stem("disclosure", "gas", probe_set, model),
                 f"Greedy continuations of {model} with gendered words, {probe_set}. {said}.",
                 f"Greedy continuations of {model}, {n_tokens:,} tokens at the most, that hold a "
-                f"female or a male word, by topic of {probe_set}; lines are 95% intervals.",
+                f"female or a male word, by topic, prompts {probe_set}; lines are 95% intervals.",
                 draw.gas_by_topic(of, f"{probe_set}: gendered words of {model}"),
             )
         )
