@@ -19,7 +19,16 @@ from eval_workers import model_cli, score_cli
 from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
 from jobs import statistics_cli, vocabulary_cli
-from pipelines import build_cli, doctor_cli, fairpair_cli, measure, offline, settings, sql_cli
+from pipelines import (
+    build_cli,
+    disclosure_cli,
+    doctor_cli,
+    fairpair_cli,
+    measure,
+    offline,
+    settings,
+    sql_cli,
+)
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
 from pipelines.stages import sigterm_interrupts
@@ -46,6 +55,7 @@ app.command("import-scores")(release_cli.import_scores)
 app.command("train")(model_cli.train)
 app.add_typer(model_cli.demo_app, name="demo")
 app.add_typer(fairpair_cli.fairpair_app, name="fairpair")
+app.add_typer(disclosure_cli.disclosure_app, name="disclosure")
 app.command("measure")(measure.command)
 app.command("report")(report_cli.command)
 app.add_typer(reproduce_cli.reproduce_app, name="reproduce")

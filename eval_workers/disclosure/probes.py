@@ -156,10 +156,7 @@ def import_probe(
         return _topics(allow_gendered).publish(store, run_id)
     if name in closed_world.SETS:
         return _closed_world(name).publish(store, run_id)
-    if name not in RELEASED:
-        known = ", ".join(IMPORTED)
-        raise UsageProblem(f"prompts {name!r}", f"there are none, only {known}")
-    path = _released(name, source)
+    path = released_file(name, source)
     prompts = Prompts(name, path.name, allow_gendered)
     read_as = _beginning if name.startswith("llm-") else _end
     _read(prompts, read_sentences(path), read_as)
@@ -216,7 +213,11 @@ def _beginning(text: str) -> Derived:
     return Derived(f"{text}{BRIDGE}")
 
 
-def _released(name: str, source: Path | None) -> Path:
+def released_file(name: str, source: Path | None) -> Path:
+    """The file of a set of ``RELEASED``; raises as ``import_probe``."""
+    if name not in RELEASED:
+        known = ", ".join(IMPORTED)
+        raise UsageProblem(f"prompts {name!r}", f"there are none, only {known}")
     if source is None:
         root = os.environ.get("PLUMBLINE_DATA")
         if not root:

@@ -92,7 +92,7 @@ def tune(
     loading the word list and the model raises.
     """
     path = Path(out) / plain_name(name)
-    _check(how)
+    check(how)
     training = training_prompts(store, sets, test_sets, name)
     words = load_words(store, options.word_list)
     backend = TransformersBackend(model, how)
@@ -108,7 +108,8 @@ def tune(
     return Tuned(name, rows[0]["adapter"], path, **counts, reused=reused)
 
 
-def _check(how: ModelOptions) -> None:
+def check(how: ModelOptions) -> None:
+    """Raise ``UsageProblem`` for ways to load a base that no adapter can be tuned on."""
     for what, value, wanted in (
         ("--backend", how.backend, "transformers"),
         ("--adapter", how.adapter, None),

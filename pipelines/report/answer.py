@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from pipelines.report import fairpair_words
+from pipelines.report import disclosure, fairpair_words
 from pipelines.report.facts import Facts
 from pipelines.report.model import Lead, Row, shown
 
@@ -23,6 +23,7 @@ def answer(facts: Facts) -> list[Lead]:
         Lead("Does counting find the lean of the text?", _planted(facts)),
         Lead("And without words that lean in the text?", _gaps(facts, benchmarks)),
         fairpair_words.lead(facts),
+        disclosure.lead(facts),
     ]
     return [lead for lead in leads if lead.sentences]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pipelines.report import answer, corpora, fairpair, methods, models
+from pipelines.report import answer, corpora, disclosure, fairpair, methods, models
 from pipelines.report.facts import Facts, read_facts
 from pipelines.report.model import Missing, Page, Section
 from warehouse.errors import BadInput
@@ -57,7 +57,8 @@ def make_page(facts: Facts) -> Page:
     parts = [build(facts) for build in _SECTIONS]
     # Continuations after what was scored, before the text behind it.
     place = _SECTIONS.index(corpora.lean)
-    for part in [*parts[:place], *fairpair.sections(facts), *parts[place:]]:
+    continued = [*fairpair.sections(facts), disclosure.section(facts)]
+    for part in [*parts[:place], *continued, *parts[place:]]:
         if isinstance(part, Missing):
             page.missing.append(part)
         else:

@@ -1,0 +1,256 @@
+"""The commands ``plumbline disclosure prompts``, ``probe`` and ``tune``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines import offline as prefect_environment
+from warehouse.errors import BadInput, UsageProblem
+
+if TYPE_CHECKING:
+    from pipelines.disclosure_order import Order, Outcome
+    from warehouse.store import Store
+
+disclosure_app = typer.Typer(
+    help="What a model makes of people whose gender nobody tells, and how to have it make less.",
+    no_args_is_help=True,
+)
+
+Sets = Annotated[
+    list[str], typer.Argument(help="Sets of prompts; topics and released ones are imported.")
+]
+Revision = Annotated[str | None, typer.Option(help="Hub revision: branch, tag, commit.")]
+Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+BatchTokens = Annotated[
+    int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
+]
+Bos = Annotated[str | None, typer.Option(help="Context token, for a model that names none.")]
+BackendName = Annotated[str, typer.Option(help="transformers or vllm.")]
+Quantisation = Annotated[
+    str | None, typer.Option(help="int8 or nf4, done while loading (bitsandbytes).")
+]
+TrustRemoteCode = Annotated[
+    str | None, typer.Option(help="The model's name once more: run the code it comes with.")
+]
+Words = Annotated[str, typer.Option("--word-list", help="Pairs of gendered words: name or path.")]
+Smoothing = Annotated[float, typer.Option(help="e of ADD in what is printed.")]
+MaxNewTokens = Annotated[int, typer.Option(help="Tokens of a greedy continuation.")]
+Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
+_WAREHOUSE, _REPORT = Path("out/warehouse"), Path("out/report")
+
+
+@disclosure_app.command()
+def prompts(
+    probe_set: Annotated[str, typer.Argument(metavar="SET", help="topics, stsb, snli ... or new.")],
+    source: Annotated[
+        Path | None, typer.Option(help="Released file, or directory; default: PLUMBLINE_DATA.")
+    ] = None,
+    derive: Annotated[
+        Path | None, typer.Option(help="File of sentences to make prompts of, in place of it.")
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="Where that file has the sentences.")] = None,
+    write: Annotated[
+        list[str] | None,
+        typer.Option(help="Sentence for a chat model to write others like; once for each."),
+    ] = None,
+    n: Annotated[int, typer.Option("--n", help="Prompts written of each sentence.")] = 200,
+    model: Annotated[str, typer.Option(help="The chat model, as its server names it.")] = "",
+    base_url: Annotated[str, typer.Option(help="Its server; default: OpenAI's.")] = "",
+    wording: Annotated[Path | None, typer.Option(help="What it is asked (TOML).")] = None,
+    prices: Annotated[Path | None, typer.Option(help="Price table (TOML).")] = None,
+    max_requests: Annotated[int | None, typer.Option(help="Most requests of the set.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Most money, in the price table's currency.")
+    ] = None,
+    allow_gendered: Annotated[
+        bool, typer.Option("--allow-gendered", help="Keep prompts with gendered words.")
+    ] = False,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Put prompts that tell nobody's gender into the warehouse: released, derived or written ones.
+
+    Rows that give no prompt are told and kept in table `reject`. Keys of servers come from
+    PLUMBLINE_API_KEY or OPENAI_API_KEY.
+
+    Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
+    """
+    from pipelines.disclosure_lines import reasons
+    from pipelines.disclosure_order import command_path
+    from pipelines.disclosure_prompts import Source, import_prompts
+    from warehouse.store import Store
+
+    asked = Source(
+        *(probe_set, source, derive, column, tuple(write or ()), n, model, base_url, wording),
+        *(prices, max_requests, max_cost, allow_gendered),
+    )
+    asked.check()
+    store = Store.open(warehouse)
+    done = import_prompts(store, asked)
+    n_rows = done.n_prompts + done.n_rejects
+    rejects = store.read("reject", stage="prompts", subject=probe_set).to_pylist()
+    rejects.sort(key=lambda row: (str(row["source_file"]), row["source_row"]))
+    why = f": {reasons(rejects)}" if rejects else ""
+    counts = f"{n_rows:,} rows, {done.n_prompts:,} prompts, {done.n_rejects:,} rejected"
+    typer.echo(f"{probe_set}: {counts}{why}")
+    typer.echo(f"Wrote probe_prompt{', reject' if rejects else ''} in {warehouse}")
+    where = command_path(warehouse, _WAREHOUSE, "--warehouse")
+    typer.echo(f"Next: plumbline disclosure probe {probe_set} --model ID_OR_PATH{where}")
+
+
+@disclosure_app.command()
+def probe(
+    sets: Sets,
+    model: Annotated[str, typer.Option(help="Hub ids or directories, by commas.")] = "",
+    models: Annotated[
+        str, typer.Option(help="In place of --model a list: a TOML file, or unstereoeval.")
+    ] = "",
+    revision: Revision = None,
+    dtype: Dtype = "float32",
+    device: Device = "auto",
+    batch_tokens: BatchTokens = None,
+    bos: Bos = None,
+    backend: BackendName = "transformers",
+    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
+    adapter: Annotated[
+        str | None, typer.Option(help="PEFT adapter for the model: hub id or directory.")
+    ] = None,
+    quantisation: Quantisation = None,
+    trust_remote_code: TrustRemoteCode = None,
+    word_list: Words = "gendered",
+    smoothing: Smoothing = 0.0,
+    max_new_tokens: MaxNewTokens = 50,
+    out: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """GAS, GLD and ADD of sets of prompts under models; only what is missing is computed.
+
+    After each prompt: how likely each gendered word is, and the greedy continuation.
+
+    Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
+    """
+    from eval_workers.backends.base import ModelOptions
+    from pipelines.disclosure_lines import after_probe
+    from pipelines.disclosure_order import Order, subjects
+
+    options = ModelOptions(
+        *(revision, dtype, device, batch_tokens, bos, backend, tensor_parallel),
+        adapter=adapter,
+        quantisation=quantisation,
+        trust_remote_code=trust_remote_code,
+    )
+    who = subjects(model, models, options)
+    chosen = tuple(dict.fromkeys(sets))
+    order = Order(chosen, who, word_list, max_new_tokens, smoothing, warehouse, out)
+    outcome, store = _run(order)
+    for line in after_probe(order, outcome, store):
+        typer.echo(line)
+    if outcome.failures:
+        problem = f"{len(outcome.failures)} of {len(who)} failed: {outcome.failures[0]}"
+        fix = "the others are done; the same command tries these again"
+        raise BadInput("models", problem, fix)
+
+
+@disclosure_app.command()
+def tune(
+    sets: Sets,
+    model: Annotated[str, typer.Option(help="The base: hub id or directory.")],
+    name: Annotated[str, typer.Option(help="Name of the adapter.")],
+    out: Annotated[Path, typer.Option(help="Directory of adapters.")] = Path("adapters"),
+    test_sets: Annotated[
+        str | None, typer.Option(help="Sets to keep out, by commas; default: all others.")
+    ] = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Measure base and adapter on the test sets, too.")
+    ] = False,
+    distance: Annotated[float | None, typer.Option(help="Weight of L_d, as ADD: 1.")] = None,
+    total: Annotated[float | None, typer.Option(help="Weight of L_g, all words: 1.")] = None,
+    difference: Annotated[float | None, typer.Option(help="Weight of L_l, as GLD: 1.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps: 500.")] = None,
+    rank: Annotated[int | None, typer.Option(help="Rank of the adapter: 64.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate: 2e-4.")] = None,
+    batch_prompts: Annotated[int | None, typer.Option(help="Prompts a step: 16.")] = None,
+    targets: Annotated[
+        str | None, typer.Option(help="Layers, by commas, or all-linear; default: PEFT's.")
+    ] = None,
+    checkpoint_steps: Annotated[
+        int | None, typer.Option(help="Steps between checkpoints: 50.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of weights and order: 0.")] = None,
+    revision: Revision = None,
+    dtype: Dtype = "float32",
+    device: Device = "auto",
+    batch_tokens: BatchTokens = None,
+    bos: Bos = None,
+    backend: BackendName = "transformers",
+    quantisation: Quantisation = None,
+    trust_remote_code: TrustRemoteCode = None,
+    word_list: Words = "gendered",
+    max_new_tokens: MaxNewTokens = 50,
+    report: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Tune a LoRA adapter on neutral prompts, so that its base says less of a gender.
+
+    Prompts of test sets are left out. A stopped run goes on from its last checkpoint.
+
+    Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
+    """
+    from eval_workers import spec_file
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.mitigation.options import TuneOptions
+    from eval_workers.mitigation.tune import check
+    from eval_workers.training import plain_name
+    from pipelines.disclosure_lines import after_tune
+    from pipelines.disclosure_order import Order, Tuning, subjects, tests_of
+
+    given: dict[str, object] = {"distance": distance, "total": total, "difference": difference}
+    given |= {"steps": steps, "rank": rank, "learning_rate": learning_rate, "targets": targets}
+    given |= {"batch_prompts": batch_prompts, "checkpoint_steps": checkpoint_steps, "seed": seed}
+    options = spec_file.load(TuneOptions(), None, {**given, "word_list": word_list})
+    how = ModelOptions(
+        *(revision, dtype, device, batch_tokens, bos, backend),
+        quantisation=quantisation,
+        trust_remote_code=trust_remote_code,
+    )
+    check(how)
+    who = subjects(model, "", how)
+    if len(who) != 1:
+        raise UsageProblem(f"--model {model}", "is not one model", "tune one base at a time")
+    parted = None if test_sets is None else _parted(test_sets)
+    tuning = Tuning(plain_name(name), tuple(dict.fromkeys(sets)), parted, options, out)
+    measured = tests_of(tuning, warehouse) if probe else ()
+    order = Order(measured, who, word_list, max_new_tokens, 0.0, warehouse, report, tuning)
+    outcome, store = _run(order)
+    for line in after_tune(order, outcome, store):
+        typer.echo(line)
+
+
+def _parted(names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+
+
+def _run(order: Order) -> tuple[Outcome, Store]:
+    """Run the flow, once all that can be told before it is right."""
+    from eval_workers.disclosure.attributes import words_of
+    from eval_workers.disclosure.words import load_words
+    from pipelines.disclosure_order import check_model, missing_sets
+    from warehouse.store import Store
+    from warehouse.wordlists import load
+
+    held = Store.open(order.warehouse, create=False) if order.warehouse.exists() else None
+    missing_sets(held, order.wanted)
+    if held:
+        load_words(held, order.word_list)
+    else:
+        words_of(load(order.word_list).pairs, f"word list {order.word_list}")
+    if len(order.subjects) == 1:  # of several, one that fails is told when it is its turn
+        check_model(order.subjects[0])
+    store = held or Store.open(order.warehouse)
+    prefect_environment.prepare(order.warehouse.parent)
+    from pipelines import disclosure_flow
+
+    return disclosure_flow.run(order), store

@@ -1,0 +1,144 @@
+"""The Prefect flow of disclosure: prompts, what models disclose, an adapter that has it less."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+
+from eval_workers.backends.devices import release
+from eval_workers.counting_bar import counting_bar
+from eval_workers.disclosure.probe import probe_set
+from eval_workers.disclosure.probes import import_probe
+from eval_workers.mitigation.bar import tuning_bar
+from eval_workers.mitigation.tune import Tuned
+from eval_workers.mitigation.tune import tune as tune_adapter
+from eval_workers.sample import sample_set
+from pipelines.disclosure_order import Measured, Order, Outcome, Subject, missing_sets
+from pipelines.report.write import write_report
+from pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
+from warehouse.errors import Interrupted, PlumblineError
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+
+@task(task_run_name="prompts", cache_policy=NO_CACHE)
+def prompts(order: Order, names: list[str]) -> None:
+    """Import known sets that the warehouse lacks."""
+    for name in names:
+        with recorded(_store(order), "disclosure prompts", {"probe_set": name}) as run_id:
+            import_probe(_store(order), name, None, run_id)
+
+
+@task(task_run_name="measure {name} by {subject.model}", cache_policy=NO_CACHE)
+def measure(order: Order, subject: Subject, name: str, run_id: str) -> Measured:
+    """Probabilities and continuations of a set, those that are missing."""
+    store, model, options = _store(order), subject.model, subject.options
+    try:
+        with counting_bar(f"probe {name}", "prompts") as tell:
+            probed = probe_set(
+                *(store, name, model, options, run_id, order.word_list),
+                progress=lambda _, n_done, n_all: tell(n_done, n_all),
+            )
+        with counting_bar(f"continue {name}", "prompts") as tell:
+            sampled = sample_set(store, name, model, options, order.sampling, 1, run_id, tell)
+    finally:
+        release()
+    return Measured(probed, sampled)
+
+
+@task(task_run_name="tune {order.tuning.name}", cache_policy=NO_CACHE)
+def tune(order: Order, run_id: str) -> Tuned:
+    """The adapter, from its last checkpoint on."""
+    tuning, (base,) = order.tuning, order.subjects
+    assert tuning is not None, "asked for nothing to tune"
+    try:
+        with tuning_bar(tuning.name) as progress:
+            return tune_adapter(
+                *(_store(order), base.model, base.options, tuning.options, run_id),
+                sets=tuning.sets,
+                name=tuning.name,
+                out=tuning.out,
+                test_sets=tuning.test_sets,
+                progress=progress,
+            )
+    finally:
+        release()
+
+
+@task(task_run_name="report", cache_policy=NO_CACHE)
+def report(order: Order) -> Path:
+    """The HTML page and its plots; returns the page's path."""
+    return write_report(order.warehouse, order.out)
+
+
+@flow(name="disclosure", flow_run_name="disclosure into {order.warehouse}")
+def disclosure(order: Order) -> Outcome:
+    """Measure sets under each model, of which one that fails stops no other; tune and measure."""
+    sigterm_interrupts()
+    stages = Stages()
+    if missing := missing_sets(_store(order), order.wanted):
+        with stages.stage(f"prompts {', '.join(missing)}"):
+            prompts(order, missing)
+    measured: list[Measured] = []
+    failures: list[str] = []
+    for subject in order.subjects if order.sets else ():
+        try:
+            measured += audit(order, subject, stages)
+        except Interrupted:
+            raise
+        except PlumblineError as e:
+            if len(order.subjects) == 1:
+                raise
+            failures.append(f"{subject.model}: {e}")
+            CONSOLE.print(f"failed: {failures[-1]}", markup=False)
+    tuned = adapter(order, stages) if order.tuning else None
+    if tuned and order.sets:
+        (base,) = order.subjects
+        options = replace(base.options, adapter=str(tuned.path))
+        measured += audit(order, Subject(base.model, options), stages)
+    page = None
+    if measured or tuned:
+        with stages.stage("report"):
+            page = report(order)
+    name, reused = (tuned.tuning, tuned.reused) if tuned else ("", False)
+    return Outcome(tuple(measured), name, reused, tuple(failures), page)
+
+
+def audit(order: Order, subject: Subject, stages: Stages) -> list[Measured]:
+    """Measure every set under one model."""
+    with recorded(_store(order), "disclosure probe", order.config(subject)) as run_id:
+        found = []
+        for name in order.sets:
+            with stages.stage(f"measure {name} by {_called(subject)}"):
+                found.append(measure(order, subject, name, run_id))
+        return found
+
+
+def adapter(order: Order, stages: Stages) -> Tuned:
+    """Tune the adapter that is ordered."""
+    assert order.tuning is not None, "asked for nothing to tune"
+    (base,) = order.subjects
+    said = {"model": base.model, **asdict(base.options), **asdict(order.tuning)}
+    said["out"] = str(order.tuning.out)
+    with (
+        recorded(_store(order), "disclosure tune", said) as run_id,
+        stages.stage(f"tune {order.tuning.name} for {base.model}"),
+    ):
+        return tune(order, run_id)
+
+
+def _called(subject: Subject) -> str:
+    adapter = subject.options.adapter
+    return f"{subject.model} with {adapter}" if adapter else subject.model
+
+
+def _store(order: Order) -> Store:
+    return Store.open(order.warehouse)
+
+
+def run(order: Order) -> Outcome:
+    """Run the flow; an interrupt is one line, like every error."""
+    return run_flow(disclosure, order)

@@ -1,0 +1,152 @@
+"""What the commands of disclosure say at the end: figures, losses, what was left out and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipelines.disclosure_order import Measured, Order, Outcome, command_path
+from warehouse.connect import connect, query
+from warehouse.store import Store
+
+Row = Mapping[str, Any]
+
+_HEADINGS = ("GAS, %", "female, %", "male, %", "GLD", "ADD, nats")
+_WAREHOUSE = Path("out/warehouse")
+_REASONS = 3
+
+
+def reasons(rejects: Sequence[Row]) -> str:
+    """The commonest reasons of rejects, those alike but for a word or a number told as one.
+
+    >>> told = ["has 3 fields", "has 4 fields", "is empty"]
+    >>> reasons([{"reason": reason} for reason in told])
+    '"has 3 fields" and alike (2), "is empty" (1)'
+    >>> reasons([])
+    ''
+    """
+    found: dict[str, list[str]] = {}
+    for row in rejects:
+        # Several words are the same reason as one.
+        kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
+        found.setdefault(kind, []).append(str(row["reason"]))
+    kinds = sorted(found.values(), key=lambda alike: -len(alike))
+    told = [
+        f'"{alike[0]}"{" and alike" if len(set(alike)) > 1 else ""} ({len(alike):,})'
+        for alike in kinds[:_REASONS]
+    ]
+    return ", ".join([*told, *(["..."] if len(kinds) > _REASONS else [])])
+
+
+def after_probe(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
+    """Closing lines of measuring."""
+    yield from figures(order, outcome.measured, store)
+    tables = "pronoun_probability, continuation, attribute_pair"
+    yield f"Wrote {tables} in {store.root}"
+    if outcome.page:
+        yield f"Wrote {outcome.page}"
+    where = command_path(store.root, _WAREHOUSE, "--warehouse")
+    e = f"smoothing := {order.smoothing:g}" if order.smoothing else ""
+    yield f'Next: open the report, or plumbline sql{where} "FROM disclosure({e})"'
+
+
+def after_tune(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
+    """Closing lines of tuning."""
+    (row,) = store.read("tuning", tuning=outcome.tuned).to_pylist()
+    state = "was there already" if outcome.reused else f"tuned in {row['seconds']:.0f} s"
+    yield (
+        f"{row['tuning']}, {row['n_parameters']:,} parameters for {row['base']} in "
+        f"{row['layers']}: {row['n_steps']:,} steps on {row['n_prompts']:,} prompts of "
+        f"{row['probe_sets']}, {state}"
+    )
+    for name, column, unit in (
+        ("L_d", "distance", "_nats"),
+        ("L_g", "total", ""),
+        ("L_l", "difference", ""),
+    ):
+        start, end = (row[f"{column}_{when}{unit}"] for when in ("start", "end"))
+        weight = row[f"{column}_weight"]
+        yield f"  {name} ({column}, weight {weight:g}): {start:.4g} -> {end:.4g}"
+    rejects = store.read("reject", stage="tune", subject=row["tuning"]).to_pylist()
+    held = f"; held against {row['test_sets'] or 'no test set'}"
+    left = f": {reasons(rejects)}" if rejects else ""
+    yield f"  {row['n_left_out']:,} prompts left out, {row['n_leaks']:,} as leaks{left}{held}"
+    yield from figures(order, outcome.measured, store)
+    yield f"Wrote the adapter {row['path']}, its card, and tuning, tuning_step in {store.root}"
+    if outcome.page:
+        yield f"Wrote {outcome.page}"
+    where = command_path(store.root, _WAREHOUSE, "--warehouse")
+    yield f"Next: plumbline disclosure compare {order.subjects[0].model} {row['path']}{where}"
+
+
+def figures(order: Order, measured: Sequence[Measured], store: Store) -> Iterator[str]:
+    """Figures of sets under models: the whole set and its topics, with 95% intervals."""
+    if not measured:
+        return
+    with connect(store.root) as connection:
+        found = query(connection, "report_disclosure", {"smoothing": order.smoothing}).to_pylist()
+    for one in measured:
+        probed, continued = one.probed, one.continued
+        yield (
+            f"{probed.probe_set} by {_called(store, one)}, key {probed.model_key}: "
+            f"{probed.n_prompts:,} prompts, {probed.n_new:,} probed and {continued.n_new:,} "
+            f"continued now"
+        )
+        if probed.n_rejected or continued.n_rejected:
+            yield (
+                f"  {probed.n_rejected:,} can't be probed, {continued.n_rejected:,} can't be "
+                "continued (table `reject`)"
+            )
+        if probed.left_out:
+            words = ", ".join(probed.left_out)
+            yield f"  can't be spelled, left out of {probed.word_list}: {words}"
+        rows = [r for r in found if _is_of(r, one)]
+        yield from _aligned([_cells(r) for r in rows])
+
+
+def _is_of(row: Row, one: Measured) -> bool:
+    whose = (one.probed.probe_set, one.probed.model_key, one.probed.word_list)
+    same = (row["probe_set"], row["model_key"], row["word_list"]) == whose
+    return same and row["sampling_key"] in (None, one.continued.sampling_key)
+
+
+def _called(store: Store, one: Measured) -> str:
+    (row,) = store.read("model", model_key=one.probed.model_key).to_pylist() or [{"adapter": None}]
+    adapter = row["adapter"]
+    return f"{one.probed.model} with {adapter}" if adapter else one.probed.model
+
+
+def _cells(row: Row) -> list[str]:
+    return [
+        row["topic"] or "all",
+        *(_with_interval(row, name, ".1f", 100) for name in ("gas", "gas_f", "gas_m")),
+        _with_interval(row, "gld", ".4f"),
+        _with_interval({**row, "add": row["add_nats"]}, "add", ".4g"),
+    ]
+
+
+def _with_interval(row: Row, name: str, form: str, scale: float = 1) -> str:
+    """A figure with its interval, the latter where there is one.
+
+    >>> _with_interval({"gld": 0.5, "gld_low": 0.4, "gld_high": 0.6}, "gld", ".2f")
+    '0.50 [0.40, 0.60]'
+    >>> _with_interval({"gld": None, "gld_low": None, "gld_high": None}, "gld", ".2f")
+    'undefined'
+    """
+    value, low, high = (row[column] for column in (name, f"{name}_low", f"{name}_high"))
+    if value is None:
+        return "undefined"
+    if low is None or high is None:
+        return f"{value * scale:{form}}"
+    return f"{value * scale:{form}} [{low * scale:{form}}, {high * scale:{form}}]"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of cells under each other, below their headings."""
+    lines = [("", *_HEADINGS), *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip()

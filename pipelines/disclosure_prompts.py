@@ -1,0 +1,111 @@
+"""Where the prompts of ``plumbline disclosure prompts`` come from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from eval_workers.disclosure.probes import (
+    TOPICS,
+    ImportedProbe,
+    derive_probe,
+    import_probe,
+    released_file,
+)
+from eval_workers.disclosure.written import PromptSpec, ledger_name, load_wording, write_probe
+from eval_workers.generation.bar import asking_bar
+from eval_workers.generation.budget import Budget, price_of
+from eval_workers.generation.client import DEFAULT_URL, checked_url, find_key
+from eval_workers.generation.requests import ChatModel
+from eval_workers.generation.session import Build, Server
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.runs import recorded
+from warehouse.store import Store
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a set is made of: the released files (``source``), the sentences of a file (``derive``),
+    or what a chat model writes of seed sentences (``write``), ``n`` prompts of each.
+    """
+
+    probe_set: str
+    source: Path | None = None
+    derive: Path | None = None
+    column: str | None = None
+    write: tuple[str, ...] = ()
+    n: int = 200
+    model: str = ""
+    base_url: str = ""
+    wording: Path | None = None
+    prices: Path | None = None
+    max_requests: int | None = None
+    max_cost: float | None = None
+    allow_gendered: bool = False
+
+    def check(self) -> None:
+        """Raise ``UsageProblem`` for options that contradict each other, before anything is made.
+
+        >>> Source("topics").check()
+        """
+        name = self.probe_set
+        if not name or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in name):
+            fix = "use letters, digits, - _ and ."
+            raise UsageProblem(f"prompts {name!r}", "is no name for a set of prompts", fix)
+        places = {"--source": self.source, "--derive": self.derive, "--write": self.write}
+        given = [option for option, value in places.items() if value]
+        if len(given) > 1:
+            raise UsageProblem(" and ".join(given), "exclude each other", "give one of them")
+        if self.column and not self.derive:
+            raise UsageProblem("--column", "is for --derive", "leave it out")
+        if self.derive and not self.derive.is_file():
+            raise BadInput(f"{self.derive}", "no such file")
+        if not self.derive and not self.write and name != TOPICS:
+            released_file(name, self.source)
+        if not self.write:
+            asked: dict[str, object] = {
+                "--model": self.model,
+                "--base-url": self.base_url,
+                "--prices": self.prices,
+            }
+            asked |= {"--wording": self.wording, "--max-requests": self.max_requests}
+            asked |= {"--max-cost": self.max_cost}
+            if unused := [option for option, value in asked.items() if value]:
+                fix = "add a seed sentence, or leave it out"
+                raise UsageProblem(" and ".join(unused), "is for --write", fix)
+            return
+        if not self.model:
+            raise UsageProblem("--write", "needs a chat model", "give --model NAME")
+        if self.max_cost is not None and not self.prices:
+            raise UsageProblem("--max-cost", "needs the model's price", "add --prices FILE")
+        _ = self.spec(), find_key(checked_url(self.base_url or DEFAULT_URL))
+        if self.prices:
+            price_of(self.model, self.prices)
+
+    def spec(self) -> PromptSpec:
+        """What the chat model is to write."""
+        wording = load_wording(self.wording)
+        model, gendered = ChatModel(self.model), self.allow_gendered
+        return PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
+
+
+def import_prompts(store: Store, asked: Source) -> ImportedProbe:
+    """Put the set into the warehouse. Raises as the functions it calls."""
+    name, gendered = asked.probe_set, asked.allow_gendered
+    said = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(asked).items()}
+    with recorded(store, "disclosure prompts", said) as run_id:
+        if asked.derive:
+            path, column = asked.derive, asked.column
+            return derive_probe(store, name, path, run_id, column=column, allow_gendered=gendered)
+        if asked.write:
+            return _written(store, asked, run_id)
+        return import_probe(store, name, asked.source, run_id, allow_gendered=gendered)
+
+
+def _written(store: Store, asked: Source, run_id: str) -> ImportedProbe:
+    price = price_of(asked.model, asked.prices) if asked.prices else None
+    budget = Budget(asked.max_requests, None, asked.max_cost)
+    server = Server(asked.base_url or DEFAULT_URL)
+    with asking_bar("seed sentences", price.currency if price else None) as tell:
+        build = Build(store, ledger_name(asked.probe_set), run_id, server, budget, price, tell)
+        return write_probe(build, asked.probe_set, asked.write, asked.spec())

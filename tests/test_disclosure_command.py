@@ -1,0 +1,366 @@
+"""`plumbline disclosure`: prompts, probe and tune with real tiny models; bad input in a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pipelines import offline
+from pipelines.cli import main
+from pipelines.report.write import write_report
+from tests.chat_server import Say, serving
+from tests.test_mitigation_tune import PAIRS, TEST, TRAIN, put
+from tests.test_report import Page
+from tests.tiny_models import save
+from warehouse.connect import connect
+from warehouse.store import Store
+
+FIGURES = "GAS, GLD and ADD by set, model and topic"
+EFFECTS = "Before and after tuning"
+SMALL = ["--steps", "6", "--rank", "4", "--batch-prompts", "8", "--learning-rate", "5e-3"]
+DERIVED = ["Someone drank tea.", "A person lost the key of a lady.", "A dog runs.", "Someone ran."]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flow and its tasks as plain functions: Prefect's own work is not what is tested."""
+    _plain(monkeypatch)
+
+
+def _plain(patch: pytest.MonkeyPatch) -> None:
+    from pipelines import disclosure_flow as flow
+
+    patch.setattr(offline, "prepare", lambda out: None)
+    for name in ("prompts", "measure", "tune", "report", "disclosure"):
+        patch.setattr(flow, name, getattr(flow, name).fn)
+
+
+class Ran:
+    """A directory in which prompts, probe and tune have run, and what they said."""
+
+    def __init__(self, here: Path) -> None:
+        self.here, self.said = here, {}
+        self.where = ["--warehouse", str(here / "w")]
+        self.words = ["--word-list", str(here / "mine.toml"), "--max-new-tokens", "6"]
+        self.store = Store.open(here / "w")
+
+    def probe(self, *sets: str, model: str = "base") -> list[str]:
+        more = ["--out", str(self.here / "report"), *self.where, *self.words]
+        return ["disclosure", "probe", *sets, "--model", str(self.here / model), *more]
+
+    def tune(self, *more: str) -> list[str]:
+        places = ["--out", str(self.here / "adapters"), "--report", str(self.here / "report")]
+        where = [*places, *self.where, *self.words, *SMALL, *more]
+        return ["disclosure", "tune", "train", "--model", str(self.here / "base"), *where]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """`prompts` of sentences, `probe`, `tune --probe` on what was probed; without Prefect."""
+    here = tmp_path_factory.mktemp("disclosure")
+    save("neox", here / "base", seed=2)
+    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in PAIRS)
+    (here / "mine.toml").write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
+    (here / "some.txt").write_text("\n".join(DERIVED))
+    one = Ran(here)
+    put(one.store, "train", [*TRAIN, TEST[0].upper(), "The CEO met a man, and"])
+    put(one.store, "test", TEST[:5])
+    held = one.store.read("probe_prompt", probe_set="test").to_pylist()
+    named = [{**r, "topic": "tea" if "tea" in r["prompt"] else "rest"} for r in held]
+    one.store.replace("probe_prompt", named, {"probe_set": "test"}, "r")
+    derive = ["disclosure", "prompts", "mine", "--derive", str(here / "some.txt"), *one.where]
+    with pytest.MonkeyPatch.context() as patch:
+        _plain(patch)
+        torch.set_num_threads(1)
+        commands = {"prompts": derive, "probe": one.probe("test", "mine")}
+        commands["tune"] = one.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
+        for name, command in commands.items():
+            with _captured() as lines:
+                assert main(command) == 0
+            one.said[name] = lines()
+    return one
+
+
+class _captured:
+    """What is written to the output and the error stream in the block."""
+
+    def __enter__(self) -> Any:
+        import contextlib
+        import io
+
+        self._text = io.StringIO()
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(contextlib.redirect_stdout(self._text))
+        return self._text.getvalue
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
+def _rows(store: Store, query: str) -> list[dict[str, Any]]:
+    with connect(store.root) as connection:
+        return connection.sql(query).to_arrow_table().to_pylist()
+
+
+def test_prompts_tells_rows_prompts_and_why_others_are_none(ran: Ran) -> None:
+    assert "mine: 4 rows, 2 prompts, 2 rejected" in ran.said["prompts"]
+    assert "\"holds the gendered word 'lady'\" (1)" in ran.said["prompts"]
+    assert '"does not start with a person" (1)' in ran.said["prompts"]
+    assert "Next: plumbline disclosure probe mine --model" in ran.said["prompts"]
+    rows = ran.store.read("probe_prompt", probe_set="mine").to_pylist()
+    assert {r["prompt"] for r in rows} == {"My friend drank tea, and", "My friend ran, and"}
+
+
+def test_probe_says_what_sql_says(ran: Ran) -> None:
+    found = _rows(
+        ran.store,
+        "SELECT * FROM disclosure() AS d JOIN gas AS g ON d.probe_set = g.probe_set AND "
+        "d.model_key = g.model_key AND d.topic IS NOT DISTINCT FROM g.topic "
+        "JOIN model AS m ON m.model_key = d.model_key WHERE m.adapter IS NULL",
+    )
+    assert sorted(str(r["topic"]) for r in found if r["probe_set"] == "test") == [
+        *("None", "rest", "tea")
+    ]
+    said = re.sub(" +", " ", ran.said["probe"])
+    for row in found:
+        shares = [
+            f"{100 * row[n]:.1f} [{100 * row[f'{n}_low']:.1f}, {100 * row[f'{n}_high']:.1f}]"
+            for n in ("gas", "gas_f", "gas_m")
+        ]
+        gld = f"{row['gld']:.4f} [{row['gld_low']:.4f}, {row['gld_high']:.4f}]"
+        add = f"{row['add_nats']:.4g} [{row['add_low']:.4g}, {row['add_high']:.4g}]"
+        assert " ".join([row["topic"] or "all", *shares, gld, add]) in said
+    assert "test by base, key " in said and "5 prompts, 5 probed and 5 continued now" in said
+    n_tokens = {r["max_new_tokens"] for r in ran.store.read("sampling").to_pylist()}
+    assert n_tokens == {6} and len(found) == 4
+
+
+def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
+    (row,) = ran.store.read("tuning").to_pylist()
+    said = ran.said["tune"]
+    assert f"L_d (distance, weight 1): {row['distance_start_nats']:.4g} -> " in said
+    assert f"{row['difference_start']:.4g} -> {row['difference_end']:.4g}" in said
+    assert (row["n_prompts"], row["n_left_out"], row["n_leaks"]) == (24, 2, 1)
+    assert '2 prompts left out, 1 as leaks: "is in the test set test" (1)' in said
+    assert "\"holds the gendered word 'man'\" (1)" in said
+    path = ran.here / "adapters" / "calm"
+    assert f"Wrote the adapter {path}" in said and (path / "adapter_model.safetensors").exists()
+    where = f"--warehouse {ran.here / 'w'}"
+    assert f"Next: plumbline disclosure compare {ran.here / 'base'} {path} {where}" in said
+    keys = {r["model_key"] for r in ran.store.read("pronoun_probability").to_pylist()}
+    assert len(keys) == 2 and "test by base with calm@" in said
+    assert "5 prompts, 0 probed and 0 continued now" in said  # the base was measured before
+
+
+def test_a_second_run_computes_nothing(
+    ran: Ran, plain_flow: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from eval_workers.backends.transformers_backend import TransformersBackend
+
+    def loaded(self: TransformersBackend) -> None:
+        raise AssertionError("the weights were loaded")
+
+    monkeypatch.setattr(TransformersBackend, "loaded", property(loaded))
+    assert main(ran.probe("test", "mine")) == 0
+    assert "0 probed and 0 continued now" in capsys.readouterr().out
+    command = ran.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
+    assert main(command) == 0
+    assert "was there already" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_flow_goes_by_prefect_too(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_HOME", str(ran.here / "prefect"))
+    n_runs = ran.store.read("run").num_rows
+    assert main(ran.probe("test", "mine")) == 0
+    assert ran.store.read("run").num_rows == n_runs + 1
+
+
+def test_smoothing_is_that_of_add(
+    ran: Ran, plain_flow: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*ran.probe("mine"), "--smoothing", "0.01"]) == 0
+    query = "SELECT add_nats FROM disclosure(smoothing := 0.01) WHERE probe_set = 'mine'"
+    said = capsys.readouterr().out
+    values = [f"{row['add_nats']:.4g} [" in said for row in _rows(ran.store, query)]
+    assert values.count(True) == 1 and "disclosure(smoothing := 0.01)" in said
+
+
+def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
+    page = Page(ran.here / "report" / "index.html")
+    (figures,) = [rows for caption, rows in page.tables.items() if caption.startswith(FIGURES)]
+    found = {
+        (r["probe_set"], r["model_key"], r["topic"] or "all"): r
+        for r in _rows(ran.store, "FROM disclosure()")
+    }
+    assert len(figures) == 1 + len(found) == 9
+    base, tuned = (k for k in dict.fromkeys(key for _, key, _ in found))
+    shown = sorted(float(cells[5][1] or 0) for cells in figures[1:])
+    assert shown == pytest.approx(sorted(r["gld"] for r in found.values()))
+    said = f"test: after 5 prompts, {100 * _gas(ran.store, base):.1f}% ("
+    assert said in page.text and "base's continuations hold a gendered word" in page.text
+    (effects,) = [rows for caption, rows in page.tables.items() if caption.startswith(EFFECTS)]
+    assert [c[0] for c in effects[1]][:4] == ["calm", "mine", "no", "base"]
+    assert [c[0] for c in effects[4]][:4] == ["calm", "test", "no", "tuned"]
+    glds = [found["test", key, "all"]["gld"] for key in (base, tuned)]
+    assert sorted(float(effects[i][7][1] or 0) for i in (3, 4)) == pytest.approx(sorted(glds))
+    (row,) = ran.store.read("tuning").to_pylist()
+    (caption,) = [c for c in page.tables if c.startswith("Adapters tuned")]
+    cells = page.tables[caption][1]
+    assert float(cells[9][1] or 0) == row["difference_end"] and cells[6][0] == "1"
+    drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.png")}
+    assert {"disclosure-losses-calm", "disclosure-gas-test-base"} <= drawn
+    assert any(name.startswith("disclosure-gld-test") for name in drawn)
+
+
+def _gas(store: Store, key: str) -> float:
+    query = f"FROM gas WHERE probe_set = 'test' AND topic IS NULL AND model_key = '{key}'"
+    (row,) = _rows(store, query)
+    return float(row["gas"])
+
+
+def test_a_report_of_nothing_names_the_command(store: Store, tmp_path: Path) -> None:
+    page = Page(write_report(store, tmp_path / "report"))
+    assert "plumbline disclosure probe topics --model ID_OR_PATH" in page.text
+    assert "disclosure" not in page.anchors
+
+
+def test_one_model_that_fails_stops_no_other(
+    ran: Ran, plain_flow: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = f'[[model]]\nid = "{ran.here}/none"\n[[model]]\nid = "{ran.here}/base"\n'
+    (ran.here / "list.toml").write_text(listed)
+    command = ran.probe("mine")
+    at = command.index("--model")
+    command[at : at + 2] = ["--models", str(ran.here / "list.toml")]
+    assert main(command) == 3
+    captured = capsys.readouterr()
+    assert "mine by base" in captured.out
+    (line,) = captured.err.strip().splitlines()
+    assert "1 of 2 failed" in line and "none" in line
+
+
+def test_prompts_are_written_by_a_chat_model(
+    ran: Ran, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
+    replies = iter(["1. My friend owns a ferry.\n2. My friend is a woman.", "1. My friend skis."])
+    command = ["disclosure", "prompts", "written", "--write", "My friend likes blue", "--n", "2"]
+    with serving(lambda prompt, count: Say(next(replies))) as server:
+        assert main([*command, "--model", "m", "--base-url", server.url, *ran.where]) == 0
+    assert "written: 3 rows, 2 prompts, 1 rejected" in capsys.readouterr().out
+    rows = ran.store.read("probe_prompt", probe_set="written").to_pylist()
+    assert {r["prompt"] for r in rows} == {"My friend owns a ferry, and", "My friend skis, and"}
+    ran.store.replace("probe_prompt", [], {"probe_set": "written"}, "r")
+
+
+def _line(capsys: pytest.CaptureFixture[str]) -> str:
+    (line,) = [x for x in capsys.readouterr().err.strip().splitlines() if x.startswith("error:")]
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["prompts", "novel"], 2, "there are none, only topics, stsb"),
+        (["prompts", "a/b"], 2, "is no name for a set of prompts"),
+        (["prompts", "stsb"], 4, "set PLUMBLINE_DATA"),
+        (["prompts", "stsb", "--source", "."], 3, "stsb_neutral_test.csv does not exist"),
+        (["prompts", "mine", "--derive", "none.txt"], 3, "no such file"),
+        (["prompts", "topics", "--column", "c"], 2, "--column: is for --derive"),
+        (["prompts", "new", "--write", "My friend", "--derive", "d"], 2, "exclude each other"),
+        (["prompts", "new", "--write", "My friend ran"], 2, "needs a chat model"),
+        (["prompts", "topics", "--model", "m"], 2, "--model: is for --write"),
+        (["probe", "novel", "--model", "m"], 2, "prompts 'novel': are not in the warehouse"),
+        (["probe", "snli", "--model", "m"], 4, "set PLUMBLINE_DATA"),
+        (["probe", "topics"], 2, "are both missing"),
+        (["probe", "topics", "--model", "./nowhere"], 3, "does not exist"),
+        (["probe", "topics", "--model", "m", "--smoothing", "-1"], 2, "has to be 0 or more"),
+        (["probe", "topics", "--model", "m", "--max-new-tokens", "0"], 2, "has to be 1 or more"),
+        (["probe", "topics", "--model", "m", "--word-list", "none"], 2, "none"),
+        (["tune", "topics", "--test-sets", "topics"], 2, "--test-sets: is topics too"),
+        (["tune", "topics", "--test-sets", "novel"], 2, "prompts 'novel': are not in the"),
+        (["tune", "topics", "--probe"], 2, "there is no set but those tuned on"),
+        (["tune", "topics", "--backend", "vllm"], 2, "--backend vllm: can't be tuned"),
+        (["tune", "topics", "--rank", "0"], 2, "rank = 0: has to be 1 or more"),
+        (
+            *(["tune", "topics", "--distance", "0", "--total", "0", "--difference", "0"], 2),
+            "losses: all have weight 0",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    status: int,
+    message: str,
+) -> None:
+    for name in ("PLUMBLINE_API_KEY", "OPENAI_API_KEY", "PLUMBLINE_DATA", "PLUMBLINE_WAREHOUSE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    base = ["--model", "m", "--name", "n"] if arguments[0] == "tune" else []
+    assert main(["disclosure", *arguments, *base]) == status
+    assert message in _line(capsys) and not list(tmp_path.iterdir())
+
+
+def test_gendered_prompts_are_refused_unless_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "some.txt"
+    file.write_text("A person waves at a lady.\nSomeone sees his dog.\n")
+    command = ["disclosure", "prompts", "m", "--derive", str(file), "--warehouse", f"{tmp_path}/w"]
+    assert main(command) == 3
+    assert "2 rows rejected; the first: holds the gendered word 'lady'" in _line(capsys)
+    assert main([*command, "--allow-gendered"]) == 0
+    assert "m: 2 rows, 2 prompts, 0 rejected" in capsys.readouterr().out
+
+
+def test_models_and_adapters_that_do_not_fit(
+    ran: Ran, plain_flow: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another base of the same shape; a vocabulary without the words of any pair."""
+    if not (ran.here / "other").exists():
+        save("neox", ran.here / "other", seed=9)
+        save("gpt2-wordpiece", ran.here / "mute")
+    adapter = ["--adapter", str(ran.here / "adapters" / "calm")]
+    assert main([*ran.probe("mine", model="other"), *adapter]) == 3
+    assert "trained on" in _line(capsys)
+    pairs = '{ female = "ж", male = "ю", weight = 1.0 }'
+    (ran.here / "far.toml").write_text(f'description = "d"\nsource = "s"\npairs = [{pairs}]\n')
+    far = ["--word-list", str(ran.here / "far.toml")]
+    assert main([*ran.probe("mine", model="mute"), *far]) == 3
+    assert "can't spell both words of any pair of the list far" in _line(capsys)
+
+
+def test_a_loss_that_is_not_finite_names_what_is_kept(
+    ran: Ran,
+    plain_flow: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from eval_workers.mitigation.train import _Run
+
+    real = _Run.step
+
+    def step(self: _Run, number: int, batch: Any) -> dict[str, float]:
+        return real(self, number, batch) | ({"loss": float("nan")} if number == 3 else {})
+
+    monkeypatch.setattr(_Run, "step", step)
+    assert main(ran.tune("--name", "wild", "--checkpoint-steps", "2")) == 3
+    line = _line(capsys)
+    assert "not finite at step 4" in line and "checkpoint-00000002" in line
+    assert not ran.store.read("tuning", tuning="wild").num_rows

@@ -1,0 +1,2 @@
+-- grain: tuning
+SELECT * FROM tuning ORDER BY tuning;
