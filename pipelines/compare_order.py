@@ -113,8 +113,15 @@ def make_order(store: Store, asked: Asked, out: Path) -> Order:
         spec = _fairpair(asked)
         steps.check(spec, asked.fairpair, steps.prompt_rows(store, asked.fairpair, spec))
     return Order(
-        *(asked, base.identity, tuned.identity, _sets(store, asked, tuned.identity)),
-        *(_benchmarks(store, asked), words.name, held_out, store.root, out),
+        asked=asked,
+        before=base.identity,
+        after=tuned.identity,
+        sets=_sets(store, asked, tuned.identity),
+        benchmarks=_benchmarks(store, asked),
+        word_list_name=words.name,
+        held_out=held_out,
+        warehouse=store.root,
+        out=out,
     )
 
 
@@ -126,7 +133,8 @@ def _sets(store: Store, asked: Asked, tuned: Identity) -> tuple[str, ...]:
     """Neutral sets; by default those that the adapter was not tuned on, else the shipped one."""
     held = _column(
         store,
-        "SELECT probe_set FROM probe_prompt GROUP BY 1 HAVING count(perturbed_prompt) = 0 ORDER BY 1",
+        "SELECT probe_set FROM probe_prompt GROUP BY ALL HAVING count(perturbed_prompt) = 0 "
+        "ORDER BY ALL",
     )
     if asked.sets is None:
         tuning = [

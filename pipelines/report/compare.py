@@ -1,4 +1,4 @@
-"""The page of `plumbline disclosure compare`: what tuning changed, what it cost, how it was found."""
+"""The page of `plumbline disclosure compare`: what tuning changed, and its cost."""
 
 from __future__ import annotations
 
@@ -74,8 +74,9 @@ def read_found(order: Order) -> Found:
             connection.sql(f"{query} ORDER BY ALL").to_arrow_table().to_pylist()
             for query in queries
         ]
-        tuning = connection.execute("FROM tuning WHERE adapter = ?", [order.after.adapter])
-        tuned = tuning.to_arrow_table().to_pylist()
+        how = {"adapter": order.after.adapter}
+        tunings = connection.sql("FROM tuning WHERE adapter = $adapter", params=how)
+        tuned = tunings.to_arrow_table().to_pylist()
     disclosure, preference, perplexity, fairpair = rows
     places = {name: i for i, name in enumerate(MEASURES)}
     own = [
@@ -166,9 +167,9 @@ def _disclosure(found: Found) -> Section | None:
     intro = [
         "GAS is the share of prompts after which the greedy continuation holds a gendered word, "
         "GLD the distance between the probabilities of female and male words next, over their sum, "
-        "ADD the distance within pairs of words. Lower is less disclosed. Means and differences are "
-        "over the prompts that both sides have; intervals are 95%, Wilson's for GAS, Student's for "
-        "all else, and those of differences are paired by prompt."
+        "ADD the distance within pairs of words. Lower is less disclosed. Means and differences "
+        "are over the prompts that both sides have; intervals are 95%, Wilson's for GAS, Student's "
+        "for all else, and those of differences are paired by prompt."
     ]
     alerts = [
         f"{name}: the adapter was, or may have been, tuned on {n:,} of these prompts. The set is "
@@ -192,12 +193,16 @@ def _disclosure_table(caption: str, rows: Sequence[Row], *, folded: bool) -> Tab
     headings = ["set", *(["topic"] if folded else []), "measure", "prompts", "before", "after"]
     headings += ["difference", "it", "tuned on"]
     cells = [
-        [text(r["probe_set"]), *([text(r["topic"])] if folded else [])]
-        + [text(MEASURES[r["measure"]]), count(r["n_prompts"])]
-        + [_span(r["before_mean"], r["before_low"], r["before_high"], 4)]
-        + [_span(r["after_mean"], r["after_low"], r["after_high"], 4)]
-        + _change(r, digits=4)
-        + [text("not known") if r["n_tuned_on"] is None else count(r["n_tuned_on"])]
+        [
+            text(r["probe_set"]),
+            *([text(r["topic"])] if folded else []),
+            text(MEASURES[r["measure"]]),
+            count(r["n_prompts"]),
+            _span(r["before_mean"], r["before_low"], r["before_high"], 4),
+            _span(r["after_mean"], r["after_low"], r["after_high"], 4),
+            *_change(r, digits=4),
+            text("not known") if r["n_tuned_on"] is None else count(r["n_tuned_on"]),
+        ]
         for r in rows
     ]
     return Table(caption, headings, cells, folded)
@@ -214,11 +219,15 @@ def _perplexity(found: Found) -> Section | None:
     headings = ["text", "documents", "tokens", "words", "window", "perplexity before", "after"]
     headings += ["ratio", "nats a word before", "after", "difference, nats a token", "it"]
     rows = [
-        [text(r["text_set"]), count(r["n_documents"]), count(r["n_tokens"]), count(r["n_words"])]
-        + [count(r["window_tokens"])]
-        + [number(r["before_perplexity"], 3), number(r["after_perplexity"], 3)]
-        + [_span(r["perplexity_ratio"], r["ratio_low"], r["ratio_high"], 4)]
-        + [
+        [
+            text(r["text_set"]),
+            count(r["n_documents"]),
+            count(r["n_tokens"]),
+            count(r["n_words"]),
+            count(r["window_tokens"]),
+            number(r["before_perplexity"], 3),
+            number(r["after_perplexity"], 3),
+            _span(r["perplexity_ratio"], r["ratio_low"], r["ratio_high"], 4),
             number(r["before_nats_per_word"], 4),
             number(r["after_nats_per_word"], 4),
             *_change(r, 1, 4),
@@ -242,8 +251,14 @@ def _preference(found: Found) -> Section | None:
         scale, digits = (100, 1) if r["measure"] == "us" else (1, 1)
         before, after = (number(scale * r[c], digits) for c in ("before_mean", "after_mean"))
         rows.append(
-            [text(r["benchmark"]), text(_UNITS[r["measure"]]), count(r["n_pairs"]), before, after]
-            + _change(r, scale, digits)
+            [
+                text(r["benchmark"]),
+                text(_UNITS[r["measure"]]),
+                count(r["n_pairs"]),
+                before,
+                after,
+                *_change(r, scale, digits),
+            ]
         )
     headings = ["benchmark", "measure", "pairs", "before", "after", "difference", "it"]
     return Section("preference", "US and PD", intro, tables=[Table("Benchmarks", headings, rows)])
@@ -258,10 +273,16 @@ def _fairpair(found: Found) -> Section | None:
     ]
     headings = ["set", "distance", "side", "prompts", "F before", "F after", "p before", "p after"]
     rows = [
-        [text(r["probe_set"]), text(r["phi"]), text(r["side"]), count(r["after_n"])]
-        + [_span(r["before_f"], r["before_low"], r["before_high"])]
-        + [_span(r["after_f"], r["after_low"], r["after_high"])]
-        + [number(r["before_p"], 3), number(r["after_p"], 3)]
+        [
+            text(r["probe_set"]),
+            text(r["phi"]),
+            text(r["side"]),
+            count(r["after_n"]),
+            _span(r["before_f"], r["before_low"], r["before_high"]),
+            _span(r["after_f"], r["after_low"], r["after_high"]),
+            number(r["before_p"], 3),
+            number(r["after_p"], 3),
+        ]
         for r in found.fairpair
     ]
     return Section("fairpair", "FairPair", intro, tables=[Table("F of each side", headings, rows)])
