@@ -23,6 +23,7 @@ def before_after(rows: Sequence[Row]) -> bytes:
                 _mark(axis, row, "before", y - 0.14, {"color": NEUTRAL, "markerfacecolor": "white"})
                 _mark(axis, row, "after", y + 0.14, {"color": MALE})
             axis.set_xlim(left=0)
+            axis.locator_params(axis="x", nbins=3)
             axis.set_ylim(max(len(sets), 2) - 0.4, -0.6)
             axis.grid(False, axis="y")
         tuned = {r["probe_set"] for r in rows if r["n_tuned_on"]}
