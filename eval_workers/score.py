@@ -26,7 +26,14 @@ from warehouse.errors import UsageProblem, disk_problems
 from warehouse.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Backend, Identity, Model, ModelOptions, TextScore
+    from eval_workers.backends.base import (
+        Backend,
+        Identity,
+        Model,
+        ModelOptions,
+        TextScore,
+        TextScorer,
+    )
 
 _WAIT_S = 0.2
 
@@ -216,7 +223,9 @@ def _publish(
     return Scored(benchmark, model, key, n_pairs, n_scored, len(new), len(rejects), rate)
 
 
-def score_chunks(backend: Backend, plan: Chunks, benchmark: str, progress: Progress | None) -> None:
+def score_chunks(
+    backend: TextScorer, plan: Chunks, benchmark: str, progress: Progress | None
+) -> None:
     """Score chunk by chunk until all have their file, or their directory is gone.
 
     Chunks that are there, or that another worker holds, are left to it.

@@ -10,7 +10,7 @@ from pathlib import Path
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.sampling import SamplingOptions
 from eval_workers.disclosure.probe import Probed
-from eval_workers.disclosure.probes import RELEASED, TOPICS, released_file
+from eval_workers.disclosure.probes import IMPORTED, RELEASED, released_file
 from eval_workers.mitigation.options import TuneOptions
 from eval_workers.sample_rows import Sampled
 from warehouse.errors import UsageProblem
@@ -116,9 +116,9 @@ def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
     for name in missing:
         if name in RELEASED:
             released_file(name, None)
-        elif name != TOPICS:
+        elif name not in IMPORTED:
             problem = "are not in the warehouse"
-            known = f"{TOPICS}, {', '.join(RELEASED)} are known"
+            known = f"{', '.join(IMPORTED)} are known"
             fix = f"make them with plumbline disclosure prompts; {known}"
             raise UsageProblem(f"prompts {name!r}", problem, fix)
     return missing

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from eval_workers.disclosure.probes import (
-    TOPICS,
+    IMPORTED,
+    RELEASED,
     ImportedProbe,
     derive_probe,
     import_probe,
@@ -60,7 +61,7 @@ class Source:
             raise UsageProblem("--column", "is for --derive", "leave it out")
         if self.derive and not self.derive.is_file():
             raise BadInput(f"{self.derive}", "no such file")
-        if not self.derive and not self.write and name != TOPICS:
+        if not self.derive and not self.write and (name in RELEASED or name not in IMPORTED):
             released_file(name, self.source)
         if not self.write:
             asked: dict[str, object] = {

@@ -32,6 +32,7 @@ ENGINE_ROOMS = (
     *("jobs.session", "jobs.count", "eval_workers.backends.", "eval_workers.mitigation."),
     *("pipelines.flow", "pipelines.benchmark_flow", "pipelines.fairpair_flow"),
     "pipelines.disclosure_flow",
+    "pipelines.compare_flow",
 )
 
 

@@ -162,6 +162,45 @@ class Scorer(ABC):
         }
         return [scores[text] for text in texts]
 
+    def window(self, asked: int | None = None) -> int:
+        """Tokens of a window: as asked, or the model's context.
+
+        Raises ``UsageProblem`` for one that is longer than the context or below 1, and where none
+        is asked of a model whose context is not known.
+        """
+        limit = self._n_context
+        if asked is None and limit is None:
+            problem = "says nothing of its context"
+            raise UsageProblem(f"model {self.source.name}", problem, "give --window TOKENS")
+        tokens = asked if asked is not None else int(limit or 0)
+        if not 1 <= tokens <= (limit or tokens):
+            problem = f"has to be 1 to {limit:,} tokens, the model's context"
+            raise UsageProblem(f"--window {tokens}", problem if limit else "has to be 1 or more")
+        return tokens
+
+    def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
+        """A score for each text of any length, in the order given.
+
+        Its tokens are cut into windows of ``window_tokens`` (the last one may be shorter), which
+        do not overlap; each is scored behind a BOS of its own, and the text's score is their sum.
+        """
+        n_vocabulary = self._n_vocabulary
+        cut: list[list[Tokens] | str] = []
+        for text in texts:
+            ids = self._encode(text, n_vocabulary, bounded=False)
+            cut.append(ids if isinstance(ids, str) else _windows(ids, window_tokens))
+        sequences = sorted({w for windows in cut if not isinstance(windows, str) for w in windows})
+        logprobs = dict(zip(sequences, self._token_logprobs(sequences), strict=True))
+        return [
+            TextScore(math.nan, problem=windows)
+            if isinstance(windows, str)
+            else _sum(
+                tuple(token for window in windows for token in window),
+                [value for window in windows for value in logprobs[window]],
+            )
+            for windows in cut
+        ]
+
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text each token stands for, with the space that it starts with.
 
@@ -195,15 +234,18 @@ class Scorer(ABC):
             for text, ids in zip(texts, many, strict=True)
         ]
 
-    def _encode(self, text: str, n_vocabulary: int) -> Tokens | str:
-        """Token ids without BOS or EOS, or why the text can't be scored."""
+    def _encode(self, text: str, n_vocabulary: int, *, bounded: bool = True) -> Tokens | str:
+        """Token ids without BOS or EOS, or why the text can't be scored.
+
+        Where it is not ``bounded``, a text may be longer than the context.
+        """
         if not text:
             return "the text is empty"
         try:
             (ids,) = self._ids([text])
         except Exception as e:  # tokenizers raise what they like
             return f"the tokenizer can't encode it: {loading.first_line(e)}"
-        return self._usable(text, ids, n_vocabulary)
+        return self._usable(text, ids, n_vocabulary, bounded=bounded)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         found = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
@@ -212,7 +254,9 @@ class Scorer(ABC):
     def _special_of(self, ids: Sequence[int]) -> list[int]:
         return [i for i in ids if i in self._special]
 
-    def _usable(self, text: str, ids: list[int], n_vocabulary: int) -> Tokens | str:
+    def _usable(
+        self, text: str, ids: list[int], n_vocabulary: int, *, bounded: bool = True
+    ) -> Tokens | str:
         allowed: tuple[int, ...] = ()
         if frames := [frame for start, frame in self._frames.items() if text.startswith(start)]:
             allowed = max(frames, key=lambda frame: len(frame.text)).special
@@ -225,7 +269,7 @@ class Scorer(ABC):
             return f"the tokenizer gives the special token {self._special[more[0]]} for part of it"
         if max(ids) >= n_vocabulary:
             return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
-        if self._n_context is not None and len(ids) > self._n_context:
+        if bounded and self._n_context is not None and len(ids) > self._n_context:
             return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
         return tuple(ids)
 
@@ -235,6 +279,11 @@ class Scorer(ABC):
             problem = f"BOS is token {self.identity.bos_token_id}, the vocabulary ends before it"
             raise BadInput(f"model {self.source.name}", problem, "choose another with --bos TOKEN")
         return self._n_embedded
+
+
+def _windows(ids: Tokens, n: int) -> list[Tokens]:
+    """Consecutive parts of ``n`` tokens; the last one may be shorter."""
+    return [ids[start : start + n] for start in range(0, len(ids), n)]
 
 
 def _sum(ids: Tokens, logprobs: list[float]) -> TextScore:

@@ -120,13 +120,17 @@ class Model(Protocol):
         ...
 
 
-class Backend(Model, Protocol):
+class TextScorer(Protocol):
+    """What gives texts a score."""
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """A score for each text, in the order given (loads the weights)."""
+        ...
+
+
+class Backend(Model, TextScorer, Protocol):
     """A model ready to score."""
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text each token stands for, with the space that it starts with."""
-        ...
-
-    def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """A score for each text, in the order given (loads the weights)."""
         ...

@@ -41,7 +41,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page. ``alerts`` are shown prominently, before everything else in it."""
+    """A part of the page. ``alerts`` are shown prominently, before everything else in it.
+
+    ``code`` is shown as it is, at the end.
+    """
 
     anchor: str
     title: str
@@ -49,6 +52,7 @@ class Section:
     alerts: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
+    code: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,11 @@ class Page:
     answer: list[Lead] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
+    title: str = "Plumbline report"
+    lede: str = (
+        "Which way do language models lean between she and he, how far, how sure is that, and does "
+        "the lean come from the text?"
+    )
 
 
 def text(value: object) -> Cell:

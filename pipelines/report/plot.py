@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
@@ -45,6 +45,24 @@ def one_plot(
         axes.set(xlabel=x, ylabel=y)
         figure.suptitle(short(title, 66), x=0.01, ha="left", fontsize=12)
         yield axes, png
+        out = io.BytesIO()
+        figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+        png.append(out.getvalue())
+
+
+@contextmanager
+def panels(
+    title: str, labels: Sequence[str], height: float = HEIGHT
+) -> Iterator[tuple[list[Axes], list[bytes]]]:
+    """Plots side by side that share their vertical axis, as ``one_plot``; ``labels`` are below."""
+    png: list[bytes] = []
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(1.5 * _WIDTH, height), layout="constrained")
+        found = figure.subplots(1, len(labels), sharey=True, squeeze=False)[0]
+        for axes, label in zip(found, labels, strict=True):
+            axes.set_xlabel(label)
+        figure.suptitle(short(title, 99), x=0.01, ha="left", fontsize=12)
+        yield list(found), png
         out = io.BytesIO()
         figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
         png.append(out.getvalue())

@@ -39,8 +39,14 @@ def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
     one, or ``out`` cannot be written.
     """
     root = warehouse.root if isinstance(warehouse, Store) else Path(warehouse)
-    page = make_page(read_facts(root))
-    out = Path(out)
+    return publish(make_page(read_facts(root)), Path(out))
+
+
+def publish(page: Page, out: Path) -> Path:
+    """Write a page and its plots to the directory ``out``; returns the path of its ``index.html``.
+
+    Raises ``BadInput`` when it can't be written.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         _write_plots(page, out)

@@ -83,6 +83,25 @@ TABLES = (
         """,
     ),
     table(
+        "perplexity",
+        "Log-probability of held-out documents under a model, a row a model and document.",
+        "text_set model_key document",
+        "text_set model_key",
+        """
+        text_set: text -- set of held-out documents, named after its files
+        model_key: text -- scoring identity, see `model`
+        model: text -- hub id, or the name of a local model
+        document: text -- its file and row, `FILE:ROW`
+        window_tokens: int [tokens] -- longest window that it was cut into
+        text_id: text -- hash of the text and of the window
+        n_windows: int -- windows, which do not overlap, each scored behind a BOS of its own
+        n_tokens: int [tokens] -- scored tokens: no BOS, no EOS
+        n_words: int [words] -- words by white space, the same whatever the tokeniser
+        logprob_nats: float [nats] -- sum of log p(token | BOS, earlier tokens of the window)
+        run_id: text -- run that scored it
+        """,
+    ),
+    table(
         "metric_value",
         "Metrics in long form, each with its interval and the options that defined it.",
         "metric model_key benchmark corpus contrast subset options",

@@ -1,0 +1,104 @@
+"""The steps that measure one side of a comparison: a base, or the same with an adapter.
+
+Each is one call for a side, and computes only what the warehouse lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eval_workers.counting_bar import Tell, counting_bar
+from eval_workers.scoring_bar import scoring_bar
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.backends.sampling import SamplingOptions
+    from eval_workers.fairpair.spec import FairPairSpec
+    from eval_workers.held_out import HeldOut
+    from eval_workers.score import Progress
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: what it is called, and how its model is loaded."""
+
+    name: str
+    model: str
+    options: ModelOptions
+
+
+def measure_disclosure(
+    store: Store,
+    side: Side,
+    sets: Sequence[str],
+    word_list: str,
+    sampling: SamplingOptions,
+    run_id: str,
+) -> None:
+    """Probabilities of gendered words, and continuations, after the prompts of some sets."""
+    from eval_workers.backends.devices import release
+    from eval_workers.disclosure.probe import probe_set
+    from eval_workers.sample import sample_set
+
+    how = (side.model, side.options)
+    try:
+        for name in sets:
+            with counting_bar(f"probe {name}", "prompts") as tell:
+                probe_set(store, name, *how, run_id, word_list, _unnamed(tell))
+            release()
+            with counting_bar(f"continue {name}", "samples") as tell:
+                sample_set(store, name, *how, sampling, 1, run_id, tell)
+            release()
+    finally:
+        release()
+
+
+def score_pairs(store: Store, side: Side, benchmarks: Sequence[str], run_id: str) -> None:
+    """Scores of the pairs of some benchmarks."""
+    from eval_workers.backends.devices import release
+    from eval_workers.score import score_benchmarks
+
+    try:
+        with scoring_bar() as progress:
+            score_benchmarks(store, side.model, benchmarks, side.options, run_id, progress)
+    finally:
+        release()
+
+
+def measure_fairpair(
+    store: Store, side: Side, probe_set: str, spec: FairPairSpec, run_id: str
+) -> None:
+    """FairPair of a set, by all scoring functions that know its language."""
+    from eval_workers.fairpair import steps
+    from eval_workers.fairpair.spec import Target
+
+    rows = steps.prompt_rows(store, probe_set, spec)
+    steps.write_prompts(store, probe_set, rows, run_id)
+    drawn = steps.draw(store, probe_set, Target(side.model, side.options), spec, run_id)
+    whose = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
+    sampled = steps.perturb(store, *whose, spec, run_id)
+    for phi in steps.scoring_functions(spec, rows):
+        steps.score(store, sampled, phi, spec, run_id)
+
+
+def measure_text(
+    store: Store, side: Side, held_out: HeldOut, window_tokens: int | None, run_id: str
+) -> None:
+    """Perplexity of held-out documents."""
+    from eval_workers.backends.devices import release
+    from eval_workers.perplexity import measure_perplexity
+
+    try:
+        with counting_bar(f"read {held_out.name}", "documents") as tell:
+            how = (side.model, side.options, run_id, window_tokens, _unnamed(tell))
+            measure_perplexity(store, held_out, *how)
+    finally:
+        release()
+
+
+def _unnamed(tell: Tell) -> Progress:
+    """A bar's function for steps that also say what they are at."""
+    return lambda _, n_done, n_all: tell(n_done, n_all)

@@ -1,0 +1,129 @@
+"""The command ``plumbline disclosure compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines import offline as prefect_environment
+
+if TYPE_CHECKING:
+    from pipelines.compare_order import Order
+    from pipelines.report.compare import Found
+
+
+def compare(
+    base: Annotated[str, typer.Argument(help="The base: hub id, or directory.")],
+    adapter: Annotated[str, typer.Argument(help="The adapter that was tuned on it: the same.")],
+    sets: Annotated[
+        str | None,
+        typer.Option(help="Sets of prompts, by commas; default: all it was not tuned on."),
+    ] = None,
+    benchmarks: Annotated[
+        str | None, typer.Option(help="Benchmarks, by commas; default: all of the warehouse.")
+    ] = None,
+    fairpair: Annotated[
+        str, typer.Option(help="Set of FairPair, such as common-sents; default: none.")
+    ] = "",
+    n: Annotated[int, typer.Option("--n", help="FairPair's samples a prompt and side.")] = 100,
+    max_new_tokens: Annotated[int, typer.Option(help="Tokens of FairPair's samples.")] = 128,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="Held-out text: .txt, .jsonl(.zst, .gz), .parquet; may be repeated."),
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Tokens of a window of it; default: the model's context.")
+    ] = None,
+    word_list: Annotated[str, typer.Option(help="List of gendered words.")] = "gendered",
+    gas_tokens: Annotated[int, typer.Option(help="Tokens of GAS's continuations.")] = 50,
+    revision: Annotated[str | None, typer.Option(help="Hub revision of the base.")] = None,
+    dtype: Annotated[str, typer.Option(help="Of both: float32, bfloat16, float16.")] = "float32",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
+    ] = None,
+    bos: Annotated[
+        str | None, typer.Option(help="Context token, for a model that names none.")
+    ] = None,
+    quantisation: Annotated[str | None, typer.Option(help="Of both: int8 or nf4.")] = None,
+    trust_remote_code: Annotated[
+        str | None, typer.Option(help="The base's name once more: run the code it comes with.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Directory of the page.")] = Path("out/compare"),
+    warehouse: Annotated[
+        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
+    ] = Path("out/warehouse"),
+) -> None:
+    """What an adapter changed in its base: disclosure, perplexity, benchmarks, FairPair; one page.
+
+    Both are loaded alike. What the warehouse has is not computed again: after a stop the same
+    command goes on, and with further options it adds to the page.
+
+    Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
+    """
+    from eval_workers.backends.base import ModelOptions
+    from pipelines.compare_order import Asked, make_order
+    from warehouse.store import Store
+
+    options = ModelOptions(
+        *(revision, dtype, device, batch_tokens, bos),
+        quantisation=quantisation,
+        trust_remote_code=trust_remote_code,
+    )
+    asked = Asked(
+        *(base, adapter, options, _names(sets), _names(benchmarks), fairpair),
+        *(n, max_new_tokens, gas_tokens, tuple(text or ()), window, word_list),
+    )
+    store = Store.open(warehouse)
+    order = make_order(store, asked, out)
+    prefect_environment.prepare(warehouse.parent)
+    from pipelines import compare_flow
+    from pipelines.report.compare import read_found
+    from pipelines.report.compare_words import leads
+
+    page = compare_flow.run(order)
+    found = read_found(order)
+    for lead in leads(order, found, []):
+        for sentence in lead.sentences:
+            typer.echo(sentence)
+    typer.echo(f"Wrote {', '.join(_tables(order))} in {warehouse}")
+    typer.echo(f"Wrote {page}")
+    typer.echo(f"Next: {_next(order, found)}")
+
+
+def _names(given: str | None) -> tuple[str, ...] | None:
+    """Names by commas, each once; ``None`` where none are given.
+
+    >>> _names("a, b,a"), _names(""), _names(None)
+    (('a', 'b'), (), None)
+    """
+    if given is None:
+        return None
+    names = (name.strip() for name in given.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _tables(order: Order) -> list[str]:
+    """Tables that were written."""
+    tables = ["model"]
+    if order.sets:
+        tables += ["pronoun_probability", "attribute_pair"]
+    if order.sets or order.asked.fairpair:
+        tables += ["continuation", "sampling"]
+    if order.benchmarks:
+        tables.append("pair_score")
+    if order.asked.fairpair:
+        tables += ["perturbed_continuation", "fairpair_prompt", "fairpair_set"]
+    return [*tables, *(["perplexity"] if order.held_out else [])]
+
+
+def _next(order: Order, found: Found) -> str:
+    """What would add to the page, or how to look at it."""
+    from pipelines.report.compare import not_measured
+
+    missing = not_measured(order, found)
+    if missing:
+        return missing[0].command
+    return f"open it, or plumbline sql --warehouse {order.warehouse} {found.queries[0]!r}"

@@ -1,0 +1,112 @@
+"""What a comparison's figures say, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipelines.report.model import Lead, Missing, Row, shown
+
+if TYPE_CHECKING:
+    from pipelines.compare_order import Order
+    from pipelines.report.compare import Found
+
+_MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
+#: Up to this many sets are told one by one, of more the one that changed most.
+_ONE_BY_ONE = 4
+
+
+def leads(order: Order, found: Found, missing: Sequence[Missing]) -> list[Lead]:
+    """The answer: disclosure on sets not tuned on, the cost, what carried over."""
+    left_out = [f"Not measured: {part.title}. To add it: {part.command}" for part in missing]
+    cost = [perplexity_sentence(row) for row in found.perplexity]
+    carried = [preference_sentence(row) for row in found.preference]
+    carried += [fairpair_sentence(row) for row in found.fairpair if row["side"] == "original"]
+    told = [
+        Lead(
+            "Did it disclose less on prompts that it was not tuned on?", disclosure(found.headline)
+        ),
+        Lead("What did it cost?", cost),
+        Lead("Did it carry over?", carried),
+        Lead("What is not known?", left_out),
+    ]
+    return [lead for lead in told if lead.sentences]
+
+
+def disclosure(rows: Sequence[Row]) -> list[str]:
+    """A sentence a measure, of rows of whole sets; one that says so where there are none."""
+    sentences = []
+    for measure, name in _MEASURES.items():
+        of = [r for r in rows if r["measure"] == measure]
+        if not of:
+            continue
+        fell = sum(r["direction"] == "fell" for r in of)
+        rose = sum(r["direction"] == "rose" for r in of)
+        more = f" and rose on {rose}" if rose else ""
+        shown_rows = of
+        said = ""
+        if len(of) > _ONE_BY_ONE:
+            shown_rows, said = [max(of, key=lambda r: abs(r["difference"]))], "most on "
+        each = "; ".join(f"{said}{_set(r)}" for r in shown_rows)
+        sets = "set" if len(of) == 1 else "sets"
+        sentences.append(f"{name} fell on {fell} of {len(of)} {sets}{more}: {each}.")
+    return sentences or ["There is no set that both sides were measured on and none was tuned on."]
+
+
+def _set(row: Row) -> str:
+    """A set's change.
+
+    >>> _set({"probe_set": "s", "before_mean": 0.5, "after_mean": 0.25, "difference": -0.25,
+    ...       "difference_low": -0.3, "difference_high": -0.2, "direction": "fell"})
+    's fell from 0.500 to 0.250 (by −0.250, 95% interval −0.300 to −0.200)'
+    """
+    verb = row["direction"] if row["direction"] in ("fell", "rose") else "not shown to change,"
+    return (
+        f"{row['probe_set']} {verb} from {shown(row['before_mean'], 3)} to "
+        f"{shown(row['after_mean'], 3)} (by {_by(row, 3)})"
+    )
+
+
+def _by(row: Row, digits: int, scale: float = 1) -> str:
+    """The difference and its interval."""
+    words = shown(scale * row["difference"], digits, signed=True)
+    if row["difference_low"] is None:
+        return f"{words}, no interval of one alone"
+    ends = (row["difference_low"], row["difference_high"])
+    low, high = (shown(scale * end, digits, signed=True) for end in ends)
+    return f"{words}, 95% interval {low} to {high}"
+
+
+def perplexity_sentence(row: Row) -> str:
+    """What perplexity did on a text."""
+    verb = row["direction"] if row["direction"] in ("fell", "rose") else "is not shown to change,"
+    percent = shown(100 * (row["perplexity_ratio"] - 1), 1, signed=True)
+    ends = ""
+    if row["ratio_low"] is not None:
+        low, high = (shown(100 * (row[c] - 1), 1, signed=True) for c in ("ratio_low", "ratio_high"))
+        ends = f", 95% interval {low}% to {high}%"
+    return (
+        f"Perplexity on {row['text_set']} {verb} from {shown(row['before_perplexity'])} to "
+        f"{shown(row['after_perplexity'])} ({percent}%{ends}; {row['n_documents']:,} documents)."
+    )
+
+
+def preference_sentence(row: Row) -> str:
+    """What US or PD did on a benchmark."""
+    scale, unit = (100, "%") if row["measure"] == "us" else (1, " points")
+    verb = row["direction"] if row["direction"] in ("fell", "rose") else "is not shown to change,"
+    before, after = (shown(scale * row[c], 1) for c in ("before_mean", "after_mean"))
+    return (
+        f"{row['benchmark']}: {row['measure'].upper()} {verb} from {before}{unit} to {after}{unit} "
+        f"(by {_by(row, 1, scale)}; {row['n_pairs']:,} pairs)."
+    )
+
+
+def fairpair_sentence(row: Row) -> str:
+    """F before and after, each with its interval."""
+    said = []
+    for side in ("before", "after"):
+        f, low, high = (row[f"{side}_{column}"] for column in ("f", "low", "high"))
+        ends = f" ({shown(low)} to {shown(high)})" if low is not None else ""
+        said.append(f"{shown(f)}{ends} {side}" if f is not None else f"not defined {side}")
+    return f"FairPair, {row['probe_set']} by {row['phi']}: F is {said[0]} and {said[1]}."

@@ -1,0 +1,180 @@
+"""`plumbline disclosure compare` on a tiny tuned model, from the command to the page."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import typer
+from transformers import AutoModelForCausalLM
+
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.fairpair import prompts
+from eval_workers.mitigation.options import TuneOptions
+from eval_workers.mitigation.tune import tune
+from pipelines.compare_cli import compare
+from tests.metric_rows import fill, pair
+from tests.tiny_models import SENTENCES, save
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.store import Store
+
+PROMPTS = [
+    f"{subject} {action}, and"
+    for subject in ("The clerk", "The nurse", "The crowd", "A technician", "The CEO")
+    for action in ("drank tea", "lost the key", "asked for cash", "wrote a report", "waited")
+]
+WORDS = (("she", "he"), ("her", "his"), ("herself", "himself"))
+#: Long enough that a name and two pronouns are less than 15% of the words.
+FAIRPAIR = r'''
+language = "en"
+axis = "gender"
+groups = ["m", "f"]
+names = [["John", "Jane"]]
+occupations = ["nurse", "clerk"]
+
+[templates]
+plain = """{name} the {occupation} asked the CEO to produce a report that the crowd who had \
+waited could justify in cash."""
+'''
+
+
+def put(store: Store, name: str, prompts: list[str], topic: str | None = None) -> None:
+    shared = {"probe_set": name, "language": "en", "source_file": "<f>.txt", "run_id": "r"}
+    rows = [
+        {**shared, "prompt_id": f"{i:02}", "prompt": p, "topic": topic, "source_row": i + 1}
+        for i, p in enumerate(prompts)
+    ]
+    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse with sets, a benchmark, a base, another one of its shape, and an adapter."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    root = tmp_path_factory.mktemp("compare")
+    base = save("neox", root / "tiny", seed=2)
+    save("neox", root / "other", seed=9)
+    model = AutoModelForCausalLM.from_pretrained(base)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.mul_(1.0 if "norm" in name else 0.25)
+    model.save_pretrained(base)
+    store = Store.open(root / "warehouse")
+    put(store, "train", PROMPTS[:15])
+    put(store, "a<b>", PROMPTS[15:], topic="work & <b>")
+    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in WORDS)
+    (root / "mine.toml").write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
+    sides = zip(SENTENCES[0::2], SENTENCES[1::2], strict=True)
+    pairs = [pair("mini", f"{i}", sentence_f=f, sentence_m=m) for i, (f, m) in enumerate(sides)]
+    fill(store, "benchmark_pair", pairs)
+    texts = "\n".join(json.dumps({"text": text}) for text in (*SENTENCES, "<|endoftext|>"))
+    (root / "held.jsonl").write_text(texts)
+    options = TuneOptions(
+        rank=4,
+        alpha=8,
+        learning_rate=5e-3,
+        batch_prompts=8,
+        steps=24,
+        word_list=str(root / "mine.toml"),
+    )
+    how = (ModelOptions(), options, "run")
+    tune(store, str(base), *how, sets=["train"], name="calm", out=root / "adapters")
+    torch.set_num_threads(n_threads)
+    return root
+
+
+def run(root: Path, *more: str, base: str = "tiny") -> None:
+    app = typer.Typer()
+    app.command()(compare)
+    where = ["--warehouse", str(root / "warehouse"), "--out", str(root / "page")]
+    where += ["--word-list", str(root / "mine.toml"), "--gas-tokens", "6"]
+    app([str(root / base), str(root / "adapters" / "calm"), *where, *more], standalone_mode=False)
+
+
+def plain(page: str) -> str:
+    """The text of a page."""
+    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+def test_an_adapter_is_compared_with_its_base(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(made)
+    first = capsys.readouterr().out
+    assert re.search(r"GLD fell on 1 of 1 set: a<b> fell from 0\.\d+ to 0\.\d+", first)
+    assert "Next: plumbline disclosure compare" in first and "--text FILE" in first
+    page = (made / "page" / "index.html").read_text()
+    assert "<b>" not in page and "a&lt;b&gt;" in page
+    assert "Not measured: Perplexity" in plain(page) and "Not measured: FairPair" in plain(page)
+    store = Store.open(made / "warehouse")
+    scores = Counter(row["model_key"] for row in store.read("pair_score").to_pylist())
+    assert list(scores.values()) == [6, 6]
+    probed = {row["probe_set"] for row in store.read("pronoun_probability").to_pylist()}
+    assert probed == {"a<b>"}  # not what it was tuned on
+    before = {
+        t: sorted(map(str, store.read(t).to_pylist())) for t in ("pair_score", "continuation")
+    }
+
+    monkeypatch.setattr(TransformersBackend, "score", None)  # all there: nothing is scored again
+    monkeypatch.setattr(TransformersBackend, "continue_", None)
+    (made / "page" / "index.html").unlink()
+    run(made, "--text", str(made / "held.jsonl"), "--window", "20")
+    second = capsys.readouterr().out
+    for table, rows in before.items():
+        assert sorted(map(str, store.read(table).to_pylist())) == rows
+    found = re.search(r"Perplexity on held .*? from ([\d.]+) to ([\d.]+) \(.*; (\d+) doc", second)
+    assert found and found[3] == "12"
+    texts: dict[str, list[dict[str, Any]]] = {}
+    for row in store.read("perplexity").to_pylist():
+        texts.setdefault(row["model_key"], []).append(row)
+    keys = {row["model_key"]: row for row in store.read("model").to_pylist()}
+    assert texts.keys() == keys.keys() == scores.keys()
+    assert len({(row["dtype"], row["quantisation"]) for row in keys.values()}) == 1
+    page = plain((made / "page" / "index.html").read_text())
+    assert "float32, not quantised" in page and "Not measured: Perplexity" not in page
+    for said in second.splitlines()[:3]:
+        if said.startswith(("GAS", "GLD", "ADD")):
+            assert said in page
+    assert {r["status"] for r in store.read("run").to_pylist()} == {"finished"}
+
+
+def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (made / "fair.toml").write_text(FAIRPAIR)
+    store = Store.open(made / "warehouse")
+    rows = prompts.prompt_rows(prompts.load(made / "fair.toml"), "fair", "r")
+    store.replace("probe_prompt", list(rows), {"probe_set": "fair"}, "r")
+    counts = ("--n", "8", "--max-new-tokens", "6", "--benchmarks", "")
+    run(made, "--sets", "train", "--fairpair", "fair", *counts)
+    said = capsys.readouterr().out
+    assert re.search(r"FairPair, fair by jaccard: F is [\d.]+ .*before and [\d.]+ .*after", said)
+    assert "train" not in re.findall(r"GLD .*", said)[0]
+    page = plain((made / "page" / "index.html").read_text())
+    assert "train: the adapter was, or may have been, tuned on 15 of these prompts" in page
+
+
+def test_what_is_wrong_is_one_line_before_anything_is_measured(made: Path) -> None:
+    store = Store.open(made / "warehouse")
+    n_runs = store.read("run").num_rows
+    with pytest.raises(BadInput, match=r"calm@\w+: was trained on .*tiny of revision .*, other is"):
+        run(made, base="other")
+    with pytest.raises(BadInput, match=r"nowhere\.txt: no such file"):
+        run(made, "--text", str(made / "nowhere.txt"))
+    with pytest.raises(UsageProblem, match=r"--sets nowhere: is no set of neutral prompts"):
+        run(made, "--sets", "nowhere")
+    with pytest.raises(UsageProblem, match=r"benchmark 'nowhere': is not in the warehouse"):
+        run(made, "--benchmarks", "nowhere")
+    with pytest.raises(UsageProblem, match=r"--window 99: has to be 1 to 64"):
+        run(made, "--text", str(made / "held.jsonl"), "--window", "99")
+    with pytest.raises(UsageProblem, match="probe set 'nowhere'"):
+        run(made, "--fairpair", "nowhere")
+    assert store.read("run").num_rows == n_runs

@@ -1,0 +1,29 @@
+-- grain: probe_set x model_key that was tuned
+-- How many prompts of a set an adapter was, or may have been, tuned on: all of a set that it was
+-- tuned on, and of another those that such a set holds too, unless it was held against that set
+-- while tuning. Adapters that were not tuned here have no rows: nothing is known of them.
+CREATE OR REPLACE VIEW tuned_prompt AS
+WITH tuned AS (
+    SELECT
+        m.model_key,
+        string_split(t.probe_sets, ', ') AS tuned_sets,
+        string_split(t.test_sets, ', ') AS held_out_sets
+    FROM model AS m
+    JOIN tuning AS t USING (adapter)
+),
+seen AS (
+    SELECT DISTINCT t.model_key, plain_prompt(p.prompt) AS plain
+    FROM tuned AS t
+    JOIN probe_prompt AS p ON list_contains(t.tuned_sets, p.probe_set)
+)
+SELECT
+    t.model_key, p.probe_set,
+    count(*) AS n_prompts,
+    count(*) FILTER (
+        list_contains(t.tuned_sets, p.probe_set)
+        OR (NOT list_contains(t.held_out_sets, p.probe_set) AND s.plain IS NOT NULL)
+    ) AS n_tuned_on
+FROM tuned AS t
+CROSS JOIN probe_prompt AS p
+LEFT JOIN seen AS s ON s.model_key = t.model_key AND s.plain = plain_prompt(p.prompt)
+GROUP BY ALL;

@@ -1,0 +1,13 @@
+-- grain: probe_set x sampling_key x perturber x phi x n_folds x side, measured of both
+-- FairPair's F of a set from one model to another, both by key, each with its own interval.
+CREATE OR REPLACE MACRO fairpair_difference(before_key, after_key) AS TABLE
+SELECT
+    b.probe_set, b.sampling_key, b.perturber, b.phi, b.n_folds, b.side,
+    b.n_prompts AS before_n, b.fairpair_f AS before_f, b.ci_low AS before_low,
+    b.ci_high AS before_high, b.p_permutation AS before_p,
+    a.n_prompts AS after_n, a.fairpair_f AS after_f, a.ci_low AS after_low,
+    a.ci_high AS after_high, a.p_permutation AS after_p
+FROM fairpair_set AS b
+JOIN fairpair_set AS a
+    USING (probe_set, sampling_key, perturber, phi, n_folds, side, subset)
+WHERE subset = 'all' AND b.model_key = before_key AND a.model_key = after_key;
