@@ -15,7 +15,6 @@ from warehouse.store import Store
 
 if TYPE_CHECKING:
     from eval_workers.backends.base import ModelOptions
-    from eval_workers.backends.sampling import SamplingOptions
     from eval_workers.fairpair.spec import FairPairSpec
     from eval_workers.held_out import HeldOut
     from eval_workers.score import Progress
@@ -35,23 +34,16 @@ def measure_disclosure(
     side: Side,
     sets: Sequence[str],
     word_list: str,
-    sampling: SamplingOptions,
+    max_new_tokens: int,
     run_id: str,
 ) -> None:
-    """Probabilities of gendered words, and continuations, after the prompts of some sets."""
+    """Probabilities of gendered words, and greedy continuations, after the prompts of some sets."""
     from eval_workers.backends.devices import release
-    from eval_workers.disclosure.probe import probe_set
-    from eval_workers.sample import sample_set
+    from eval_workers.disclosure.measure import measure_sets
 
-    how = (side.model, side.options)
     try:
-        for name in sets:
-            with counting_bar(f"probe {name}", "prompts") as tell:
-                probe_set(store, name, *how, run_id, word_list, _unnamed(tell))
-            release()
-            with counting_bar(f"continue {name}", "samples") as tell:
-                sample_set(store, name, *how, sampling, 1, run_id, tell)
-            release()
+        how = (side.model, side.options, run_id)
+        measure_sets(store, sets, *how, word_list, max_new_tokens, counting_bar)
     finally:
         release()
 

@@ -21,6 +21,7 @@ from jobs import cli as jobs_cli
 from jobs import statistics_cli, vocabulary_cli
 from pipelines import (
     build_cli,
+    compare_cli,
     disclosure_cli,
     doctor_cli,
     fairpair_cli,
@@ -28,6 +29,7 @@ from pipelines import (
     offline,
     settings,
     sql_cli,
+    sweep_cli,
 )
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
@@ -55,6 +57,8 @@ app.command("import-scores")(release_cli.import_scores)
 app.command("train")(model_cli.train)
 app.add_typer(model_cli.demo_app, name="demo")
 app.add_typer(fairpair_cli.fairpair_app, name="fairpair")
+disclosure_cli.disclosure_app.command("sweep")(sweep_cli.sweep)
+disclosure_cli.disclosure_app.command("compare")(compare_cli.compare)
 app.add_typer(disclosure_cli.disclosure_app, name="disclosure")
 app.command("measure")(measure.command)
 app.command("report")(report_cli.command)

@@ -28,7 +28,7 @@ def prompts(order: Order, run_id: str) -> None:
 @task(task_run_name="disclosure of {side.name}", cache_policy=NO_CACHE)
 def disclosure(order: Order, side: Side, run_id: str) -> None:
     """Probabilities and continuations of the sets."""
-    how = (order.asked.word_list, order.sampling)
+    how = (order.asked.word_list, order.asked.gas_tokens)
     comparison.measure_disclosure(_store(order), side, order.sets, *how, run_id)
 
 

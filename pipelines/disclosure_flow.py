@@ -10,13 +10,12 @@ from prefect.cache_policies import NO_CACHE
 
 from eval_workers.backends.devices import release
 from eval_workers.counting_bar import counting_bar
-from eval_workers.disclosure.probe import probe_set
+from eval_workers.disclosure.measure import Measured, measure_sets
 from eval_workers.disclosure.probes import import_probe
 from eval_workers.mitigation.bar import tuning_bar
 from eval_workers.mitigation.tune import Tuned
 from eval_workers.mitigation.tune import tune as tune_adapter
-from eval_workers.sample import sample_set
-from pipelines.disclosure_order import Measured, Order, Outcome, Subject, missing_sets
+from pipelines.disclosure_order import Order, Outcome, Subject, missing_sets
 from pipelines.report.write import write_report
 from pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
 from warehouse.errors import Interrupted, PlumblineError
@@ -32,21 +31,16 @@ def prompts(order: Order, names: list[str]) -> None:
             import_probe(_store(order), name, None, run_id)
 
 
-@task(task_run_name="measure {name} by {subject.model}", cache_policy=NO_CACHE)
-def measure(order: Order, subject: Subject, name: str, run_id: str) -> Measured:
-    """Probabilities and continuations of a set, those that are missing."""
-    store, model, options = _store(order), subject.model, subject.options
+@task(task_run_name="measure under {subject.model}", cache_policy=NO_CACHE)
+def measure(order: Order, subject: Subject, run_id: str) -> list[Measured]:
+    """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
     try:
-        with counting_bar(f"probe {name}", "prompts") as tell:
-            probed = probe_set(
-                *(store, name, model, options, run_id, order.word_list),
-                progress=lambda _, n_done, n_all: tell(n_done, n_all),
-            )
-        with counting_bar(f"continue {name}", "prompts") as tell:
-            sampled = sample_set(store, name, model, options, order.sampling, 1, run_id, tell)
+        return measure_sets(
+            *(_store(order), order.sets, subject.model, subject.options, run_id),
+            *(order.word_list, order.max_new_tokens, counting_bar),
+        )
     finally:
         release()
-    return Measured(probed, sampled)
 
 
 @task(task_run_name="tune {order.tuning.name}", cache_policy=NO_CACHE)
@@ -109,12 +103,11 @@ def disclosure(order: Order) -> Outcome:
 
 def audit(order: Order, subject: Subject, stages: Stages) -> list[Measured]:
     """Measure every set under one model."""
-    with recorded(_store(order), "disclosure probe", order.config(subject)) as run_id:
-        found = []
-        for name in order.sets:
-            with stages.stage(f"measure {name} by {_called(subject)}"):
-                found.append(measure(order, subject, name, run_id))
-        return found
+    with (
+        recorded(_store(order), "disclosure probe", order.config(subject)) as run_id,
+        stages.stage(f"measure {', '.join(order.sets)} by {_called(subject)}"),
+    ):
+        return measure(order, subject, run_id)
 
 
 def adapter(order: Order, stages: Stages) -> Tuned:

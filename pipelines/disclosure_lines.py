@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.disclosure_order import Measured, Order, Outcome, command_path
+from eval_workers.disclosure.measure import Measured
+from pipelines.disclosure_order import Order, Outcome, command_path
 from warehouse.connect import connect, query
 from warehouse.store import Store
 
@@ -88,7 +89,7 @@ def figures(order: Order, measured: Sequence[Measured], store: Store) -> Iterato
     with connect(store.root) as connection:
         found = query(connection, "report_disclosure", {"smoothing": order.smoothing}).to_pylist()
     for one in measured:
-        probed, continued = one.probed, one.continued
+        probed, continued = one.probed, one.sampled
         yield (
             f"{probed.probe_set} by {_called(store, one)}, key {probed.model_key}: "
             f"{probed.n_prompts:,} prompts, {probed.n_new:,} probed and {continued.n_new:,} "
@@ -99,6 +100,8 @@ def figures(order: Order, measured: Sequence[Measured], store: Store) -> Iterato
                 f"  {probed.n_rejected:,} can't be probed, {continued.n_rejected:,} can't be "
                 "continued (table `reject`)"
             )
+        if one.n_empty:
+            yield f"  {one.n_empty:,} continuations are empty: GAS leaves them out"
         if probed.left_out:
             words = ", ".join(probed.left_out)
             yield f"  can't be spelled, left out of {probed.word_list}: {words}"
@@ -109,7 +112,7 @@ def figures(order: Order, measured: Sequence[Measured], store: Store) -> Iterato
 def _is_of(row: Row, one: Measured) -> bool:
     whose = (one.probed.probe_set, one.probed.model_key, one.probed.word_list)
     same = (row["probe_set"], row["model_key"], row["word_list"]) == whose
-    return same and row["sampling_key"] in (None, one.continued.sampling_key)
+    return same and row["sampling_key"] in (None, one.sampled.sampling_key)
 
 
 def _called(store: Store, one: Measured) -> str:

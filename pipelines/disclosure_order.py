@@ -9,10 +9,9 @@ from pathlib import Path
 
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.disclosure.probe import Probed
+from eval_workers.disclosure.measure import Measured
 from eval_workers.disclosure.probes import IMPORTED, RELEASED, released_file
 from eval_workers.mitigation.options import TuneOptions
-from eval_workers.sample_rows import Sampled
 from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
@@ -79,14 +78,6 @@ class Order:
         said: dict[str, object] = {"sets": self.sets, "model": subject.model}
         said |= {"word_list": self.word_list, "max_new_tokens": self.max_new_tokens}
         return said | asdict(subject.options)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A set under a model: its probabilities, its continuations."""
-
-    probed: Probed
-    continued: Sampled
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,30 @@ def measure_set(
         ]
 
 
+def measure_sets(
+    store: Store,
+    names: Sequence[str],
+    model: str,
+    options: ModelOptions,
+    run_id: str,
+    word_list: str = "gendered",
+    max_new_tokens: int = MAX_NEW_TOKENS,
+    bar: Bar = no_bar,
+) -> list[Measured]:
+    """Measure several sets with a model that is loaded once and told nothing; see ``measure_set``.
+
+    A set that can't be measured ends it; those before it stay.
+    """
+    for name in names:
+        check_probe(store, name, options)
+    words = load_words(store, word_list)
+    with opened(store, model, options) as backend:
+        return [
+            measure_opened(store, backend, name, words, NONE, max_new_tokens, run_id, bar)
+            for name in names
+        ]
+
+
 @contextmanager
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Continuer]:
     """A model for several steps; a full disk or memory within the block is one line."""
@@ -108,13 +132,13 @@ def measure_opened(
         instruction=instruction.text,
         form=instruction.form,
     )
-    with bar("words", "prompts") as tell:
+    with bar(f"words after {name}", "prompts") as tell:
 
         def told(_: str, n_done: int, n_all: int) -> None:
             tell(n_done, n_all)
 
         probed = probe_opened(store, backend, name, words, instruction, run_id, told)
-    with bar("continuations", "prompts") as tell:
+    with bar(f"continuations of {name}", "prompts") as tell:
         sampled = sample_opened(store, backend, name, how, 1, run_id, tell)
     return Measured(instruction, probed, sampled, n_empty(store, sampled))
 

@@ -1,4 +1,4 @@
--- grain: tuning x model_key x probe_set x word_list x sampling_key x measure
+-- grain: tuning x model_key x probe_set x word_list x instruction_key x sampling_key x measure
 -- What an adapter changed, with the base paired by prompt: gld, add_nats (smoothing 0), p_gendered
 -- (p_f + p_m) with sampling_key NULL, and gas by sampling. Both are measured alike in all that
 -- `model` holds. difference is tuned - base, a mean over prompts that both have, with Student's 95%
@@ -9,12 +9,14 @@ CREATE OR REPLACE VIEW tuning_effect AS
 WITH measured AS (
     UNPIVOT (
         SELECT
-            probe_set, model_key, word_list, NULL::VARCHAR AS sampling_key, prompt_id,
+            probe_set, model_key, word_list, instruction_key, NULL::VARCHAR AS sampling_key,
+            prompt_id,
             gld, add_nats, p_f + p_m AS p_gendered
         FROM disclosure_prompt()
     ) ON gld, add_nats, p_gendered INTO NAME measure VALUE figure
     UNION ALL
-    SELECT probe_set, model_key, word_list, sampling_key, prompt_id, 'gas', gas
+    SELECT
+        probe_set, model_key, word_list, instruction_key, sampling_key, prompt_id, 'gas', gas
     FROM gas_prompt
     WHERE gas IS NOT NULL
 ),
@@ -33,7 +35,8 @@ matched AS (
 ),
 counted AS (
     SELECT
-        t.tuning, t.base_key, t.model_key, a.probe_set, a.word_list, a.sampling_key, a.measure,
+        t.tuning, t.base_key, t.model_key, a.probe_set, a.word_list, a.instruction_key,
+        a.sampling_key, a.measure,
         list_contains(string_split(t.probe_sets, ', '), a.probe_set) AS on_training_set,
         a.word_list = t.word_list AS on_training_list,
         count(*) AS n_prompts,
@@ -45,6 +48,7 @@ counted AS (
     JOIN measured AS a USING (model_key)
     JOIN measured AS b
         ON b.model_key = t.base_key AND b.probe_set = a.probe_set AND b.word_list = a.word_list
+        AND b.instruction_key = a.instruction_key
         AND b.sampling_key IS NOT DISTINCT FROM a.sampling_key
         AND b.prompt_id = a.prompt_id AND b.measure = a.measure
     GROUP BY ALL

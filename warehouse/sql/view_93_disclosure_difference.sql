@@ -1,4 +1,5 @@
--- grain: probe_set x word_list x sampling_key x topic x measure; topic NULL is the whole set
+-- grain: probe_set x word_list x instruction_key x sampling_key x topic x measure; topic NULL is
+-- the whole set
 -- What became of disclosure from one model to another, such as a base and the same with an adapter,
 -- e.g. `FROM disclosure_difference('KEY OF THE BASE', 'KEY WITH THE ADAPTER')`: gas, gas_f, gas_m
 -- (of samplings that both have), gld, add_nats and p_gendered (p_f + p_m; these three have no
@@ -9,14 +10,15 @@
 CREATE OR REPLACE MACRO disclosure_difference(before_key, after_key, smoothing := 0) AS TABLE
 WITH measured AS (
     SELECT
-        probe_set, model_key, word_list, sampling_key, prompt_id, topic,
+        probe_set, model_key, word_list, instruction_key, sampling_key, prompt_id, topic,
         unnest(['gas', 'gas_f', 'gas_m']) AS measure,
         unnest([gas, gas_f, gas_m]) AS figure
     FROM gas_prompt
     WHERE model_key IN (before_key, after_key)
     UNION ALL
     SELECT
-        probe_set, model_key, word_list, NULL AS sampling_key, prompt_id, topic,
+        probe_set, model_key, word_list, instruction_key, NULL AS sampling_key, prompt_id,
+        topic,
         unnest(['gld', 'add_nats', 'p_gendered']) AS measure,
         unnest([gld, add_nats, p_f + p_m]) AS figure
     FROM disclosure_prompt(smoothing := smoothing)
@@ -27,6 +29,7 @@ paired AS (
     FROM measured AS b
     JOIN measured AS a
         ON a.probe_set = b.probe_set AND a.word_list = b.word_list AND a.measure = b.measure
+        AND a.instruction_key = b.instruction_key
         AND a.prompt_id = b.prompt_id AND a.sampling_key IS NOT DISTINCT FROM b.sampling_key
     WHERE b.model_key = before_key AND a.model_key = after_key
         AND b.figure IS NOT NULL AND a.figure IS NOT NULL
@@ -38,7 +41,7 @@ member AS (
 ),
 counted AS (
     SELECT
-        probe_set, word_list, sampling_key, topic, measure,
+        probe_set, word_list, instruction_key, sampling_key, topic, measure,
         count(*) AS n_prompts,
         avg(old) AS before_mean, avg(new) AS after_mean, avg(new - old) AS difference,
         student_half(old) AS half_old, student_half(new) AS half_new,
@@ -47,7 +50,7 @@ counted AS (
     GROUP BY ALL
 )
 SELECT
-    c.probe_set, word_list, sampling_key, topic, measure, c.n_prompts,
+    c.probe_set, word_list, instruction_key, sampling_key, topic, measure, c.n_prompts,
     before_mean,
     CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(before_mean, c.n_prompts)
         WHEN half_old IS NOT NULL THEN greatest(before_mean - half_old, 0) END AS before_low,
