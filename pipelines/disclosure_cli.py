@@ -205,7 +205,7 @@ def tune(
     from eval_workers.mitigation.tune import check
     from eval_workers.training import plain_name
     from pipelines.disclosure_lines import after_tune
-    from pipelines.disclosure_order import Order, Tuning, subjects, tests_of
+    from pipelines.disclosure_order import Order, Tuning, subjects, held_against
 
     given: dict[str, object] = {"distance": distance, "total": total, "difference": difference}
     given |= {"steps": steps, "rank": rank, "learning_rate": learning_rate, "targets": targets}
@@ -222,7 +222,7 @@ def tune(
         raise UsageProblem(f"--model {model}", "is not one model", "tune one base at a time")
     parted = None if test_sets is None else _parted(test_sets)
     tuning = Tuning(plain_name(name), tuple(dict.fromkeys(sets)), parted, options, out)
-    measured = tests_of(tuning, warehouse) if probe else ()
+    measured = held_against(tuning, warehouse) if probe else ()
     order = Order(measured, who, word_list, max_new_tokens, 0.0, warehouse, report, tuning)
     outcome, store = _run(order)
     for line in after_tune(order, outcome, store):

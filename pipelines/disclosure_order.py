@@ -115,7 +115,7 @@ def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
     return missing
 
 
-def tests_of(tuning: Tuning, warehouse: Path) -> tuple[str, ...]:
+def held_against(tuning: Tuning, warehouse: Path) -> tuple[str, ...]:
     """The sets that a tuning is tested on. Raises ``UsageProblem`` where there are none."""
     if tuning.test_sets is not None:
         found = tuning.test_sets

@@ -44,7 +44,7 @@ def put_prompts(store: Store, name: str, prompts: Sequence[str]) -> None:
 
 
 def put_disclosure(
-    store: Store, key: str, seed: int, n: int, less: float
+    store: Store, key: str, seed: int, n: int, less: float, instruction: str = "none"
 ) -> list[dict[str, float]]:
     """Random probabilities and continuations; the measures of each prompt by hand."""
     rng = np.random.default_rng(seed)
@@ -56,7 +56,7 @@ def put_disclosure(
         prompt = {**model, "prompt_id": f"{i:02}"}
         probabilities += [
             {**prompt, "word_list": "l", "word": w, "gender": g, "probability": p[w]}
-            | {"n_variants": 2}
+            | {"n_variants": 2, "instruction_key": instruction}
             for w, g in WORDS.items()
         ]
         texts.append(
@@ -74,7 +74,8 @@ def put_disclosure(
             one["gas"] = max(one["gas_f"], one["gas_m"])
         figures.append(one)
     fill(store, "pronoun_probability", probabilities)
-    fill(store, "continuation", texts)
+    if instruction == "none":
+        fill(store, "continuation", texts)
     return figures
 
 
@@ -86,7 +87,13 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(store: Store) ->
     before = put_disclosure(store, "base", 1, N, 0.9)
     after = put_disclosure(store, "tuned", 2, N - 3, 0.2)
     put_disclosure(store, "other", 3, N, 0.5)
-    found = rows_of(connect(store.root), "FROM disclosure_difference('base', 'tuned')")
+    # What a model says when told something is no other side of what it says by itself.
+    put_disclosure(store, "base", 4, N, 0.9, "told")
+    query = "FROM disclosure_difference('base', 'tuned')"
+    assert rows_of(connect(store.root), f"{query} WHERE instruction_key = 'told'") == []
+    put_disclosure(store, "tuned", 5, N, 0.9, "told")
+    assert len(rows_of(connect(store.root), query)) == 6 * 3 + 3 * 3
+    found = rows_of(connect(store.root), f"{query} WHERE instruction_key = 'none'")
     assert len(found) == 6 * 3
     directions = set()
     for row in found:

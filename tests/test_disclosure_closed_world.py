@@ -160,6 +160,7 @@ def probability(
         {
             **shared,
             "n_variants": 2,
+            "instruction_key": "none",
             "prompt_id": f"{i:02}",
             "word": w,
             "gender": g,
