@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
+from warehouse.form import tables_of_older_form
 from warehouse.schemas import TABLES
 from warehouse.store import Store
 
@@ -67,13 +68,13 @@ def table_view(store: Store, table: Table, place: Path | None = None) -> str:
     files = (place or store.root.resolve()) / table.name / "**" / "*.parquet"
     pattern = str(files).replace("'", "''")
     source = f"read_parquet('{pattern}', hive_partitioning = false)"
-    if not table.partitions:
+    if not table.partitions or table.name in tables_of_older_form(store.root):
         source = _with_new_columns(table, pattern)
     return f"{create} {columns} FROM {source}"
 
 
 def _with_new_columns(table: Table, pattern: str) -> str:
-    """Files of a table that holds one a row, some from before it gained a column: NULL there."""
+    """Files of which some may be from before their table gained a column: NULL there."""
     nulls = [f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns if c.nullable]
     files = f"read_parquet('{pattern}', hive_partitioning = false, union_by_name = true)"
     return f"(SELECT {', '.join(nulls)} WHERE false UNION ALL BY NAME FROM {files})"
