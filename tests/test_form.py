@@ -102,9 +102,7 @@ def test_a_new_key_column_gets_its_constant_in_old_rows(
 ) -> None:
     rekey(monkeypatch)
     for opening in (Store.open, connect):
-        with pytest.raises(
-            BadInput, match=r"version 1, .*version 2 .*warehouse migrate"
-        ):
+        with pytest.raises(BadInput, match=r"version 1, .*version 2 .*warehouse migrate"):
             opening(old.root)
     planned = migrate(old.root, dry_run=True)
     assert len(planned.files) == 2 and read_form(old.root)["warehouse_version"] == 1

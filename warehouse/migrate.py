@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def _changes(name: str, version: int) -> list[migrations.Change]:
 def _rewrite(store: Store, name: str, path: Path, before: int) -> None:
     rows = pq.ParquetFile(path).read()
     metadata = dict(rows.schema.metadata or {})
-    n_rows = rows.num_rows
+    n_rows, changed = rows.num_rows, path.stat().st_mtime_ns
     for change in _changes(name, _version(rows.schema, before)):
         rows = change(rows)
     try:
@@ -93,6 +94,7 @@ def _rewrite(store: Store, name: str, path: Path, before: int) -> None:
     write_file(destination, made.replace_schema_metadata(metadata))
     if pq.read_metadata(destination).num_rows != n_rows:
         raise BadInput(str(destination), f"does not hold the {n_rows} rows of {path}")
+    os.utime(destination, ns=(changed, changed))  # work is told by its time to be published or not
     if destination != path:
         path.unlink()
         _remove_empty(path.parent, store.root / name)

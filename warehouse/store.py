@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from warehouse import merged
 from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.form import MARKER, check_form, form_today, note_form, write_form
@@ -174,6 +175,7 @@ class Store:
         """Publish rows of one partition as one file named by ``unit``, replacing that unit.
 
         All rows must share the partition's values. No rows: nothing is written, ``None`` returned.
+        A unit that was merged with others is replaced where it is.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -181,6 +183,10 @@ class Store:
         partition = self.partition_of(table, data)
         path = self.directory(table, partition) / f"{quote(unit, safe='')}.parquet"
         self._note_form()
+        holder = merged.holder(path.parent, path.stem)
+        if holder is not None:
+            write_file(holder, merged.replaced(holder, path.stem, data, run_id))
+            return holder
         write_file(path, data.replace_schema_metadata(_metadata(table, run_id)))
         return path
 
@@ -200,7 +206,10 @@ class Store:
 
     def commit(self, staged: Staged) -> None:
         """Put a staged partition in the place of the published one."""
-        directory, destination = Path(staged.directory), Path(staged.destination)
+        self.put(Path(staged.directory), Path(staged.destination))
+
+    def put(self, directory: Path, destination: Path) -> None:
+        """Put a directory of ``_staging`` in the place of a partition's, or none if it is empty."""
         destination.parent.mkdir(parents=True, exist_ok=True)
         retired = directory.with_name(f"{directory.name}-retired")
         if destination.exists():
@@ -227,8 +236,11 @@ class Store:
         return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
 
     def units(self, table: str, **partition: str) -> set[str]:
-        """Names of the files published in a partition, without the extension (as quoted)."""
-        return {f.stem for f in self.directory(table, partition).glob("*.parquet")}
+        """Names of the units published in a partition, as quoted, merged ones among them."""
+        directory = self.directory(table, partition)
+        joint = merged.merged_files(directory)
+        names = {f.stem for f in directory.glob("*.parquet") if f not in joint}
+        return names | merged.names_in(joint)
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, out of every view's sight."""
