@@ -19,7 +19,16 @@ from eval_workers import model_cli, score_cli
 from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
 from jobs import statistics_cli, vocabulary_cli
-from pipelines import build_cli, fairpair_cli, measure, offline, settings, sql_cli, warehouse_cli
+from pipelines import (
+    build_cli,
+    fairpair_cli,
+    measure,
+    offline,
+    runs_cli,
+    settings,
+    sql_cli,
+    warehouse_cli,
+)
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
 from pipelines.stages import sigterm_interrupts
@@ -50,6 +59,7 @@ app.command("measure")(measure.command)
 app.command("report")(report_cli.command)
 app.add_typer(reproduce_cli.reproduce_app, name="reproduce")
 app.command("sql")(sql_cli.command)
+app.add_typer(runs_cli.runs_app, name="runs")
 app.add_typer(warehouse_cli.warehouse_app, name="warehouse")
 
 
