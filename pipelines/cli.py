@@ -27,9 +27,11 @@ from pipelines import (
     fairpair_cli,
     measure,
     offline,
+    runs_cli,
     settings,
     sql_cli,
     sweep_cli,
+    warehouse_cli,
 )
 from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
@@ -65,6 +67,8 @@ app.command("report")(report_cli.command)
 app.add_typer(reproduce_cli.reproduce_app, name="reproduce")
 app.command("sql")(sql_cli.command)
 app.command("doctor")(doctor_cli.command)
+app.add_typer(runs_cli.runs_app, name="runs")
+app.add_typer(warehouse_cli.warehouse_app, name="warehouse")
 
 
 @app.command(epilog="Example: plumbline config --conf cluster.toml")

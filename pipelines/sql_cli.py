@@ -1,10 +1,11 @@
-"""``plumbline sql``: one query printed as a table, or a small shell on the same connection."""
+"""``plumbline sql``: one query, printed or written to a file, or a small shell."""
 
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.sql_complete import complete_with_tab
+from pipelines.sql_output import format_of, write_result
 from warehouse.connect import connect
-from warehouse.errors import UsageProblem
+from warehouse.errors import UsageProblem, disk_problems
+from warehouse.guard import check, lock
+from warehouse.init_sql import init_sql
+from warehouse.plain import printable
 from warehouse.sql_reference import Question, questions
 
 if TYPE_CHECKING:
@@ -30,37 +35,35 @@ _HELP = (
 )
 
 
-def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
+def run_query(
+    connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = False
+) -> tuple[list[str], list[Any]]:
     """Column names and rows of a query; ``([], [])`` for a statement without a result.
 
-    Raises ``UsageProblem`` with DuckDB's own explanation, in one line, for a bad query.
+    Raises ``UsageProblem`` with DuckDB's own explanation, in one line, for a bad query, and for one
+    that may write files, unless ``write``.
 
     >>> import duckdb
     >>> run_query(duckdb.connect(), "SELECT 1 AS one")
     (['one'], [(1,)])
     """
-    import duckdb
-
-    try:
+    with _one_line():
+        check(connection, text, write=write)
         cursor = connection.execute(text)
         if not cursor.description:
             return [], []
         return [column[0] for column in cursor.description], cursor.fetchall()
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
     except duckdb.Error as e:
         message = str(e).split("\n\nLINE ")[0]
         raise UsageProblem("SQL", " ".join(message.split()), "`.tables` lists what there is") from e
-
-
-def printable(value: object) -> str:
-    """A value as one line of text that cannot steer a terminal; NULL is empty.
-
-    >>> printable(0.30000000000000004), printable("a\\x1b[31mb"), printable(None)
-    ('0.3', 'a\\\\x1b[31mb', '')
-    """
-    if value is None:
-        return ""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -125,7 +128,11 @@ def tables(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Any]]
 
 
 def shell(
-    connection: duckdb.DuckDBPyConnection, console: Console, read: Callable[[str], str] = input
+    connection: duckdb.DuckDBPyConnection,
+    console: Console,
+    read: Callable[[str], str] = input,
+    *,
+    write: bool = False,
 ) -> None:
     """Read queries and dot commands until ``.quit`` or the end of the input.
 
@@ -146,7 +153,7 @@ def shell(
             typed += [line] if line.strip() else []
             if typed and (not line.strip() or line.rstrip().endswith(";")):
                 query, typed = "\n".join(typed), []
-                show(console, *run_query(connection, query))
+                show(console, *run_query(connection, query, write=write))
         except UsageProblem as e:
             console.print(Text(str(e), style="red"), soft_wrap=True)
         except KeyboardInterrupt:
@@ -154,7 +161,7 @@ def shell(
             console.print()
         except EOFError:
             if typed:
-                show(console, *run_query(connection, "\n".join(typed)))
+                show(console, *run_query(connection, "\n".join(typed), write=write))
             return
 
 
@@ -227,16 +234,63 @@ def command(
     warehouse: Annotated[
         Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
     ] = Path("out/warehouse"),
+    kind: Annotated[str, typer.Option("--format", help="table, csv, json, jsonl or parquet.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="File for the result; its extension is the format.")
+    ] = None,
+    init: Annotated[
+        Path | None, typer.Option(help="Write a file for `duckdb -init` instead.")
+    ] = None,
+    relative: Annotated[
+        bool, typer.Option("--relative", help="In that file, paths from its own directory.")
+    ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Let queries write files: COPY, EXPORT, ATTACH.")
+    ] = False,
 ) -> None:
     """Ask the warehouse in SQL: one query, or a shell with all tables, views and examples.
 
-    Example: plumbline sql "SELECT word, delta_nats FROM word_delta ORDER BY 2 LIMIT 10"
+    A query reads; it changes nothing in the warehouse unless --write says so, and never goes to the
+    network.
+
+    Example: plumbline sql "SELECT word, delta_nats FROM word_delta ORDER BY 2" --out words.csv
     """
-    connection = connect(warehouse)
     console = Console(highlight=False)
-    if query:
-        show(console, *run_query(connection, query))
+    if init is not None:
+        _write_init(warehouse, init, relative, console)
         return
-    _remember_lines()
-    complete_with_tab(connection)
-    shell(connection, console)
+    chosen = format_of(kind, out)
+    if out is not None and warehouse.resolve() in out.resolve().parents:
+        raise UsageProblem(f"file {out}", "lies in the warehouse", "choose another --out")
+    if chosen != "table" and not query:
+        raise UsageProblem("the shell", "prints tables", f"give a query with --format {chosen}")
+    connection = connect(warehouse)
+    lock(connection)
+    if chosen != "table":
+        _write_query(connection, query, chosen, out, write)
+    elif query:
+        show(console, *run_query(connection, query, write=write))
+    else:
+        _remember_lines()
+        complete_with_tab(connection)
+        shell(connection, console, write=write)
+
+
+def _write_query(
+    connection: duckdb.DuckDBPyConnection, query: str, kind: str, out: Path | None, write: bool
+) -> None:
+    with _one_line():
+        check(connection, query, write=write)
+        n_rows = write_result(connection, query, kind, out, sys.stdout)
+    if out is not None:
+        rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+        Console(highlight=False).print(Text(f"wrote {rows} to {out}"), soft_wrap=True)
+
+
+def _write_init(warehouse: Path, file: Path, relative: bool, console: Console) -> None:
+    text = init_sql(warehouse, file.parent if relative else None)
+    with disk_problems(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    start = f"cd {file.parent} && duckdb -init {file.name}" if relative else f"duckdb -init {file}"
+    console.print(Text(f"wrote {file}; next: {start}"), soft_wrap=True)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
+from warehouse.form import tables_of_older_form
 from warehouse.schemas import TABLES
 from warehouse.store import Store
 
@@ -44,7 +45,7 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     for table in TABLES.values():
         try:
-            connection.execute(_view(store, table))
+            connection.execute(table_view(store, table))
         except duckdb.Error as e:
             problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
             fix = f"move {store.root / table.name} away and write it again"
@@ -54,21 +55,26 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _view(store: Store, table: Table) -> str:
-    directory = store.root.resolve() / table.name
+def table_view(store: Store, table: Table, place: Path | None = None) -> str:
+    """The statement that makes a table's view over its Parquet files; empty without any.
+
+    ``place`` is what the statement calls the warehouse's directory, its absolute path otherwise.
+    """
+    create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     columns = ", ".join(f'"{c.name}"' for c in table.columns)
-    if next(directory.glob("**/*.parquet"), None) is None:
+    if next((store.root / table.name).glob("**/*.parquet"), None) is None:
         nulls = ", ".join(f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
-        return f'CREATE VIEW "{table.name}" AS SELECT {nulls} WHERE false'
-    pattern = str(directory / "**" / "*.parquet").replace("'", "''")
+        return f"{create} {nulls} WHERE false"
+    files = (place or store.root.resolve()) / table.name / "**" / "*.parquet"
+    pattern = str(files).replace("'", "''")
     source = f"read_parquet('{pattern}', hive_partitioning = false)"
-    if not table.partitions:
+    if not table.partitions or table.name in tables_of_older_form(store.root):
         source = _with_new_columns(table, pattern)
-    return f'CREATE VIEW "{table.name}" AS SELECT {columns} FROM {source}'
+    return f"{create} {columns} FROM {source}"
 
 
 def _with_new_columns(table: Table, pattern: str) -> str:
-    """Files of a table that holds one a row, some from before it gained a column: NULL there."""
+    """Files of which some may be from before their table gained a column: NULL there."""
     nulls = [f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns if c.nullable]
     files = f"read_parquet('{pattern}', hive_partitioning = false, union_by_name = true)"
     return f"(SELECT {', '.join(nulls)} WHERE false UNION ALL BY NAME FROM {files})"

@@ -13,9 +13,6 @@ from pathlib import Path
 from warehouse.columns import Table
 from warehouse.tables import corpora, disclosure, fairpair, pairs, sampled, scores
 
-#: Version of the layout on disk. A warehouse of another version is refused, never guessed at.
-WAREHOUSE_VERSION = 1
-
 _SUBJECTS = (corpora, pairs, scores, sampled, fairpair, disclosure)
 
 #: Name -> table, in the order data flows.

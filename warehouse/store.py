@@ -8,7 +8,6 @@ view reads.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import uuid
@@ -22,11 +21,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from warehouse import merged
 from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
-from warehouse.schemas import TABLES, WAREHOUSE_VERSION
+from warehouse.form import MARKER, check_form, form_today, note_form, write_form
+from warehouse.migrations import newest_version
+from warehouse.schemas import TABLES
 
-_MARKER = "plumbline.json"
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 
 #: What a caller may hand over as rows.
@@ -137,30 +138,30 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._noted = False
 
     @classmethod
     def open(cls, root: str | Path, *, create: bool = True) -> Store:
         """Open a warehouse, creating an empty one unless ``create`` is false.
 
-        Raises ``BadInput`` for a directory that holds something else or another layout version,
+        Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
+        older one that has to be migrated first;
         ``UsageProblem`` for a path with glob characters (DuckDB would read them as a pattern).
         """
         root = Path(root)
         if _GLOB_CHARACTERS & set(str(root)):
             raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
-        marker = root / _MARKER
+        marker = root / MARKER
         if not marker.exists():
             if root.exists() and (not root.is_dir() or any(root.iterdir())):
-                raise BadInput(
-                    f"warehouse {root}", f"not a Plumbline warehouse, no {_MARKER} in it"
-                )
+                raise BadInput(f"warehouse {root}", f"not a Plumbline warehouse, no {MARKER} in it")
             if not create:
                 raise BadInput(
                     f"warehouse {root}", "does not exist", "run `plumbline pipeline` first"
                 )
             root.mkdir(parents=True, exist_ok=True)
-            _write_text(marker, json.dumps({"warehouse_version": WAREHOUSE_VERSION}))
-        _check_version(marker)
+            write_form(root, form_today())
+        check_form(root)
         return cls(root)
 
     def directory(self, table: str, partition: Mapping[str, str]) -> Path:
@@ -174,12 +175,18 @@ class Store:
         """Publish rows of one partition as one file named by ``unit``, replacing that unit.
 
         All rows must share the partition's values. No rows: nothing is written, ``None`` returned.
+        A unit that was merged with others is replaced where it is.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
             return None
-        partition = self._partition(table, data)
+        partition = self.partition_of(table, data)
         path = self.directory(table, partition) / f"{quote(unit, safe='')}.parquet"
+        self._note_form()
+        holder = merged.holder(path.parent, path.stem)
+        if holder is not None:
+            write_file(holder, merged.replaced(holder, path.stem, data, run_id))
+            return holder
         write_file(path, data.replace_schema_metadata(_metadata(table, run_id)))
         return path
 
@@ -191,6 +198,7 @@ class Store:
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin to write a partition out of sight; see ``Staged.write_part`` and ``commit``."""
+        self._note_form()
         directory = self.root / "_staging" / uuid.uuid4().hex
         directory.mkdir(parents=True)
         destination = self.directory(table, partition)
@@ -198,7 +206,10 @@ class Store:
 
     def commit(self, staged: Staged) -> None:
         """Put a staged partition in the place of the published one."""
-        directory, destination = Path(staged.directory), Path(staged.destination)
+        self.put(Path(staged.directory), Path(staged.destination))
+
+    def put(self, directory: Path, destination: Path) -> None:
+        """Put a directory of ``_staging`` in the place of a partition's, or none if it is empty."""
         destination.parent.mkdir(parents=True, exist_ok=True)
         retired = directory.with_name(f"{directory.name}-retired")
         if destination.exists():
@@ -225,8 +236,11 @@ class Store:
         return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
 
     def units(self, table: str, **partition: str) -> set[str]:
-        """Names of the files published in a partition, without the extension (as quoted)."""
-        return {f.stem for f in self.directory(table, partition).glob("*.parquet")}
+        """Names of the units published in a partition, as quoted, merged ones among them."""
+        directory = self.directory(table, partition)
+        joint = merged.merged_files(directory)
+        names = {f.stem for f in directory.glob("*.parquet") if f not in joint}
+        return names | merged.names_in(joint)
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, out of every view's sight."""
@@ -235,7 +249,13 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _partition(self, table: str, data: pa.Table) -> dict[str, str]:
+    def _note_form(self) -> None:
+        if not self._noted:
+            note_form(self.root)
+            self._noted = True
+
+    def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
+        """The values of the partition columns that all rows share; ``BadInput`` if they do not."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()
@@ -275,22 +295,6 @@ def write_file(path: Path, data: pa.Table, *, passing: bool = False) -> None:
 
 
 def _metadata(table: str, run_id: str) -> dict[bytes, bytes]:
-    version = str(WAREHOUSE_VERSION)
+    version = str(newest_version())
     values = {"table": table, "run_id": run_id, "warehouse_version": version}
     return {f"plumbline.{k}".encode(): v.encode() for k, v in values.items()}
-
-
-def _write_text(path: Path, text: str) -> None:
-    temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
-
-
-def _check_version(marker: Path) -> None:
-    try:
-        found = json.loads(marker.read_text(encoding="utf-8"))["warehouse_version"]
-    except (ValueError, KeyError, TypeError) as e:
-        raise BadInput(f"warehouse {marker.parent}", f"{_MARKER} is not readable") from e
-    if found != WAREHOUSE_VERSION:
-        problem = f"layout version {found}, this Plumbline reads version {WAREHOUSE_VERSION}"
-        raise BadInput(f"warehouse {marker.parent}", problem, "use another --warehouse directory")

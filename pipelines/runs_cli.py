@@ -1,0 +1,124 @@
+"""``plumbline runs``: what was run on a warehouse, with what, and how two runs differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from pipelines.sql_cli import show
+from warehouse import history
+from warehouse.plain import printable
+from warehouse.store import Store
+
+runs_app = typer.Typer(
+    help="What was run, with which options and versions, and what it wrote.", no_args_is_help=True
+)
+Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON instead of tables.")]
+RunId = Annotated[str, typer.Argument(help="Run id, or the start of one.")]
+_WAREHOUSE = Path("out/warehouse")
+
+
+def _open(warehouse: Path) -> Store:
+    return Store.open(warehouse, create=False)
+
+
+def _json(value: object) -> None:
+    # Escapes whatever is not ASCII, control characters among them.
+    print(json.dumps(value, indent=2, default=lambda v: getattr(v, "isoformat", v.__str__)()))
+
+
+def _table(title: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    console = Console(highlight=False)
+    console.print(Text(f"\n{title}", style="bold"))
+    if rows:
+        show(console, names, rows)
+    else:
+        console.print("none")
+
+
+@runs_app.command("list")
+def list_runs(
+    command: Annotated[str, typer.Option(help="Only commands that begin so.")] = "",
+    since: Annotated[str, typer.Option(help="Only from then on (UTC), as 2026-05-01.")] = "",
+    status: Annotated[
+        str, typer.Option(help="Only finished, failed, interrupted or running.")
+    ] = "",
+    as_json: AsJson = False,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """List runs, the newest first.
+
+    Example: plumbline runs list --command score --since 2026-05-01 --status finished
+    """
+    found = history.runs(_open(warehouse), command=command, since=since, status=status)
+    if as_json:
+        _json(found)
+        return
+    names = ["run_id", "command", "status", "started_at", "seconds", "error"]
+    rows = [
+        (*(r[n] for n in names[:3]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}", *_end(r))
+        for r in found
+    ]
+    show(Console(highlight=False), names, rows)
+    if found:
+        print(f"next: plumbline runs show {printable(found[0]['run_id'])}")
+
+
+def _end(row: Mapping[str, Any]) -> tuple[Any, Any]:
+    return row["seconds"], row["error"]
+
+
+@runs_app.command("show")
+def show_run(run_id: RunId, as_json: AsJson = False, warehouse: Warehouse = _WAREHOUSE) -> None:
+    """Show a run: options, versions, git commit, seeds, time, what it wrote and rejected.
+
+    Example: plumbline runs show 20260501T12
+    """
+    found = history.details(_open(warehouse), run_id)
+    if as_json:
+        _json(found)
+        return
+    inner = ("options", "versions", "seeds", "written", "rejects")
+    told = [(name, str(v)) for name, v in found.items() if name not in inner and v is not None]
+    _table("run", ["", "value"], told)
+    _table("options", ["option", "value"], list(history.flat(found["options"]).items()))
+    _table("seeds", ["option", "value"], list(found["seeds"].items()))
+    _table("versions", ["package", "version"], list(found["versions"].items()))
+    _table("rows written that are still there", ["table", "rows"], list(found["written"].items()))
+    _table("rejects", ["reason", "rows"], list(found["rejects"].items()))
+
+
+@runs_app.command()
+def compare(
+    first: RunId, second: RunId, as_json: AsJson = False, warehouse: Warehouse = _WAREHOUSE
+) -> None:
+    """Hold two runs side by side: options and versions that differ, metrics of both.
+
+    The difference is the second less the first.
+
+    Example: plumbline runs compare 20260501T12 20260502T09
+    """
+    found = history.compare(_open(warehouse), first, second)
+    if as_json:
+        _json(found)
+        return
+    a, b = found["runs"]
+    for what in ("options", "versions"):
+        rows = [(name, *pair) for name, pair in found[what].items()]
+        _table(f"{what} that differ", [what[:-1], f"A {a}", f"B {b}"], rows)
+    rows = [
+        (*(m[k] for k in ("metric", "benchmark", "corpus", "subset")), *m["models"], *m["values"])
+        for m in found["metrics"]
+    ]
+    rows = [
+        (*row, m["difference"], m["unit"]) for row, m in zip(rows, found["metrics"], strict=True)
+    ]
+    names = ["metric", "benchmark", "corpus", "subset", "model A", "model B", "A", "B", "B - A"]
+    _table("metrics of both", [*names, "unit"], rows)

@@ -1,0 +1,165 @@
+"""Results of queries as CSV, JSON, JSON lines or Parquet, to a file or to standard output."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from warehouse.errors import UsageProblem, disk_problems
+from warehouse.plain import printable, spreadsheet_cell
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: What ``--format`` takes; the first is for people, the last needs a file.
+FORMATS = ("table", "csv", "json", "jsonl", "parquet")
+_ROWS = 10_000
+
+
+def format_of(given: str, out: Path | None) -> str:
+    """The format asked for, or that of the file's extension; without either a table.
+
+    Raises ``UsageProblem`` for an unknown one, and for a combination that there is not.
+
+    >>> format_of("", Path("a.jsonl")), format_of("", None)
+    ('jsonl', 'table')
+    """
+    name = given or (out.suffix.removeprefix(".").lower() if out else "table")
+    if name not in FORMATS:
+        raise UsageProblem(f"format {name!r}", f"there is {', '.join(FORMATS)}", "use --format")
+    if name == "parquet" and out is None:
+        raise UsageProblem("format parquet", "goes to a file", "add --out FILE")
+    if name == "table" and out is not None:
+        raise UsageProblem("format table", "is for the terminal", "use csv, json, jsonl or parquet")
+    return name
+
+
+def write_result(
+    connection: duckdb.DuckDBPyConnection, query: str, kind: str, out: Path | None, stdout: IO[str]
+) -> int:
+    """Run a query and write its rows as they come; returns the number of rows.
+
+    A file appears under its name once it is whole. On a terminal whatever could steer it is
+    escaped. Text cells of CSV that a spreadsheet would take for formulas get a ``'`` in front.
+    Raises ``BadInput`` for a file that can't be written.
+    """
+    if out is None:
+        return _write_text(connection.execute(query), kind, stdout, stdout.isatty())
+    with disk_problems(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with _appearing(out) as temporary:
+            if kind == "parquet":
+                return _write_parquet(connection, query, temporary)
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                return _write_text(connection.execute(query), kind, file, False)
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[Path]:
+    temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    result = connection.sql(query)
+    if result is None:
+        raise UsageProblem("SQL", "the statement gives no rows to write")
+    names = _distinct(result.columns)
+    reader, n_rows = result.to_arrow_reader(_ROWS), 0
+    schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, names, strict=True)])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch.rename_columns(names))
+            n_rows += batch.num_rows
+    return n_rows
+
+
+def _write_text(
+    cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str], for_terminal: bool
+) -> int:
+    names = _distinct([column[0] for column in cursor.description or []])
+    write: Callable[[Sequence[Any]], object]
+    if kind == "csv":
+        rows = csv.writer(file, lineterminator="\n")
+        shown = printable if for_terminal else str
+
+        def write(row: Sequence[Any]) -> object:
+            return rows.writerow([shown(spreadsheet_cell(_csv_value(value))) for value in row])
+
+        write(names)
+    else:
+        separator, between = "", "\n" if kind == "jsonl" else ",\n"
+
+        def write(row: Sequence[Any]) -> object:
+            nonlocal separator
+            values = dict(zip(names, map(json_value, row), strict=True))
+            text = json.dumps(values, ensure_ascii=for_terminal, allow_nan=False)
+            written = file.write(separator + text)
+            separator = between
+            return written
+
+        file.write("[" if kind == "json" else "")
+    n_rows = 0
+    while names and (batch := cursor.fetchmany(_ROWS)):
+        for row in batch:
+            write(row)
+        n_rows += len(batch)
+    file.write({"json": "]\n", "jsonl": "\n" if n_rows else ""}.get(kind, ""))
+    return n_rows
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns that may repeat, none of which does: ``a``, ``a_2``.
+
+    >>> _distinct(["a", "b", "a"])
+    ['a', 'b', 'a_2']
+    """
+    found: list[str] = []
+    for name in names:
+        other, n = name, 1
+        while other in found:
+            n += 1
+            other = f"{name}_{n}"
+        found.append(other)
+    return found
+
+
+def json_value(value: object) -> object:
+    """A value as JSON has it; numbers that are not finite are null, times ISO 8601.
+
+    >>> json_value([float("nan"), date(2024, 5, 1), {1: b"a"}])
+    [None, '2024-05-01', {'1': '61'}]
+    """
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(inner) for inner in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _csv_value(value: object) -> object:
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(json_value(value), ensure_ascii=False)
+    return "" if value is None else value if isinstance(value, str | float) else json_value(value)

@@ -1,0 +1,133 @@
+"""``plumbline warehouse``: check, compact, migrate and export a warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from pipelines.sql_cli import show
+from warehouse.errors import UsageProblem
+from warehouse.plain import printable
+from warehouse.store import Store
+
+warehouse_app = typer.Typer(
+    help="Check a warehouse, keep it small, bring it to today's form, hand it on.",
+    no_args_is_help=True,
+)
+Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
+_WAREHOUSE = Path("out/warehouse")
+
+
+def _say(text: str) -> None:
+    Console(highlight=False).print(Text(printable(text)), soft_wrap=True)
+
+
+@warehouse_app.command()
+def check(warehouse: Warehouse = _WAREHOUSE) -> None:
+    """Read every file: schema, run, partition, unique keys, nothing left behind.
+
+    Names each problem with what mends it, and leaves with status 3 if there is one.
+
+    Example: plumbline warehouse check
+    """
+    from warehouse.check import check as problems_of
+
+    found = problems_of(Store.open(warehouse, create=False))
+    for problem in found:
+        _say(f"{problem.path}: {problem.problem} ({problem.fix})")
+    _say(f"{warehouse}: {len(found) or 'no'} problem{'' if len(found) == 1 else 's'}")
+    if found:
+        raise typer.Exit(3)
+
+
+@warehouse_app.command()
+def compact(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also while a run may be writing.")
+    ] = False,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Merge the small files of each partition, and remove what stopped commands left.
+
+    Every merged file is held against the rows of its parts before it takes their place. Work that
+    would save time later is kept.
+
+    Example: plumbline warehouse compact --dry-run
+    """
+    from warehouse import compact as steps
+    from warehouse.activity import refuse_beside_runs
+    from warehouse.runs import recorded
+
+    store = Store.open(warehouse, create=False)
+    todo = steps.plan(store)
+    for leftover in todo.leftovers:
+        _say(f"remove {leftover.path}: {leftover.why}")
+    for merge in todo.merges:
+        _say(f"merge {len(merge.files)} files in {merge.directory}")
+    if dry_run or not (todo.leftovers or todo.merges):
+        _say("nothing was changed")
+        return
+    if not force:
+        refuse_beside_runs(store, "compact")
+    with recorded(store, "warehouse compact", {"force": force}) as run_id:
+        done = steps.compact(store, run_id, force=force)
+    _say(
+        f"merged files in {len(done.merges)} directories, removed {len(done.leftovers)} leftovers; "
+        "next: plumbline warehouse check"
+    )
+
+
+@warehouse_app.command()
+def migrate(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also while a run may be writing.")
+    ] = False,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Bring every file of an older warehouse to today's form; stopped, it goes on.
+
+    Example: plumbline warehouse migrate --dry-run
+    """
+    from warehouse.activity import refuse_beside_runs
+    from warehouse.form import MARKER
+    from warehouse.migrate import migrate as bring
+
+    if not (warehouse / MARKER).exists():
+        Store.open(warehouse, create=False)  # says what it is instead
+        raise UsageProblem(f"warehouse {warehouse}", "is none")
+    if not (dry_run or force):
+        refuse_beside_runs(Store(warehouse), "migrate")
+    done = bring(warehouse, dry_run=dry_run)
+    would = "would write" if dry_run else "wrote"
+    _say(f"version {done.before} to {done.after}: {would} {len(done.files)} files of {warehouse}")
+    if not dry_run:
+        _say("next: plumbline warehouse check")
+
+
+@warehouse_app.command()
+def export(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Tables and views; default: tables with rows.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Directory for the files.")] = Path("out/export"),
+    kind: Annotated[
+        str, typer.Option("--format", help="parquet, csv, jsonl, or duckdb for one database.")
+    ] = "parquet",
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Write tables and views as files to hand on, with their data dictionary.
+
+    Example: plumbline warehouse export pair_score us_by_start --format csv --out figures
+    """
+    from warehouse.export import export as write
+
+    made = write(warehouse, names or [], out, kind)
+    rows = [(item.name, item.n_rows, str(item.path)) for item in made]
+    show(Console(highlight=False), ["table or view", "rows", "file"], rows)
+    _say(f"wrote {len(made)} tables and dictionary.md to {out}; next: read {out}/dictionary.md")

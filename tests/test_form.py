@@ -1,0 +1,188 @@
+"""Warehouses of older and newer forms: what opens, what is migrated, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.metric_rows import delta, fill
+from warehouse import migrations
+from warehouse.columns import table
+from warehouse.connect import connect
+from warehouse.errors import BadInput
+from warehouse.form import MARKER, read_form
+from warehouse.migrate import migrate
+from warehouse.migrations import Migration, constant
+from warehouse.schemas import TABLES
+from warehouse.store import Store
+
+OLD = table("planted", "Old.", "corpus word", "corpus", "corpus: text -- c\nword: text -- w")
+GROWN = table(
+    "planted",
+    "With a column that may be NULL.",
+    "corpus word",
+    "corpus",
+    "corpus: text -- c\nword: text -- w\nnote: text? -- n",
+)
+REKEYED = table(
+    "planted",
+    "With a column of key and partitions.",
+    "corpus form word",
+    "corpus form",
+    "corpus: text -- c\nform: text -- f\nword: text -- w\nnote: text? -- n",
+)
+STEP = Migration("forms", {"planted": constant("form", "none")})
+
+
+@pytest.fixture
+def old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
+    """A warehouse written when its table had two columns."""
+    monkeypatch.setitem(TABLES, "planted", OLD)
+    store = Store.open(tmp_path / "w")
+    for corpus, words in (("c", ["tea", "cup"]), ("d", ["pot"])):
+        rows = [{"corpus": corpus, "word": word} for word in words]
+        store.publish("planted", rows, unit="all", run_id=f"run-{corpus}")
+    return store
+
+
+def rows(store: Store) -> list[tuple[object, ...]]:
+    with connect(store.root) as connection:
+        return connection.execute("SELECT * FROM planted ORDER BY ALL").fetchall()
+
+
+def rekey(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLES, "planted", REKEYED)
+    monkeypatch.setattr(migrations, "MIGRATIONS", (STEP,))
+
+
+def test_an_added_column_is_null_in_older_files(
+    old: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TABLES, "planted", GROWN)
+    store = Store.open(old.root)
+    assert rows(store) == [("c", "cup", None), ("c", "tea", None), ("d", "pot", None)]
+    assert {row["note"] for row in store.read("planted").to_pylist()} == {None}
+    new = {"corpus": "a", "word": "jug", "note": "new"}
+    store.publish("planted", [new], unit="all", run_id="r")  # sorted before the older files
+    assert rows(store)[0] == ("a", "jug", "new") and len(rows(store)) == 4
+    assert read_form(store.root)["older"] == ["planted"]
+    done = migrate(store.root)
+    assert [path.parent.name for path in done.files] == ["corpus=c", "corpus=d"]
+    assert read_form(store.root)["older"] == [] and len(rows(store)) == 4
+
+
+def test_an_added_table_is_an_empty_view(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLES, "planted", OLD)
+    assert rows(Store.open(store.root)) == []
+
+
+def test_what_a_newer_plumbline_added_is_refused(
+    old: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TABLES, "planted", GROWN)
+    Store.open(old.root).publish(
+        "planted", [{"corpus": "e", "word": "w", "note": "n"}], unit="u", run_id="r"
+    )
+    monkeypatch.setitem(TABLES, "planted", OLD)
+    for opening in (Store.open, connect, migrate):
+        with pytest.raises(BadInput, match=r"a newer Plumbline wrote planted\.note .*upgrade"):
+            opening(old.root)
+    monkeypatch.delitem(TABLES, "planted")
+    with pytest.raises(BadInput, match="a newer Plumbline wrote table planted"):
+        Store.open(old.root)
+
+
+def test_a_new_key_column_gets_its_constant_in_old_rows(
+    old: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rekey(monkeypatch)
+    for opening in (Store.open, connect):
+        with pytest.raises(BadInput, match=r"version 1, .*version 2 .*warehouse migrate"):
+            opening(old.root)
+    planned = migrate(old.root, dry_run=True)
+    assert len(planned.files) == 2 and read_form(old.root)["warehouse_version"] == 1
+    done = migrate(old.root)
+    assert (done.before, done.after, done.files) == (1, 2, planned.files)
+    expected = [("c", "none", "cup", None), ("c", "none", "tea", None), ("d", "none", "pot", None)]
+    assert rows(Store.open(old.root)) == expected
+    found = sorted((old.root / "planted").glob("**/*.parquet"))
+    assert [p.parent.name for p in found] == ["form=none"] * 2
+    metadata = pq.read_schema(found[0]).metadata
+    assert metadata[b"plumbline.run_id"] == b"run-c"
+    assert metadata[b"plumbline.warehouse_version"] == b"2"
+    assert migrate(old.root).files == ()
+
+
+@pytest.mark.parametrize("moment", ["before the old file goes", "before the marker"])
+def test_a_migration_that_was_stopped_goes_on(
+    old: Store, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    rekey(monkeypatch)
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(
+            *((Path, "unlink", stop) if "old file" in moment else ())
+            or ("warehouse.migrate.form_today", stop)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            migrate(old.root)
+    with pytest.raises(BadInput, match=r"not finished .*plumbline warehouse migrate"):
+        Store.open(old.root)
+    assert migrate(old.root).before == 1
+    assert len(rows(Store.open(old.root))) == 3
+
+
+def test_later_migrations_meet_files_of_several_versions(
+    old: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are migrated from the version that each was written with."""
+    rekey(monkeypatch)
+    migrate(old.root)
+
+    def shout(rows: pa.Table) -> pa.Table:
+        upper = [word.upper() for word in rows["word"].to_pylist()]
+        return rows.set_column(rows.column_names.index("word"), "word", pa.array(upper))
+
+    monkeypatch.setattr(
+        migrations,
+        "MIGRATIONS",
+        (STEP, Migration("elsewhere", {}), Migration("case", {"planted": shout})),
+    )
+    assert (migrate(old.root).before, len(migrate(old.root).files)) == (2, 0)
+    assert [row[2] for row in rows(Store.open(old.root))] == ["CUP", "TEA", "POT"]
+
+
+def test_a_change_without_a_migration_names_the_file(
+    old: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TABLES, "planted", REKEYED)
+    with pytest.raises(BadInput, match=r"planted/corpus=c.*form holds NULL.*no migration"):
+        migrate(old.root)
+
+
+def test_a_marker_from_before_columns_were_noted(store: Store) -> None:
+    """Every table may then have files that lack columns."""
+    (store.root / MARKER).write_text(json.dumps({"warehouse_version": 1}))
+    fill(store, "word_delta", [delta("tea", 1.0)])
+    path = next((store.root / "word_delta").glob("**/*.parquet"))
+    whole = pq.read_table(path)
+    pq.write_table(whole.drop_columns(["delta_se_nats"]), path.with_name("_earlier.parquet"))
+    with connect(Store.open(store.root).root) as connection:
+        found = connection.execute("SELECT count(*), count(delta_se_nats) FROM word_delta")
+        assert found.fetchone() == (2, whole["delta_se_nats"].drop_null().length())
+    assert [p.name for p in migrate(store.root).files] == ["_earlier.parquet"]
+    assert read_form(store.root)["columns"]["word_delta"] == TABLES["word_delta"].arrow.names
+
+
+def test_every_migration_names_tables_and_says_what_it_is_about() -> None:
+    for step in migrations.MIGRATIONS:
+        assert step.about and set(step.changes) <= set(TABLES)
+        assert dataclasses.is_dataclass(step)

@@ -1,0 +1,290 @@
+"""`plumbline runs` and `plumbline warehouse`: what is found, what is changed, what is kept."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import shutil
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli import main
+from pipelines.measure import measure
+from tests.metric_rows import delta, fill, pair, score
+from warehouse import compact as steps
+from warehouse import runs
+from warehouse.check import check
+from warehouse.compact import compact, plan
+from warehouse.connect import connect
+from warehouse.errors import BadInput, UsageProblem
+from warehouse.history import compare, details, find, written
+from warehouse.leftovers import leftovers
+from warehouse.schemas import TABLES
+from warehouse.store import Store, cast
+
+
+def words(corpus: str, **counts: int) -> list[dict[str, object]]:
+    return [{"corpus": corpus, "word": w, "n_word": n} for w, n in counts.items()]
+
+
+@pytest.fixture
+def kept(store: Store) -> Store:
+    """Three runs; words in two files of two runs, a score with NaN."""
+    for command, units in (("one", {"a": 1, "b": 2}), ("two", {"c": 3}), ("three", {})):
+        with runs.recorded(store, command, {"seed": 1, "deep": {"x": command}}) as run_id:
+            for unit, n in units.items():
+                rows = words("c s", **{unit * 2: n})
+                store.publish("word_count", rows, unit=f"{unit}/", run_id=run_id)
+            if command == "two":
+                row = score("b", "p", math.nan) | {"run_id": run_id}
+                store.publish("pair_score", [row], unit="all", run_id=run_id)
+    return store
+
+
+def content(store: Store) -> dict[str, list[object]]:
+    with connect(store.root) as connection:
+        query = "SELECT * FROM {} ORDER BY ALL"
+        return {t: [str(r) for r in connection.execute(query.format(t)).fetchall()] for t in TABLES}
+
+
+def named(store: Store) -> list[tuple[str, str]]:
+    return [(str(p.path.relative_to(store.root)), f"{p.problem} | {p.fix}") for p in check(store)]
+
+
+def test_a_whole_warehouse_has_no_problems(kept: Store) -> None:
+    assert check(kept) == []
+    assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 0
+
+
+def test_every_problem_is_named_with_what_mends_it(
+    kept: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = kept.root / "word_count" / "corpus=c%20s"
+    whole = pq.read_table(table / "a%2F.parquet")
+    stamped = whole.schema.metadata
+    kept.publish("word_count", words("c s", aa=9), unit="again", run_id=runs_of(kept)[0])
+    kept.publish("word_count", words("d", cup=1), unit="stray", run_id="nobody")
+    (table / "cut.parquet").write_bytes((table / "a%2F.parquet").read_bytes()[:-9])
+    pq.write_table(whole.drop_columns(["n_word"]), table / "lacks.parquet")
+    text = pa.array(["1"] * len(whole))
+    pq.write_table(whole.set_column(2, "n_word", text), table / "typed.parquet")
+    (kept.root / "word_count" / "corpus=e").mkdir()
+    pq.write_table(whole, kept.root / "word_count" / "corpus=e" / "moved.parquet")
+    wrong = stamped | {b"plumbline.table": b"pair_count"}
+    other = pa.table(cast(TABLES["word_count"], words("c s", zz=1)).columns, whole.schema)
+    pq.write_table(other.replace_schema_metadata(wrong), table / "table.parquet")
+    (table / "notes\x1b[2J.txt").write_text("mine")
+    (table / "_x.tmp").write_text("")
+    (kept.root / "thesis").mkdir()
+    shutil.copytree(table, kept.root / "_staging" / "7")
+    found = named(kept)
+    expected = [
+        ("_staging/7", "not finished, or has been replaced | plumbline warehouse compact"),
+        ("thesis", "belongs to no table | mv"),
+        ("word_count", "1 keys more than once, such as corpus 'c s', word 'aa'"),
+        ("c%20s/_x.tmp", "not finished | plumbline warehouse compact"),
+        ("c%20s/cut.parquet", "can't be read"),
+        ("c%20s/lacks.parquet", "has no column n_word"),
+        ("c%20s/notes", "is not a Parquet file"),
+        ("c%20s/table.parquet", "is of table pair_count"),
+        ("c%20s/typed.parquet", "n_word is string, not int64"),
+        ("corpus=d/stray.parquet", "its run nobody is not in `run`"),
+        ("corpus=e/moved.parquet", "its rows are of corpus=c%20s"),
+    ]
+    assert len(found) == len(expected)
+    for (path, problem), (place, said) in zip(found, expected, strict=True):
+        assert place in path and said in problem, path
+    assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 3
+    out = capsys.readouterr().out
+    assert "11 problems" in out and "\x1b" not in out
+
+
+def runs_of(store: Store) -> list[str]:
+    return sorted(row["run_id"] for row in store.read("run").to_pylist())
+
+
+def test_compacting_keeps_every_row_unit_and_run(kept: Store) -> None:
+    before, first = content(kept), runs_of(kept)[0]
+    units = kept.units("word_count", corpus="c s")
+    wrote = {run_id: written(kept, run_id) for run_id in runs_of(kept)}
+    assert wrote[first] == {"word_count": 2}
+    assert {m.directory.name: len(m.files) for m in plan(kept).merges} == {
+        "run": 3,
+        "corpus=c%20s": 3,
+    }
+    with runs.recorded(kept, "warehouse compact", {}) as run_id:
+        compact(kept, run_id)
+    after = content(kept)
+    assert before | {"run": None} == after | {"run": None}
+    assert set(before["run"]) < set(after["run"]) and len(after["run"]) == 4
+    assert len(list((kept.root / "word_count").glob("*/*"))) == 1
+    assert kept.units("word_count", corpus="c s") == units == {"a%2F", "b%2F", "c%2F"}
+    assert {r: written(kept, r) for r in wrote} == wrote
+    assert check(kept) == []
+    kept.publish("word_count", words("c s", new=5, aa=1), unit="b/", run_id=first)
+    rows = kept.read("word_count").to_pylist()
+    assert sorted((r["word"], r["n_word"]) for r in rows) == [("aa", 1)] * 2 + [
+        ("cc", 3),
+        ("new", 5),
+    ]
+    assert kept.units("word_count", corpus="c s") == units
+    assert written(kept, first) == {"word_count": 3}
+
+
+def test_a_merge_that_loses_rows_changes_nothing(
+    kept: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, write = content(kept), steps._write
+
+    def lossy(table: str, files: list[Path], *rest: object) -> None:
+        write(table, [files[0], *files[2:]], *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(steps, "_write", lossy)
+    with pytest.raises(BadInput, match="does not hold the rows of"):
+        compact(kept, "r")
+    assert content(kept) == before
+
+
+def test_compact_waits_for_runs(kept: Store) -> None:
+    row = kept.read("run").to_pylist()[0]
+    row |= {"run_id": "elsewhere", "status": "running", "error": "no end yet: process 1 on far"}
+    kept.publish("run", [row], unit="elsewhere", run_id="elsewhere")
+    with pytest.raises(UsageProblem, match=r"elsewhere .*--force"):
+        compact(kept, "r")
+    assert main(["warehouse", "compact", "--warehouse", str(kept.root)]) == 2
+    assert main(["warehouse", "compact", "--force", "--warehouse", str(kept.root)]) == 0
+    assert kept.read("run").num_rows == 5
+
+
+def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:
+    def work(*parts: str, when: int) -> Path:
+        path = kept.work_directory(*parts) / "chunk.parquet"
+        pq.write_table(pa.table({"a": [1]}), path)
+        os.utime(path, (when, when))
+        return path.parent
+
+    published = work("score", "key-m", "b", when=1)
+    fill(kept, "pair_score", [score("b", "q", 0.0, "m")])
+    later = work("score", "key-m", "b2", when=1)
+    claim = later.with_name("gone.claim")
+    claim.write_text("host 1 x")
+    ledger = kept.work_directory("generate", "g") / "requests.jsonl"
+    ledger.write_text("{}\n")
+    counts = kept.work_directory("count", "k")
+    (counts / "f.json").write_text(json.dumps({"files": ["f.1.words.parquet"]}))
+    for name in ("f.1.words.parquet", "g.2.words.parquet"):
+        pq.write_table(pa.table({"a": [1]}), counts / name)
+    found = {leftover.path for leftover in leftovers(kept)}
+    assert found == {published, claim, counts / "g.2.words.parquet"}
+    assert main(["warehouse", "compact", "--dry-run", "--warehouse", str(kept.root)]) == 0
+    assert all(path.exists() for path in found)
+    assert main(["warehouse", "compact", "--warehouse", str(kept.root)]) == 0
+    assert not any(path.exists() for path in found)
+    assert later.exists() and ledger.exists() and (counts / "f.1.words.parquet").exists()
+
+
+def test_a_partition_lost_between_two_renames_is_not_removed(kept: Store) -> None:
+    there = kept.root / "word_count" / "corpus=c%20s"
+    lost = kept.root / "_staging" / "7-retired"
+    lost.parent.mkdir(exist_ok=True)
+    os.rename(there, lost)
+    (problem,) = check(kept)
+    assert problem.path == lost and problem.fix.endswith(f"mv '{lost}' '{there}'")
+    assert leftovers(kept) == []
+    shutil.copytree(lost, there)
+    assert [leftover.path for leftover in leftovers(kept)] == [lost]
+
+
+def test_exports_hold_the_rows_and_their_dictionary(kept: Store, tmp_path: Path) -> None:
+    fill(kept, "word_delta", [delta(w, 0.5) for w in ("=1+1", "-a", "\tb", "tea", "a=b")])
+    out = tmp_path / "it's out"
+    for kind in ("parquet", "csv", "jsonl", "duckdb"):
+        command = ["warehouse", "export", "--out", str(out / kind), "--format", kind]
+        assert main([*command, "--warehouse", str(kept.root)]) == 0
+    listed = {p.stem for p in (out / "parquet").glob("*.parquet")}
+    assert listed == {"run", "word_count", "word_delta", "pair_score"}
+    with (out / "csv" / "word_delta.csv").open(newline="") as file:
+        assert sorted(r["word"] for r in csv.DictReader(file)) == [
+            "'\tb",
+            "'-a",
+            "'=1+1",
+            "a=b",
+            "tea",
+        ]
+    lines = (out / "jsonl" / "word_delta.jsonl").read_text().splitlines()
+    assert sorted(json.loads(x)["word"] for x in lines) == ["\tb", "-a", "=1+1", "a=b", "tea"]
+    with duckdb.connect(str(out / "duckdb" / "warehouse.duckdb"), read_only=True) as database:
+        assert database.execute("SELECT count(*) FROM word_delta").fetchone() == (5,)
+        query = "SELECT comment FROM duckdb_columns() WHERE column_name = 'delta_nats'"
+        assert "[nats]" in database.execute(query).fetchall()[0][0]
+    dictionary = json.loads((out / "csv" / "dictionary.json").read_text("utf-8"))
+    columns = {d["name"]: [c["name"] for c in d["columns"]] for d in dictionary}
+    assert columns["word_delta"] == TABLES["word_delta"].arrow.names
+    assert "## word_delta (table)" in (out / "csv" / "dictionary.md").read_text("utf-8")
+    assert not list(out.rglob("_*"))
+
+
+def test_views_are_exported_by_name_and_nothing_else_is(kept: Store, tmp_path: Path) -> None:
+    fill(kept, "benchmark_pair", [pair("b", "p")])
+    fill(kept, "pair_score", [score("b", "p", 0.5, "m2")])
+    command = ["warehouse", "export", "--warehouse", str(kept.root), "--out"]
+    assert main([*command, str(tmp_path / "o"), "scored_pair"]) == 0
+    assert pq.read_table(tmp_path / "o" / "scored_pair.parquet").num_rows == 1
+    assert "(view)" in (tmp_path / "o" / "dictionary.md").read_text("utf-8")
+    for name in ("../run", "run; DROP VIEW run", "nothing"):
+        assert main([*command, str(tmp_path / "p"), name]) == 2
+    assert main([*command, str(kept.root / "word_count")]) == 2
+    assert main([*command, str(kept.root)]) == 2
+    assert not (tmp_path / "p").exists()
+
+
+def test_runs_are_listed_shown_and_told_apart(
+    kept: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--warehouse", str(kept.root)]
+    reject = {"stage": "s", "subject": "x", "source_file": "f", "reason": "torn\x1b[2J"}
+    first, second, third = runs_of(kept)
+    fill(kept, "reject", [reject | {"source_row": 1, "excerpt": "", "run_id": second}])
+
+    def asked(*arguments: str) -> str:
+        assert main(["runs", *arguments, *where]) == 0
+        return capsys.readouterr().out
+
+    assert [r["run_id"] for r in json.loads(asked("list", "--json"))] == [third, second, first]
+    listed = json.loads(asked("list", "--json", "--command", "t", "--status", "finished"))
+    assert [r["command"] for r in listed] == ["three", "two"]
+    assert asked("list", "--since", "2999").startswith(" run_id") and "0 rows" in asked(
+        "list", "--status", "failed"
+    )
+    shown = asked("show", second)
+    assert all(text in shown for text in ("deep.x", "seed", "duckdb", "word_count", "torn"))
+    assert "\x1b" not in shown
+    assert details(kept, second)["written"] == {"reject": 1, "word_count": 1, "pair_score": 1}
+    assert details(kept, second)["seeds"] == {"seed": 1}
+    assert "options that differ" in asked("compare", first, second)
+    with pytest.raises(UsageProblem, match="3 runs begin so"):
+        find(kept, "2")
+    with pytest.raises(UsageProblem, match="no run begins so"):
+        find(kept, "x")
+
+
+def test_two_scoring_runs_are_compared_by_the_metrics_of_what_they_scored(store: Store) -> None:
+    ids = []
+    for model, ratio in (("a", 0.1), ("b", 2.0)):
+        with runs.recorded(store, "score", {"model": model}) as run_id:
+            row = score("bench", "p", ratio, model) | {"run_id": run_id}
+            store.publish("pair_score", [row], unit=model, run_id=run_id)
+            ids.append(run_id)
+    fill(store, "benchmark_pair", [pair("bench", "p")])
+    with runs.recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    found = compare(store, *ids)
+    assert found["options"] == {"model": ("a", "b")} and found["versions"] == {}
+    us = {m["metric"]: m for m in found["metrics"] if m["subset"] == "all"}["us"]
+    assert (us["values"], us["difference"], us["models"]) == ([1.0, 0.0], -1.0, ["a", "b"])
