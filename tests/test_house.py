@@ -31,6 +31,7 @@ HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttex
 ENGINE_ROOMS = (
     *("jobs.session", "jobs.count", "eval_workers.backends.", "eval_workers.mitigation."),
     *("pipelines.flow", "pipelines.benchmark_flow", "pipelines.fairpair_flow"),
+    *("pipelines.attached", "pipelines.deployed"),
 )
 
 
