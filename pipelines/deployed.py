@@ -32,7 +32,7 @@ SHARDS_FAILED = "Shards failed"
 _POLL_S = 2.0
 
 
-@flow(name="corpus", flow_run_name="corpus {corpus}")
+@flow(name="corpus")
 def corpus(
     conf: str = "", corpus: str = "", benchmarks: str = "", model: str = "", out: str = ""
 ) -> Any:
@@ -68,7 +68,7 @@ def _shards_told(store: Store, plan: Plan) -> Iterator[list[str]]:
         failed += attached.attach_failed_shards(store, plan.corpora)
 
 
-@flow(name="evaluate", flow_run_name="evaluate {model}")
+@flow(name="evaluate")
 def evaluate(
     conf: str = "",
     corpus: str = "",
@@ -112,7 +112,7 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
     return Completed(message=f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
 
 
-@flow(name="report", flow_run_name="report")
+@flow(name="report")
 def report(conf: str = "", out: str = "") -> Any:
     """Every metric of the warehouse, and the report.
 
@@ -131,7 +131,7 @@ def _report(settings: Settings) -> Any:
     return Completed(message=str(page))
 
 
-@flow(name="benchmark", flow_run_name="benchmark {name}")
+@flow(name="benchmark")
 def benchmark(
     name: str, config: str = "", conf: str = "", replay: bool = False, offline: bool = False
 ) -> Any:
@@ -158,7 +158,7 @@ def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline
     return Completed(message=f"benchmark {name}")
 
 
-@flow(name="fairpair", flow_run_name="fairpair {probe_set}")
+@flow(name="fairpair")
 def fairpair(
     probe_set: str = "common-sents", model: str = "", config: str = "", conf: str = ""
 ) -> Any:
@@ -188,7 +188,7 @@ def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> An
     return Completed(message=f"{probe_set} under {len(outcome.audited)} models")
 
 
-@flow(name="weekly", flow_run_name="weekly")
+@flow(name="weekly")
 def weekly(
     conf: str = "", corpus: str = "", benchmarks: str = "", model: str = "", out: str = ""
 ) -> Any:
