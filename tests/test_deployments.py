@@ -159,7 +159,7 @@ def until_up(client: httpx.Client, server: subprocess.Popen[bytes]) -> None:
 def stop(started: list[subprocess.Popen[bytes]]) -> None:
     """End the workers, then the server; each is the head of a session that must then be empty."""
     for process in reversed(started):
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:
