@@ -18,6 +18,7 @@ from eval_workers.generation.session import Build, write_sentences
 from eval_workers.generation.write import Progress
 from eval_workers.scoring_bar import scoring_bar
 from pipelines.order import Built, Order, facts
+from pipelines.retries import RETRY
 from pipelines.stages import Stages, run_flow, sigterm_interrupts
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -58,7 +59,7 @@ def publish(order: Order, run_id: str, pairs: Sequence[Row], taken: Sequence[str
     steps.publish(Build(_store(order), order.name, run_id, None), pairs, taken)
 
 
-@task(task_run_name="opinion on {order.name}", cache_policy=NO_CACHE)
+@task(task_run_name="opinion on {order.name}", cache_policy=NO_CACHE, **RETRY)
 def opinion(order: Order, run_id: str) -> second.Opinion:
     """Scores of the pairs, and those marked whose sides differ too much in them."""
     spec, build = order.spec, Build(_store(order), order.name, run_id, None)

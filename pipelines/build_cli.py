@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pipelines import offline as prefect_environment
-from warehouse.errors import UsageProblem
-
-if TYPE_CHECKING:
-    from warehouse.store import Store
 
 
 def build(
@@ -70,16 +66,10 @@ def build(
 
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
-    from eval_workers.generation.build import check_name, seed_words
-    from eval_workers.generation.client import find_key
-    from eval_workers.generation.opinion import check_model
     from eval_workers.generation.spec import load
-    from pipelines.order import Order, after, before
+    from pipelines.order import Order, after, before, check_key, checked_order, held
     from warehouse.store import Store
 
-    check_name(name)
-    if replay and offline:
-        raise UsageProblem("--replay and --offline", "contradict each other", "give one of them")
     given: dict[str, object] = {"corpus": corpus, "n_words": n_words, "seed": seed, "model": model}
     given |= {"base_url": base_url, "n_sentences": sentences, "max_words": max_words}
     given |= {"prices": prices, "prompts": prompts, "max_requests": max_requests}
@@ -89,34 +79,17 @@ def build(
     spec = load(config, given)
     directory = out or Path("out/cards") / name
     order = Order(name, spec, warehouse, directory, replay=replay, offline=offline)
-    order.config()  # model, wordings and price, before anything is made
-    held = Store.open(warehouse, create=False) if warehouse.exists() else None
-    words = seed_words(held, spec)
-    if spec.corpus:  # what the last step needs, before anything is paid for
-        _check_corpus(held, spec.corpus, spec.contrast)
-    if spec.naturalness_model:
-        check_model(spec.naturalness_model)
+    words = checked_order(order)
     if dry_run:
-        for line in before(order, words, held):
+        for line in before(order, words, held(warehouse)):
             typer.echo(line)
         typer.echo("Nothing was asked or written. Next: the same command without --dry-run")
         return
-    if not (offline or replay):
-        find_key(spec.base_url)
-    store = held or Store.open(warehouse)
+    check_key(order)
+    store = Store.open(warehouse)
     prefect_environment.prepare(warehouse.parent)
     from pipelines import benchmark_flow
 
     built = benchmark_flow.run(order)
     for line in after(order, built, store):
         typer.echo(line)
-
-
-def _check_corpus(store: Store | None, corpus: str, contrast: str) -> None:
-    from jobs.associate import corpus_row
-    from jobs.constrain import deltas
-
-    if store is None:
-        raise UsageProblem(f"corpus {corpus!r}", "there is no warehouse", "give --warehouse DIR")
-    corpus_row(store, corpus)
-    deltas(store, corpus, contrast)

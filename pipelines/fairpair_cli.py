@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pipelines import offline as prefect_environment
 from warehouse.errors import BadInput, UsageProblem
-
-if TYPE_CHECKING:
-    from eval_workers.fairpair.spec import FairPairSpec
-    from pipelines.fairpair_order import Order
 
 fairpair_app = typer.Typer(
     help="Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
@@ -111,10 +107,9 @@ def run(
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
     """
-    from eval_workers.fairpair import steps
-    from eval_workers.fairpair.spec import load
-    from pipelines.fairpair_order import Order, after
+    from pipelines.fairpair_order import after, check_means, checked_order
     from pipelines.fairpair_plan import before
+    from pipelines.order import held
     from warehouse.store import Store
 
     given: dict[str, object] = {"model": model, "models": models, "prompts": prompts, "n": n}
@@ -126,23 +121,14 @@ def run(
     given |= {"backend": backend, "tensor_parallel": tensor_parallel, "adapter": adapter}
     given |= {"quantisation": quantisation, "trust_remote_code": trust_remote_code}
     given |= _measuring(perturber, perturber_url, terms, wording, phi, folds)
-    spec = load(config, given)
-    if spec.folds > spec.n:
-        raise UsageProblem(f"folds {spec.folds}", f"are more than {spec.n} samples", "raise --n")
-    targets = spec.targets()
-    held = Store.open(warehouse, create=False) if warehouse.exists() else None
-    rows = steps.prompt_rows(held, probe_set, spec)
-    steps.check(spec, probe_set, rows)
-    chosen = steps.scoring_functions(spec, rows)
-    order = Order(probe_set, spec, targets, chosen, warehouse, out)
+    order, rows = checked_order(probe_set, config, given, warehouse, out)
     if dry_run:
-        for line in before(order, rows, held):
+        for line in before(order, rows, held(warehouse)):
             typer.echo(line)
         typer.echo("Nothing was drawn, asked or written. Next: the same command without --dry-run")
         return
-    _check_keys(spec)
-    _check_models(order)
-    store = held or Store.open(warehouse)
+    check_means(order)
+    store = Store.open(warehouse)
     prefect_environment.prepare(warehouse.parent)
     from pipelines import fairpair_flow
 
@@ -150,7 +136,7 @@ def run(
     for line in after(order, outcome, store):
         typer.echo(line)
     if outcome.failures:
-        problem = f"{len(outcome.failures)} of {len(targets)} failed: {outcome.failures[0]}"
+        problem = f"{len(outcome.failures)} of {len(order.targets)} failed: {outcome.failures[0]}"
         fix = "the others are done; the same command tries these again"
         raise BadInput("models", problem, fix)
 
@@ -239,24 +225,3 @@ def _measuring(
     names = None if phi is None else tuple(p.strip() for p in phi.split(",") if p.strip())
     asked = {"perturber": perturber, "perturber_url": perturber_url, "wording": wording}
     return {**asked, "terms": terms, "phi": names, "folds": folds}
-
-
-def _check_models(order: Order) -> None:
-    """Open a single model without its weights: what is wrong with it is said before Prefect starts.
-
-    Of several, one that fails is told when it is its turn.
-    """
-    if len(order.targets) == 1 and order.targets[0].options is not None:
-        from eval_workers.backends import open_backend
-
-        _ = open_backend(order.targets[0].model, order.targets[0].options).identity
-
-
-def _check_keys(spec: FairPairSpec) -> None:
-    from eval_workers.fairpair.spec import RULES
-    from eval_workers.generation.client import find_key
-
-    if spec.base_url:
-        find_key(spec.base_url)
-    if spec.perturber != RULES:
-        find_key(spec.perturber_server().base_url)

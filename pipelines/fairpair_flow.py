@@ -13,6 +13,7 @@ from eval_workers.fairpair.texts import Sampled
 from eval_workers.sample_rows import Sampled as Drawn
 from pipelines.fairpair_order import Audited, Order, Outcome
 from pipelines.report.write import write_report
+from pipelines.retries import RETRY
 from pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
@@ -26,7 +27,7 @@ def prompts(order: Order, run_id: str) -> None:
     steps.write_prompts(_store(order), order.probe_set, rows, run_id)
 
 
-@task(task_run_name="sample {target.model}", cache_policy=NO_CACHE)
+@task(task_run_name="sample {target.model}", cache_policy=NO_CACHE, **RETRY)
 def sample(order: Order, target: Target, run_id: str) -> Drawn:
     """The samples that are missing."""
     return steps.draw(_store(order), order.probe_set, target, order.spec, run_id)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from eval_workers.fairpair.spec import FairPairSpec, Target
+from eval_workers.fairpair import steps
+from eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
 from eval_workers.fairpair.texts import Sampled
 from eval_workers.sample_rows import Sampled as Drawn
+from pipelines.order import held
 from warehouse.connect import connect
+from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
 
@@ -52,6 +55,39 @@ class Outcome:
     audited: tuple[Audited, ...]
     failures: tuple[str, ...]
     page: Path | None
+
+
+def checked_order(
+    probe_set: str, config: Path | None, given: Mapping[str, object], warehouse: Path, out: Path
+) -> tuple[Order, list[Mapping[str, Any]]]:
+    """The order of a configuration and what is given beside it, and its prompts; nothing is made.
+
+    Raises ``UsageProblem`` or ``BadInput`` for what can be seen without a model or a server.
+    """
+    spec = load(config, given)
+    if spec.folds > spec.n:
+        raise UsageProblem(f"folds {spec.folds}", f"are more than {spec.n} samples", "raise --n")
+    targets = spec.targets()
+    rows = steps.prompt_rows(held(warehouse), probe_set, spec)
+    steps.check(spec, probe_set, rows)
+    chosen = steps.scoring_functions(spec, rows)
+    return Order(probe_set, spec, targets, chosen, warehouse, out), rows
+
+
+def check_means(order: Order) -> None:
+    """Keys of servers, then a single model without its weights, before anything starts.
+
+    Of several models, one that fails is told when it is its turn.
+    """
+    from eval_workers.backends import open_backend
+    from eval_workers.generation.client import find_key
+
+    if order.spec.base_url:
+        find_key(order.spec.base_url)
+    if order.spec.perturber != RULES:
+        find_key(order.spec.perturber_server().base_url)
+    if len(order.targets) == 1 and order.targets[0].options is not None:
+        _ = open_backend(order.targets[0].model, order.targets[0].options).identity
 
 
 def after(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from prefect import flow, task
 
@@ -12,24 +11,16 @@ from eval_workers.generation.spec import BuildSpec
 from pipelines import benchmark_flow
 from pipelines.order import Order
 from pipelines.plan import CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
+from pipelines.retries import RETRY
 from pipelines.settings import Settings
 from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
-from warehouse.errors import BadInput, Interrupted, PlumblineError
+from warehouse.errors import BadInput, Interrupted
 from warehouse.runs import recorded
 from warehouse.shards import expand_shards
 from warehouse.store import Store
 
 
-def _may_pass(_task: Any, _run: Any, state: Any) -> bool:
-    """Whether another try can help: a machine's hiccup may pass, wrong input will not."""
-    error = state.result(raise_on_failure=False)
-    return isinstance(error, OSError) and not isinstance(error, PlumblineError)
-
-
-_RETRY: dict[str, Any] = {"retries": 2, "retry_delay_seconds": 5, "retry_condition_fn": _may_pass}
-
-
-@task(task_run_name="write {corpus.name}", **_RETRY)
+@task(task_run_name="write {corpus.name}")
 def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
     """Write the shards of a closed world; returns their paths."""
     from eval_workers.closed_world.writer import WorldOptions
@@ -42,7 +33,7 @@ def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
         return list(write_recorded_world(store, options, directory, run_id).shards)
 
 
-@task(task_run_name="count {name}", **_RETRY)
+@task(task_run_name="count {name}", **RETRY)
 def count(settings: Settings, name: str, shards: list[Path]) -> str:
     """Count a corpus on Spark. Returns what failed: a shard that can't be read stops no other."""
     from jobs.count import CountRequest, count_corpus
@@ -59,7 +50,7 @@ def count(settings: Settings, name: str, shards: list[Path]) -> str:
     return ""
 
 
-@task(task_run_name="associate {name}", **_RETRY)
+@task(task_run_name="associate {name}")
 def associate(settings: Settings, name: str) -> None:
     """PMI and delta of every word of a corpus."""
     from jobs.associate import associate as associate_corpus
@@ -67,7 +58,7 @@ def associate(settings: Settings, name: str) -> None:
     associate_corpus(Store.open(settings.warehouse_path()), name)
 
 
-@task(task_run_name="seed words of {name}", **_RETRY)
+@task(task_run_name="seed words of {name}")
 def seed_words(settings: Settings, name: str) -> int:
     """Sample the words of a corpus that lean least, all of them; returns how many there are."""
     from jobs.seeds import select_seed_words
@@ -76,7 +67,7 @@ def seed_words(settings: Settings, name: str) -> int:
     return len(select_seed_words(store, name, None, settings.seed, settings.contrast).words)
 
 
-@task(task_run_name="import {name}", **_RETRY)
+@task(task_run_name="import {name}", **RETRY)
 def import_benchmark(settings: Settings, name: str) -> None:
     """Read a benchmark's released files, or make it where it has none."""
     from eval_workers import benchmarks
@@ -87,7 +78,7 @@ def import_benchmark(settings: Settings, name: str) -> None:
         benchmarks.import_benchmark(store, name, source, run_id)
 
 
-@task(task_run_name="constrain {benchmark} by {corpus}", **_RETRY)
+@task(task_run_name="constrain {benchmark} by {corpus}")
 def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     """MaxPMI of every pair of a benchmark against a corpus."""
     from jobs.constrain import constrain as constrain_benchmark
@@ -96,7 +87,7 @@ def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     constrain_benchmark(store, corpus, benchmark, settings.contrast)
 
 
-@task(task_run_name="train {model.name}", **_RETRY)
+@task(task_run_name="train {model.name}")
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     """Train a small model on a corpus; returns the directory of its weights."""
     from eval_workers import training
@@ -112,7 +103,7 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     return str(trained.path)
 
 
-@task(task_run_name="score {location}", **_RETRY)
+@task(task_run_name="score {location}", **RETRY)
 def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
     """Log-probability of both sentences of every pair under a model."""
     from eval_workers.backends.base import ModelOptions
@@ -125,7 +116,7 @@ def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
         score_benchmarks(store, location, names, options, run_id, progress)
 
 
-@task(task_run_name="measure", **_RETRY)
+@task(task_run_name="measure")
 def measure(settings: Settings) -> None:
     """Every metric of the warehouse."""
     from pipelines.measure import MeasureOptions
@@ -136,7 +127,7 @@ def measure(settings: Settings) -> None:
         measure_all(store, run_id, options)
 
 
-@task(task_run_name="report", **_RETRY)
+@task(task_run_name="report")
 def report(settings: Settings) -> Path:
     """The HTML page and its plots; returns the page's path."""
     from pipelines.report.write import write_report
@@ -149,29 +140,46 @@ def pipeline(settings: Settings) -> tuple[Path, list[str]]:
     """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
     sigterm_interrupts()
     plan, stages = checked_plan(settings), Stages()
+    failures = prepare(settings, plan, stages)
+    evaluate(settings, plan, stages)
+    page = conclude(settings, stages)
+    CONSOLE.print(stages.table())
+    return page, failures
+
+
+def prepare(settings: Settings, plan: Plan, stages: Stages) -> list[str]:
+    """Count the corpora, import and constrain the benchmarks; returns what failed of the shards."""
     failures: list[str] = []
-    shards: dict[str, list[Path]] = {}
     for corpus in plan.corpora:
-        shards[corpus.name] = _corpus(settings, corpus, stages, failures)
+        failures += _corpus(settings, corpus, stages)
     _stop_spark()
     _benchmarks(settings, plan, stages)
-    written = [_offline(settings, plan, offline, stages) for offline in plan.offline]
+    for offline in plan.offline:
+        _offline(settings, plan, offline, stages)
+    return failures
+
+
+def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
+    """Everything that takes a model: train those that are to be trained, score, sample."""
     for model in plan.models:
         location = model.location
         if model.preset:
+            (corpus,) = (c for c in plan.corpora if c.name == model.corpus)
             with stages.stage(f"train {model.name}"):
-                location = train(settings, model, shards[model.corpus])
+                location = train(settings, model, _counted_shards(settings, corpus))
         with stages.stage(f"score {model.name}"):
-            score(settings, location, (*plan.benchmarks, *written))
+            score(settings, location, plan.scored())
         if plan.probe_set:
             with stages.stage(f"fairpair {model.name}"):
                 _fairpair(settings, plan.probe_set, location)
+
+
+def conclude(settings: Settings, stages: Stages) -> Path:
+    """The metrics and the report of what the warehouse holds; returns the page's path."""
     with stages.stage("measure"):
         measure(settings)
     with stages.stage("report"):
-        page = report(settings)
-    CONSOLE.print(stages.table())
-    return page, failures
+        return report(settings)
 
 
 def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
@@ -222,22 +230,26 @@ def checked_plan(settings: Settings) -> Plan:
     return plan
 
 
-def _corpus(
-    settings: Settings, corpus: CorpusPlan, stages: Stages, failures: list[str]
-) -> list[Path]:
-    """Write (closed world), count and associate one corpus; returns the counted shards."""
+def _corpus(settings: Settings, corpus: CorpusPlan, stages: Stages) -> list[str]:
+    """Write (closed world), count and associate one corpus; returns what failed of its shards."""
     if corpus.world:
         with stages.stage(f"write {corpus.name}"):
             shards = write_world(settings, corpus)
     else:
         shards = expand_shards(corpus.patterns)
     with stages.stage(f"count {corpus.name}"):
-        failures += filter(None, [count(settings, corpus.name, shards)])
+        failure = count(settings, corpus.name, shards)
     with stages.stage(f"associate {corpus.name}"):
         associate(settings, corpus.name)
+    return [failure] if failure else []
+
+
+def _counted_shards(settings: Settings, corpus: CorpusPlan) -> list[Path]:
+    """The counted shards of a corpus, in the order of its plan; those of a world by name."""
     ledger = Store.open(settings.warehouse_path()).read("corpus_shard", corpus=corpus.name)
-    counted = {r["shard"] for r in ledger.to_pylist() if r["status"] == "counted"}
-    return [shard for shard in shards if str(shard) in counted]
+    counted = {Path(r["shard"]) for r in ledger.to_pylist() if r["status"] == "counted"}
+    given = expand_shards(corpus.patterns) if corpus.patterns else sorted(counted)
+    return [shard for shard in given if shard in counted]
 
 
 def _stop_spark() -> None:
@@ -257,8 +269,8 @@ def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
                 constrain(settings, corpus.name, name)
 
 
-def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stages) -> str:
-    """Have our own grammar write a benchmark around seed words; returns its name.
+def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stages) -> None:
+    """Have our own grammar write a benchmark around seed words.
 
     Every corpus gets its seed words: that a benchmark holds no others says that its words were
     taken for not leaning.
@@ -282,7 +294,6 @@ def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stage
         if corpus.name != offline.corpus:
             with stages.stage(f"constrain {offline.name} by {corpus.name}"):
                 constrain(settings, corpus.name, offline.name)
-    return offline.name
 
 
 def run(settings: Settings) -> None:

@@ -8,13 +8,17 @@ from pathlib import Path
 
 from eval_workers.card import Written
 from eval_workers.generation.bar import spending
-from eval_workers.generation.build import Counts, spent
+from eval_workers.generation.build import Counts, check_name, seed_words, spent
+from eval_workers.generation.client import find_key
 from eval_workers.generation.estimate import estimate
 from eval_workers.generation.ledger import look
 from eval_workers.generation.offline import SOURCE
-from eval_workers.generation.opinion import Opinion
+from eval_workers.generation.opinion import Opinion, check_model
 from eval_workers.generation.remaining import Remaining, remaining
 from eval_workers.generation.spec import BuildSpec
+from jobs.associate import corpus_row
+from jobs.constrain import deltas
+from warehouse.errors import UsageProblem
 from warehouse.store import Store
 
 
@@ -46,6 +50,40 @@ class Order:
         price, wordings = self.spec.price(), self.spec.writing().prompts.hash
         asked = {"prompts_hash": wordings, "price": asdict(price) if price else None}
         return {**said, **asdict(self.spec), **asked}
+
+
+def checked_order(order: Order) -> tuple[str, ...]:
+    """The seed words of an order, after a check of all that can be seen before anything is made.
+
+    Raises ``UsageProblem`` or ``BadInput`` for a name, model, wording, price or corpus that won't
+    do; of servers nothing is asked.
+    """
+    check_name(order.name)
+    if order.replay and order.offline:
+        raise UsageProblem("--replay and --offline", "contradict each other", "give one of them")
+    order.config()
+    store, spec = held(order.warehouse), order.spec
+    words = seed_words(store, spec)
+    if spec.corpus:  # what the last step needs, before anything is paid for
+        if store is None:
+            problem = "there is no warehouse"
+            raise UsageProblem(f"corpus {spec.corpus!r}", problem, "give --warehouse DIR")
+        corpus_row(store, spec.corpus)
+        deltas(store, spec.corpus, spec.contrast)
+    if spec.naturalness_model:
+        check_model(spec.naturalness_model)
+    return words
+
+
+def check_key(order: Order) -> None:
+    """Look for the server's key, where a server is going to be asked."""
+    if not (order.offline or order.replay):
+        find_key(order.spec.base_url)
+
+
+def held(warehouse: Path) -> Store | None:
+    """The warehouse, if there is one yet."""
+    return Store.open(warehouse, create=False) if warehouse.exists() else None
 
 
 @dataclass(frozen=True)

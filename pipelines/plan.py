@@ -64,6 +64,10 @@ class Plan:
     offline: tuple[OfflinePlan, ...] = ()
     probe_set: str = ""
 
+    def scored(self) -> tuple[str, ...]:
+        """The benchmarks that models are scored on."""
+        return (*self.benchmarks, *(o.name for o in self.offline))
+
 
 def make_plan(settings: Settings) -> Plan:
     """Turn settings into a plan. Without corpus, benchmarks and model: the closed world.

@@ -33,6 +33,7 @@ ENGINE_ROOMS = (
     *("pipelines.flow", "pipelines.benchmark_flow", "pipelines.fairpair_flow"),
     "pipelines.disclosure_flow",
     "pipelines.compare_flow",
+    *("pipelines.attached", "pipelines.deployed"),
 )
 
 

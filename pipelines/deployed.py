@@ -1,0 +1,246 @@
+"""Flows that `prefect.yaml` deploys: parameters of plain types, the settings of the commands.
+
+A parameter that is not given is the settings file's (``conf``), then ``PLUMBLINE_*`` of the worker,
+as in the commands. Paths are relative to the directory that the worker was started in.
+
+Errors for the user fail a run with their one line as its message, before anything has started where
+they can be seen then. Shards that can't be read fail it too, once everything else is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.deployments import run_deployment
+from prefect.states import Completed, Failed
+
+from eval_workers.generation import spec as build_spec
+from pipelines import attached, benchmark_flow, fairpair_flow, fairpair_order, order
+from pipelines import flow as parts
+from pipelines.plan import Plan, make_plan
+from pipelines.settings import Settings, load
+from pipelines.stages import Stages
+from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from warehouse.store import Store
+
+#: Name of the state of a run that did everything but the shards that can't be read.
+SHARDS_FAILED = "Shards failed"
+_POLL_S = 2.0
+
+
+@flow(name="corpus")
+def corpus(
+    conf: str = "", corpus: str = "", benchmarks: str = "", model: str = "", out: str = ""
+) -> Any:
+    """Count and associate the corpus, import the benchmarks and constrain them by it.
+
+    Args:
+        conf: settings file (TOML)
+        corpus: shards to count, paths or globs, separated by spaces
+        benchmarks: benchmarks, separated by commas
+        model: hub ids, paths or train:small, separated by commas
+        out: directory for everything written
+    """
+    given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
+    return _told(lambda: _corpus(_settings(conf, given)))
+
+
+def _corpus(settings: Settings) -> Any:
+    plan = parts.checked_plan(settings)
+    store = Store.open(settings.warehouse_path())
+    with _shards_told(store, plan) as failed:
+        parts.prepare(settings, plan, Stages())
+    attached.attach_corpora(store, plan.corpora)
+    return _outcome(failed, f"{len(plan.corpora)} corpora, {len(plan.scored())} benchmarks")
+
+
+@contextmanager
+def _shards_told(store: Store, plan: Plan) -> Iterator[list[str]]:
+    """Fill the list with failed shards at the end of the block, also when it raises."""
+    failed: list[str] = []
+    try:
+        yield failed
+    finally:
+        failed += attached.attach_failed_shards(store, plan.corpora)
+
+
+@flow(name="evaluate")
+def evaluate(
+    conf: str = "",
+    corpus: str = "",
+    benchmarks: str = "",
+    model: str = "",
+    out: str = "",
+    check_only: bool = False,
+) -> Any:
+    """Score the models on benchmarks that are in the warehouse.
+
+    Args:
+        conf: settings file (TOML)
+        corpus: shards of the corpus, for train:small
+        benchmarks: benchmarks, separated by commas
+        model: hub ids, paths or train:small, separated by commas
+        out: directory for everything written
+        check_only: only look whether the models can be loaded
+    """
+    given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
+    return _told(lambda: _evaluate(_settings(conf, given), check_only))
+
+
+def _evaluate(settings: Settings, check_only: bool) -> Any:
+    from eval_workers.backends import open_backend
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.score import check_imported
+
+    plan = make_plan(settings)
+    if not (plan.models and plan.scored()):
+        missing = "benchmarks" if plan.models else "model"
+        raise UsageProblem(missing, "is not given", "name some in the settings or as parameter")
+    for model in plan.models:
+        if not model.preset:
+            _ = open_backend(model.location, ModelOptions()).identity
+    if check_only:
+        return Completed(message=f"{len(plan.models)} models can be loaded")
+    store = Store.open(settings.warehouse_path(), create=False)
+    check_imported(store, plan.scored())
+    parts.evaluate(settings, plan, Stages())
+    attached.attach_scores(store, plan.scored())
+    return Completed(message=f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
+
+
+@flow(name="report")
+def report(conf: str = "", out: str = "") -> Any:
+    """Every metric of the warehouse, and the report.
+
+    Args:
+        conf: settings file (TOML)
+        out: directory for everything written
+    """
+    return _told(lambda: _report(_settings(conf, {"out": out})))
+
+
+def _report(settings: Settings) -> Any:
+    store = Store.open(settings.warehouse_path(), create=False)
+    page = parts.conclude(settings, Stages())
+    attached.attach_metrics(store)
+    attached.attach_report(page)
+    return Completed(message=str(page))
+
+
+@flow(name="benchmark")
+def benchmark(
+    name: str, config: str = "", conf: str = "", replay: bool = False, offline: bool = False
+) -> Any:
+    """Build a benchmark, as `plumbline benchmark build NAME --config CONFIG`.
+
+    Args:
+        name: name of the benchmark
+        config: TOML file with any of the keys of docs/generation.md
+        conf: settings file (TOML), which names the warehouse
+        replay: take all replies from the ledger, ask nothing
+        offline: write sentences of fixed frames, ask nothing
+    """
+    return _told(lambda: _benchmark(name, config, _settings(conf, {}), replay, offline))
+
+
+def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline: bool) -> Any:
+    spec = build_spec.load(Path(config) if config else None, {})
+    warehouse, card = settings.warehouse_path(), Path(settings.out) / "cards" / name
+    wanted = order.Order(name, spec, warehouse, card, replay=replay, offline=offline)
+    order.checked_order(wanted)
+    order.check_key(wanted)
+    built = benchmark_flow.benchmark.fn(wanted)
+    attached.attach_lines("benchmark", order.after(wanted, built, Store.open(warehouse)))
+    return Completed(message=f"benchmark {name}")
+
+
+@flow(name="fairpair")
+def fairpair(
+    probe_set: str = "common-sents", model: str = "", config: str = "", conf: str = ""
+) -> Any:
+    """Measure a set of prompts, as `plumbline fairpair run PROBE_SET --config CONFIG`.
+
+    Args:
+        probe_set: set of prompts
+        model: hub ids, directories or served names, separated by commas
+        config: TOML file with any of the keys of docs/fairpair.md
+        conf: settings file (TOML), which names the warehouse
+    """
+    return _told(lambda: _fairpair(probe_set, model, config, _settings(conf, {})))
+
+
+def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> Any:
+    warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
+    file, given = Path(config) if config else None, {"model": model or None}
+    wanted, _ = fairpair_order.checked_order(probe_set, file, given, warehouse, page)
+    fairpair_order.check_means(wanted)
+    outcome = fairpair_flow.fairpair.fn(wanted)
+    lines = fairpair_order.after(wanted, outcome, Store.open(warehouse))
+    attached.attach_lines("fairpair", lines)
+    if outcome.page is not None:
+        attached.attach_report(outcome.page)
+    if outcome.failures:
+        return Failed(message="; ".join(outcome.failures))
+    return Completed(message=f"{probe_set} under {len(outcome.audited)} models")
+
+
+@flow(name="weekly")
+def weekly(
+    conf: str = "", corpus: str = "", benchmarks: str = "", model: str = "", out: str = ""
+) -> Any:
+    """The whole, over two machines: check the models, then the runs corpus, evaluate, report.
+
+    Args:
+        conf: settings file (TOML), the same path on both machines
+        corpus: shards to count, paths or globs, separated by spaces
+        benchmarks: benchmarks, separated by commas
+        model: hub ids, paths or train:small, separated by commas
+        out: directory for everything written, which both machines see
+    """
+    given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
+    return _told(lambda: _weekly(conf, given))
+
+
+def _weekly(conf: str, given: dict[str, str]) -> Any:
+    parts.checked_plan(_settings(conf, given))
+    given = {"conf": conf, **given}
+    _run("evaluate", {**given, "check_only": True})
+    failed = _run("corpus", given)
+    _run("evaluate", given)
+    _run("report", {"conf": conf, "out": given["out"]})
+    return _outcome(failed, "corpus, evaluate and report are done")
+
+
+def _run(name: str, parameters: dict[str, Any]) -> list[str]:
+    """Run a deployment to its end; returns what it says of shards, raises when it failed."""
+    # Prefect gives an awaitable where a loop runs, here never.
+    run: Any = run_deployment(f"{name}/{name}", parameters=parameters, poll_interval=_POLL_S)
+    if run.state.is_completed():
+        return []
+    if run.state.name == SHARDS_FAILED:
+        return [run.state.message]
+    raise BadInput(f"{name}: {run.state.name}", run.state.message or "", f"run {run.name!r}")
+
+
+def _settings(conf: str, given: dict[str, str]) -> Settings:
+    return load(conf or None, {name: value for name, value in given.items() if value})[0]
+
+
+def _outcome(failed: list[str], said: str) -> Any:
+    return (
+        Failed(name=SHARDS_FAILED, message="; ".join(failed)) if failed else Completed(message=said)
+    )
+
+
+def _told(work: Callable[[], Any]) -> Any:
+    """The state that the work ends in; of an error for the user, its line."""
+    try:
+        return work()
+    except Interrupted:
+        raise
+    except PlumblineError as e:
+        return Failed(message=str(e))
