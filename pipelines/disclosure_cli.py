@@ -205,7 +205,7 @@ def tune(
     from eval_workers.mitigation.tune import check
     from eval_workers.training import plain_name
     from pipelines.disclosure_lines import after_tune
-    from pipelines.disclosure_order import Order, Tuning, subjects, held_against
+    from pipelines.disclosure_order import Order, Tuning, held_against, subjects
 
     given: dict[str, object] = {"distance": distance, "total": total, "difference": difference}
     given |= {"steps": steps, "rank": rank, "learning_rate": learning_rate, "targets": targets}

@@ -17,7 +17,8 @@ from warehouse.store import Store
 _ENDS_IN = {
     "score": ("pair_score", ("model_key", "benchmark")),
     "sample": ("continuation", ("model_key", "probe_set", "sampling_key")),
-    "probe": ("pronoun_probability", ("probe_set", "model_key", "word_list")),
+    "probe": ("pronoun_probability", ("probe_set", "model_key", "word_list", "instruction_key")),
+    "perplexity": ("perplexity", ("text_set", "model_key", "window_tokens")),
 }
 
 

@@ -39,9 +39,13 @@ def constant(column: str, value: object) -> Change:
     return change
 
 
-#: The first leads from version 1 to 2. Add at the end, as in
-#: `Migration("instructions", {"sampling": constant("instruction_key", "none")})`; never change one.
-MIGRATIONS: tuple[Migration, ...] = ()
+#: The first leads from version 1 to 2. Add at the end; never change one.
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        "what models are told before a prompt",
+        {"pronoun_probability": constant("instruction_key", "none")},
+    ),
+)
 
 
 def newest_version() -> int:
