@@ -18,6 +18,11 @@ settings.register_profile("plumbline", deadline=None)
 settings.load_profile("plumbline")
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# Two test processes share the cores: a second thread of a tiny model would only wait for its turn.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Spark's JVM lives for seconds here: compiling its code twice and collecting garbage side by side
+# cost more than they save.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def reference_directory() -> Path | None:

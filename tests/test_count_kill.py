@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipelines.cli import main
 from warehouse.shards import write_jsonl_zst
 from warehouse.store import Store
 
@@ -22,10 +23,15 @@ _TABLES = ("word_count", "pair_count", "corpus_shard", "reject")
 _CIRCUMSTANCES = ("seconds", "run_id")
 
 
-def command(shards: Path, warehouse: Path) -> list[str]:
-    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+def arguments(shards: Path, warehouse: Path) -> list[str]:
     count = ["corpus", "count", str(shards / "*.jsonl.zst"), "--corpus", "c"]
-    return [sys.executable, "-c", code, *count, "--warehouse", str(warehouse)]
+    return [*count, "--warehouse", str(warehouse)]
+
+
+def command(shards: Path, warehouse: Path) -> list[str]:
+    """A process of its own, to be stopped; what goes on after it may be this one."""
+    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-c", code, *arguments(shards, warehouse)]
 
 
 def contents(warehouse: Path) -> dict[str, list[dict[str, object]]]:
@@ -42,11 +48,11 @@ def contents(warehouse: Path) -> dict[str, list[dict[str, object]]]:
 def shards(tmp_path: Path) -> Path:
     """Thirty shards of 1,500 documents, so that counting them takes a while."""
     rng = np.random.default_rng(5)
-    vocabulary = [f"word{k}" for k in range(3000)] + ["she", "he", "her", "him"] * 40
+    vocabulary = np.array([f"word{k}" for k in range(3000)] + ["she", "he", "her", "him"] * 40)
     directory = tmp_path / "shards"
     directory.mkdir()
     for number in range(30):
-        texts = (" ".join(rng.choice(vocabulary, 60)) for _ in range(1500))
+        texts = (" ".join(words) for words in rng.choice(vocabulary, (1500, 60)).tolist())
         write_jsonl_zst(directory / f"{number:02}.jsonl.zst", texts)
     return directory
 
@@ -69,7 +75,7 @@ def test_a_killed_count_goes_on(tmp_path: Path, shards: Path) -> None:
     assert Store.open(killed).read("corpus").num_rows == 0
     kept = {path: path.stat().st_mtime_ns for path in done}
     for warehouse in (killed, undisturbed):
-        subprocess.run(command(shards, warehouse), check=True, capture_output=True)
+        assert main(arguments(shards, warehouse)) == 0
     assert {path: path.stat().st_mtime_ns for path in done} == kept, "finished shards counted again"
     assert contents(killed) == contents(undisturbed)
     assert len(contents(killed)["corpus_shard"]) == 30
@@ -100,7 +106,7 @@ def test_an_interrupted_count_says_so_in_one_line(tmp_path: Path) -> None:
     assert out == "" and error == "error: interrupted; the same command goes on from here\n"
     waiting.unlink()
     write_jsonl_zst(waiting, ["He saw word3."])
-    subprocess.run(command(shards, warehouse), check=True, capture_output=True)
+    assert main(arguments(shards, warehouse)) == 0
     assert len(contents(warehouse)["corpus_shard"]) == 4
     assert Store.open(warehouse).read("run")["error"].to_pylist() == [
         "interrupted; the same command goes on from here",

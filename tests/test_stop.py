@@ -19,8 +19,14 @@ from tests.conftest import REPOSITORY
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prefect's directory of all commands here: only the first has to make the database."""
+    return tmp_path_factory.mktemp("prefect")
+
+
 def _start(
-    directory: Path, *arguments: str, in_background: bool = False
+    directory: Path, home: Path, *arguments: str, in_background: bool = False
 ) -> subprocess.Popen[bytes]:
     """The command as a session of its own, which all that it starts belongs to."""
     code = "from pipelines.cli import entry; entry()"
@@ -31,7 +37,7 @@ def _start(
         return subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             cwd=directory,
-            env={**inherited, "PYTHONPATH": str(REPOSITORY)},
+            env={**inherited, "PYTHONPATH": str(REPOSITORY), "PREFECT_HOME": str(home)},
             stdout=out,
             stderr=err,
             start_new_session=True,
@@ -77,7 +83,7 @@ def _stop_when(
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("how", ["Ctrl-C", "kill of a background job"])
-def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
+def test_a_build_that_asks(tmp_path: Path, home: Path, how: str) -> None:
     """A terminal's Ctrl-C reaches all processes at once; a background job ignores SIGINT."""
 
     def slow(prompt: str, count: int) -> Say:
@@ -89,17 +95,16 @@ def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
         config = f'words = [{words}]\nmodel = "scripted"\nbase_url = "{server.url}"\n'
         (tmp_path / "mine.toml").write_text(config)
         job = how != "Ctrl-C"
-        process = _start(
-            tmp_path, "benchmark", "build", "demo", "--config", "mine.toml", in_background=job
-        )
+        build = ["benchmark", "build", "demo", "--config", "mine.toml"]
+        process = _start(tmp_path, home, *build, in_background=job)
         send = process.terminate if job else lambda: os.killpg(process.pid, signal.SIGINT)
         _stop_when(lambda: server.n_asked > 10, process, send, tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
-def test_a_pipeline_that_counts(tmp_path: Path) -> None:
-    process = _start(tmp_path, "pipeline", "--demo-tokens", "60000")
+def test_a_pipeline_that_counts(tmp_path: Path, home: Path) -> None:
+    process = _start(tmp_path, home, "pipeline", "--demo-tokens", "60000")
     said = tmp_path / "out.txt"
     counts = "count closed-world-straight"
     _stop_when(lambda: counts in said.read_text(), process, process.terminate, tmp_path)

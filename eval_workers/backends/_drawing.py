@@ -82,7 +82,7 @@ def chosen(
     """A token a row: the most likely, or where ``chance`` falls in the filtered distribution."""
     if chance is None:
         return logits.argmax(dim=-1)
-    scores = _filters(options)(None, logits)  # type: ignore[arg-type]
+    scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
     # Below the total even where rounding would reach it: a token without mass is never drawn.

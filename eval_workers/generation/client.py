@@ -112,7 +112,7 @@ class ChatClient:
             )
         return self._client.chat.completions.with_raw_response.create(
             model=request.model,
-            messages=request.messages,  # type: ignore[arg-type]
+            messages=request.messages,
             extra_body=parameters,
         )
 
