@@ -9,6 +9,7 @@ import typer
 
 from pipelines import offline as prefect_environment
 from warehouse.errors import UsageProblem
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from warehouse.store import Store
@@ -98,8 +99,8 @@ def build(
         check_model(spec.naturalness_model)
     if dry_run:
         for line in before(order, words, held):
-            typer.echo(line)
-        typer.echo("Nothing was asked or written. Next: the same command without --dry-run")
+            say(line)
+        say("Nothing was asked or written. Next: the same command without --dry-run")
         return
     if not (offline or replay):
         find_key(spec.base_url)
@@ -109,7 +110,7 @@ def build(
 
     built = benchmark_flow.run(order)
     for line in after(order, built, store):
-        typer.echo(line)
+        say(line)
 
 
 def _check_corpus(store: Store | None, corpus: str, contrast: str) -> None:
