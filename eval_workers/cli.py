@@ -9,6 +9,7 @@ import typer
 
 from warehouse.errors import PlumblineError
 from warehouse.neutral import terminal
+from warehouse.places import segment
 from warehouse.say import say
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def card(
     if eta is not None and not eta >= 0:
         raise UsageProblem(f"--eta {eta}", "is no limit", "give nats, 0 or more")
     within = Constraint(corpus, contrast, eta) if corpus else None
-    directory, store = out or Path("out/cards") / name, Store.open(warehouse, create=False)
+    directory, store = out or Path("out/cards") / segment(name), Store.open(warehouse, create=False)
     done = write_card(store, name, directory, license_, constraint=within)
     say(f"{name}: {done.n_pairs:,} pairs")
     for path in done.paths:

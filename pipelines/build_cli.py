@@ -9,6 +9,7 @@ import typer
 
 from pipelines import offline as prefect_environment
 from warehouse.errors import UsageProblem
+from warehouse.places import segment
 from warehouse.say import say
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def build(
     given |= {"judge": judge, "naturalness_model": naturalness_model}
     given |= {"max_difference_nats_per_token": max_difference}
     spec = load(config, given)
-    directory = out or Path("out/cards") / name
+    directory = out or Path("out/cards") / segment(name)
     order = Order(name, spec, warehouse, directory, replay=replay, offline=offline)
     order.config()  # model, wordings and price, before anything is made
     held = Store.open(warehouse, create=False) if warehouse.exists() else None
