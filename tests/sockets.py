@@ -6,6 +6,7 @@ import ipaddress
 import os
 import socket
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 _LISTEN = "0A"
@@ -16,11 +17,12 @@ def listening(session: int) -> set[str]:
     inodes: set[str] = set()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if os.getsid(int(entry.name)) == session:
-                links = [os.readlink(link) for link in (entry / "fd").iterdir()]
-                inodes |= {link[8:-1] for link in links if link.startswith("socket:[")}
+            held = [*(entry / "fd").iterdir()] if os.getsid(int(entry.name)) == session else []
         except OSError:
             continue  # it has ended meanwhile
+        for link in held:
+            with suppress(OSError):  # closed meanwhile
+                inodes.add(os.readlink(link).removeprefix("socket:[").removesuffix("]"))
     found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for row in Path(table).read_text().splitlines()[1:] if Path(table).exists() else ():
