@@ -12,7 +12,7 @@ from pathlib import Path
 
 from warehouse.errors import BadInput
 
-#: Bytes of a table, unpacked: the largest released one has a tenth of them.
+#: Bytes of a table, unpacked; released ones have some megabytes.
 LARGEST = 1 << 30
 
 
