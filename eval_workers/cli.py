@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warehouse.errors import PlumblineError
+from warehouse.neutral import terminal
+from warehouse.places import segment
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from eval_workers.benchmarks import Imported
@@ -53,11 +56,11 @@ def import_(
                 _report(_import(store, name, source, run_id))
             except PlumblineError as e:
                 if failed is not None:
-                    typer.echo(str(failed), err=True)
+                    say(str(failed), err=True)
                 failed = e
         if failed is not None:
             raise failed
-    typer.echo(f"Next: plumbline score --model ID_OR_PATH --benchmark {names[0]}")
+    say(f"Next: plumbline score --model ID_OR_PATH --benchmark {names[0]}")
 
 
 def _import(store: Store, name: str, source: Path | None, run_id: str) -> Imported:
@@ -68,7 +71,7 @@ def _import(store: Store, name: str, source: Path | None, run_id: str) -> Import
 
 def _report(done: Imported) -> None:
     rejected = f", {done.n_rejects:,} rows rejected (table `reject`)" if done.n_rejects else ""
-    typer.echo(f"{done.benchmark}: {done.n_pairs:,} pairs in `benchmark_pair`{rejected}")
+    say(f"{done.benchmark}: {done.n_pairs:,} pairs in `benchmark_pair`{rejected}")
 
 
 @benchmark_app.command("list")
@@ -87,9 +90,9 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     table = Table("benchmark", "pairs", "natural", "what it is")
     for name in [*known, *sorted(set(held) - set(known))]:
         n_pairs, n_natural = held.get(name, ("-", "-"))
-        table.add_row(name, n_pairs, n_natural, known.get(name, ""))
-    Console().print(table)
-    typer.echo("Next: plumbline benchmark import NAME, or plumbline benchmark show NAME")
+        table.add_row(terminal(name), n_pairs, n_natural, known.get(name, ""))
+    Console(markup=False, emoji=False).print(table)
+    say("Next: plumbline benchmark import NAME, or plumbline benchmark show NAME")
 
 
 def _held(warehouse: Path) -> dict[str, tuple[str, str]]:
@@ -134,10 +137,12 @@ def show(
         fix = f"run `plumbline benchmark import {name}`"
         raise UsageProblem(f"benchmark {name!r}", "is not in the warehouse", fix)
     for pair_id, template, sentence_f, sentence_m, word, is_natural in rows:
+        texts = map(terminal, (template, sentence_f, sentence_m))
+        template, sentence_f, sentence_m = texts  # a line each
         about = f", word {word}" if word else ""
         verdict = ", judged unnatural" if is_natural is False else ""
-        typer.echo(f"{pair_id}{about}{verdict}\n  {template}\n  F {sentence_f}\n  M {sentence_m}")
-    typer.echo(f"Next: plumbline score --model ID_OR_PATH --benchmark {name}")
+        say(f"{pair_id}{about}{verdict}\n  {template}\n  F {sentence_f}\n  M {sentence_m}")
+    say(f"Next: plumbline score --model ID_OR_PATH --benchmark {name}")
 
 
 @benchmark_app.command()
@@ -173,9 +178,9 @@ def card(
     if eta is not None and not eta >= 0:
         raise UsageProblem(f"--eta {eta}", "is no limit", "give nats, 0 or more")
     within = Constraint(corpus, contrast, eta) if corpus else None
-    directory, store = out or Path("out/cards") / name, Store.open(warehouse, create=False)
+    directory, store = out or Path("out/cards") / segment(name), Store.open(warehouse, create=False)
     done = write_card(store, name, directory, license_, constraint=within)
-    typer.echo(f"{name}: {done.n_pairs:,} pairs")
+    say(f"{name}: {done.n_pairs:,} pairs")
     for path in done.paths:
-        typer.echo(f"Wrote {path}")
-    typer.echo(f"Next: read {done.paths[0]} and fill in what only you know, then share {directory}")
+        say(f"Wrote {path}")
+    say(f"Next: read {done.paths[0]} and fill in what only you know, then share {directory}")

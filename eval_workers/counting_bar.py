@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from warehouse.neutral import terminal
+
 
 class Tell(Protocol):
     """Called with those done, all, and how many a second where the caller knows it."""
@@ -40,7 +42,7 @@ def counting_bar(what: str, unit: str) -> Iterator[Tell]:
         if not n_all:
             return
         if not bar.task_ids:
-            bar.add_task(what, completed=n_done, total=n_all, rate="")
+            bar.add_task(terminal(what), completed=n_done, total=n_all, rate="")
             bar.start()
         rate = rate if rate is not None else n_done / max(time.monotonic() - start, 1e-9)
         said = f"{rate:,.1f} {unit}/s" if rate else ""

@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from eval_workers.cli import DEFAULT_WAREHOUSE
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from eval_workers.backends.base import ModelOptions
@@ -60,16 +59,16 @@ def print_estimate(store: Store, task: Task) -> None:
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options.per_token) for name in task.benchmarks]
     size = model.size
-    typer.echo(
+    say(
         f"Model {model.identity.model}, key {model.identity.key}: {size.n_parameters:,} parameters,"
         f" {size.n_embedding:,} of them embeddings, {task.options.dtype}"
     )
     for count in counts:
         for line in _count_lines(count):
-            typer.echo(line)
-    typer.echo(_memory_line(model, task))
+            say(line)
+    say(_memory_line(model, task))
     for line in _time_lines(model, task, sum(count.n_computed for count in counts)):
-        typer.echo(line)
+        say(line)
 
 
 def _count_lines(count: Todo) -> Iterator[str]:

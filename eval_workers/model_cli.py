@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warehouse.neutral import terminal
+from warehouse.say import say
+
 if TYPE_CHECKING:
     from eval_workers.closed_world.writer import WorldOptions, WrittenWorld
     from eval_workers.training import Progress
@@ -56,14 +59,12 @@ def write_demo(
     with recorded(store, "demo write", asdict(options)) as run_id:
         written = write_recorded_world(store, options, out, run_id)
     state = "was there already" if written.reused else "written"
-    typer.echo(
-        f"{options.name}: {written.n_tokens:,} words in {written.n_documents:,} documents, {state}"
-    )
+    say(f"{options.name}: {written.n_tokens:,} words in {written.n_documents:,} documents, {state}")
     for shard in written.shards:
-        typer.echo(f"  {shard}")
-    typer.echo("  planted leans in `planted_word`")
+        say(f"  {shard}")
+    say("  planted leans in `planted_word`")
     pattern = out / f"{options.name}-*.jsonl.zst"
-    typer.echo(f"Next: plumbline corpus count '{pattern}' --corpus {options.name}")
+    say(f"Next: plumbline corpus count '{pattern}' --corpus {options.name}")
 
 
 def write_recorded_world(
@@ -113,12 +114,12 @@ def train(
         trained = training.train_model(paths, name, corpus, options, out, progress)
         training.record_model(store, trained, run_id)
     state = "was there already" if trained.reused else f"trained in {trained.seconds:.0f} s"
-    typer.echo(
+    say(
         f"{name}: {trained.n_parameters:,} parameters, {trained.n_tokens:,} tokens, loss "
         f"{trained.loss_start_nats:.2f} -> {trained.loss_end_nats:.2f} nats a token, {state}"
     )
-    typer.echo(f"  {trained.path}, `trained_model`")
-    typer.echo(f"Next: plumbline score --model {trained.path} --benchmark NAME")
+    say(f"  {trained.path}, `trained_model`")
+    say(f"Next: plumbline score --model {trained.path} --benchmark NAME")
 
 
 @contextmanager
@@ -126,15 +127,14 @@ def training_bar(name: str) -> Iterator[Progress]:
     """A progress bar with the loss, for the length of the block."""
     from rich import progress as rich
 
-    columns = ("[bold]{task.description}", "loss {task.fields[loss]}")
     with rich.Progress(
-        rich.TextColumn(columns[0]),
+        rich.TextColumn("{task.description}", style="bold", markup=False),
         rich.BarColumn(),
         rich.MofNCompleteColumn(),
-        rich.TextColumn(columns[1]),
+        rich.TextColumn("loss {task.fields[loss]}", markup=False),
         rich.TimeRemainingColumn(),
     ) as bar:
-        task = bar.add_task(f"train {name}", total=None, loss="-")
+        task = bar.add_task(terminal(f"train {name}"), total=None, loss="-")
 
         def update(step: int, n_steps: int, loss: float) -> None:
             bar.update(task, completed=step, total=n_steps, loss=f"{loss:.3f}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from warehouse.neutral import terminal
+
 _EXCERPT_CHARACTERS = 120
 
 
@@ -11,8 +13,7 @@ def printable(text: str) -> str:
     >>> printable("a\\x00b\\ud800")
     'a\\\\x00b\\\\ud800'
     """
-    start = text[:_EXCERPT_CHARACTERS]
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in start)
+    return terminal(text[:_EXCERPT_CHARACTERS])
 
 
 def reject_row(

@@ -10,6 +10,7 @@ import typer
 
 from eval_workers.cli import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from eval_workers.backends.base import ModelOptions
@@ -95,10 +96,10 @@ def score(
         from eval_workers.dry_run import command, print_estimate
 
         _each(tasks, lambda task: print_estimate(store, task))
-        typer.echo(f"Run: {command(benchmarks, model, models, options, workers, warehouse)}")
+        say(f"Run: {command(benchmarks, model, models, options, workers, warehouse)}")
         return
     _each(tasks, lambda task: _score(store, task))
-    typer.echo("Next: plumbline measure")
+    say("Next: plumbline measure")
 
 
 def _chosen(model: str, models: str, options: ModelOptions) -> list[tuple[str, ModelOptions]]:
@@ -123,7 +124,7 @@ def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
     failed: list[str] = []
     defect: Exception | None = None
     for number, task in enumerate(tasks, 1):
-        typer.echo(f"Model {number} of {len(tasks)}: {task.model}")
+        say(f"Model {number} of {len(tasks)}: {task.model}")
         try:
             work(task)
         except Interrupted:
@@ -132,7 +133,7 @@ def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
             is_ours = isinstance(e, PlumblineError)
             defect = defect if is_ours else e
             line = str(e) if is_ours else f"{task.model}: {type(e).__name__}: {e}"
-            typer.echo(f"failed: {' '.join(line.split())}", err=True)
+            say(f"failed: {' '.join(line.split())}", err=True)
             failed.append(task.model)
     if defect is not None:
         raise defect
@@ -155,14 +156,14 @@ def _score(store: Store, task: Task) -> None:
             done = score_benchmarks(
                 *(store, task.model, task.benchmarks, task.options, run_id, progress),
                 n_workers=task.n_workers,
-                say=lambda line: typer.echo(line, err=True),
+                say=lambda line: say(line, err=True),
             )
     finally:
         release()
     for one in done:
-        typer.echo(_summary(one))
+        say(_summary(one))
     form = ", released text form" if task.options.text_form == "released" else ""
-    typer.echo(f"Model {done[0].model}, key {done[0].model_key}{form}")
+    say(f"Model {done[0].model}, key {done[0].model_key}{form}")
 
 
 def _summary(one: Scored) -> str:

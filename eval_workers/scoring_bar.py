@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from warehouse.neutral import terminal
+
 if TYPE_CHECKING:
     from rich.progress import Task, TaskID
 
@@ -49,7 +51,7 @@ def scoring_bar() -> Iterator[Progress]:
 
     def show(name: str, n_done: int, n_pairs: int) -> None:
         if name not in tasks:
-            tasks[name] = bars.add_task(name, completed=n_done, total=n_pairs)
+            tasks[name] = bars.add_task(terminal(name), completed=n_done, total=n_pairs)
         bars.update(tasks[name], completed=n_done, total=n_pairs)
 
     def advance(name: str, n_done: int, n_pairs: int) -> None:

@@ -149,7 +149,7 @@ def train_model(
 
 def plain_name(name: str) -> str:
     """The name of a model that is to be made; raises ``UsageProblem`` for one that is a path."""
-    if not name or Path(name).name != name or name.startswith("."):
+    if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
     return name
 

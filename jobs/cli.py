@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warehouse.errors import BadInput, UsageProblem
+from warehouse.neutral import terminal
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from jobs.count import Counted, Progress
@@ -98,14 +100,14 @@ def _report(counted: Counted) -> None:
     state = "counted" if counted.changed else "up to date, nothing counted again"
     n_pruned = row["n_words"] - row["n_words_kept"]
     rare = f" ({n_pruned:,} pruned: counted fewer than {row['min_count']:,} times)"
-    typer.echo(
+    say(
         f"{row['corpus']}: {state}: {row['n_shards']} shards, {row['n_documents']:,} documents "
         f"({row['n_rejected']:,} rejected), {row['n_tokens']:,} tokens, "
         f"{row['n_kept_tokens']:,} kept, {row['n_words']:,} words{rare if n_pruned else ''}, "
         f"{row['n_pairs']:,} pairs"
     )
-    typer.echo("Tables: word_count, pair_count, corpus_shard, corpus, reject")
-    typer.echo(f"Next: plumbline corpus associate --corpus {row['corpus']}")
+    say("Tables: word_count, pair_count, corpus_shard, corpus, reject")
+    say(f"Next: plumbline corpus associate --corpus {row['corpus']}")
 
 
 @corpus_app.command(
@@ -130,11 +132,11 @@ def split(
         )
     n_blocks = sum(len(s.blocks) for s in done.sources)
     n_lines, n_bytes = (sum(getattr(s, k) for s in done.sources) for k in ("n_lines", "n_bytes"))
-    typer.echo(
+    say(
         f"{out}: {n_blocks:,} blocks of {len(done.sources)} shards ({done.n_kept} were there "
         f"already), {n_lines:,} lines, {n_bytes / 1e6:,.1f} MB decompressed; ledger split.json"
     )
-    typer.echo(f"Next: plumbline corpus count '{out}/*.jsonl.zst' --corpus NAME")
+    say(f"Next: plumbline corpus count '{out}/*.jsonl.zst' --corpus NAME")
 
 
 @corpus_app.command(epilog="Example: plumbline corpus associate --corpus novels")
@@ -146,11 +148,11 @@ def associate(
     from jobs.associate import associate as run
 
     done = run(_open(warehouse), corpus)
-    typer.echo(
+    say(
         f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
         f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
     )
-    typer.echo("Next: plumbline word nurse, or plumbline constrain --corpus ... --benchmark ...")
+    say("Next: plumbline word nurse, or plumbline constrain --corpus ... --benchmark ...")
 
 
 @corpus_app.command("list", epilog="Example: plumbline corpus list")
@@ -161,15 +163,15 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
 
     rows = sorted(_open(warehouse).read("corpus").to_pylist(), key=lambda r: r["corpus"])
     if not rows:
-        typer.echo("No corpus yet. Next: plumbline corpus count SHARDS... --corpus NAME")
+        say("No corpus yet. Next: plumbline corpus count SHARDS... --corpus NAME")
         return
     headings = ("corpus", "rule", "window", "targets", "shards", "failed", "documents")
     table = Table(*headings, Column("kept", no_wrap=True))
     for r in rows:
         names = ("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed")
         totals = ("" if r[k] is None else f"{r[k]:,}" for k in ("n_documents", "n_kept_tokens"))
-        table.add_row(*(str(r[k] if r[k] is not None else "") for k in names), *totals)
-    Console().print(table)
+        table.add_row(*(terminal(str(r[k] if r[k] is not None else "")) for k in names), *totals)
+    Console(markup=False, emoji=False).print(table)
 
 
 @corpus_app.command(epilog="Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'")
@@ -183,7 +185,6 @@ def status(
     """Show which shards are counted, failed, changed on disk, gone, new or left out."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     from jobs.ledger import shard_states, update_command
     from warehouse.shards import expand_shards
@@ -194,12 +195,12 @@ def status(
     table = Table("shard", "state", "documents", "seconds", "note")
     for s in states:
         numbers = (f"{s.n_documents:,}", f"{s.seconds:.1f}")
-        table.add_row(*map(Text, (s.shard, s.state, *numbers, s.note)))
-    Console().print(table)
+        table.add_row(*map(terminal, (s.shard, s.state, *numbers, s.note)))
+    Console(markup=False, emoji=False).print(table)
     total = {k: sum(s.state == k for s in states) for k in dict.fromkeys(s.state for s in states)}
-    typer.echo(f"{corpus}: " + ", ".join(f"{n:,} {state}" for state, n in total.items()))
+    say(f"{corpus}: " + ", ".join(f"{n:,} {state}" for state, n in total.items()))
     command = update_command(store, corpus, states, shards or [])
-    typer.echo(f"Next: {command or f'up to date; plumbline corpus verify --corpus {corpus}'}")
+    say(f"Next: {command or f'up to date; plumbline corpus verify --corpus {corpus}'}")
 
 
 @corpus_app.command(epilog="Example: plumbline corpus verify --corpus novels")
@@ -212,19 +213,17 @@ def verify(
 
     checks = run_checks(_open(warehouse), corpus)
     for c in checks:
-        typer.echo(
-            f"{c.name:<16} {'ok' if not c.n_violations else f'{c.n_violations:,} violations'}"
-        )
+        say(f"{c.name:<16} {'ok' if not c.n_violations else f'{c.n_violations:,} violations'}")
         if c.n_violations:
             first = ", ".join(f"{k} {v}" for k, v in c.first.items())
-            typer.echo(f"  {c.violation}; first: {first}")
+            say(f"  {c.violation}; first: {first}")
     broken = [c.name for c in checks if c.n_violations]
     if broken:
         fix = f"plumbline corpus count ... --corpus {corpus} --replace writes them again"
         problem = f"{len(broken)} of {len(checks)} checks fail: {', '.join(broken)}"
         raise BadInput(f"corpus {corpus!r}", problem, fix)
-    typer.echo(f"{corpus}: all {len(checks)} checks hold; the tables equal the ledger")
-    typer.echo(f"Next: plumbline corpus associate --corpus {corpus}")
+    say(f"{corpus}: all {len(checks)} checks hold; the tables equal the ledger")
+    say(f"Next: plumbline corpus associate --corpus {corpus}")
 
 
 def word(
@@ -245,7 +244,7 @@ def word(
         raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
     for name in names:
         for line in describe_word(store, name, word.lower(), contrast):
-            typer.echo(line)
+            say(line)
 
 
 def constrain(
@@ -263,9 +262,9 @@ def constrain(
     store = _open(warehouse)
     for name in benchmark:
         n = run(store, corpus, name, contrast)
-        typer.echo(f"{name}: MaxPMI of {n:,} pairs against {corpus} ({contrast})")
-    typer.echo("Table: pair_association")
-    typer.echo(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
+        say(f"{name}: MaxPMI of {n:,} pairs against {corpus} ({contrast})")
+    say("Table: pair_association")
+    say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
 
 
 def _open(warehouse: Path) -> Store:
@@ -321,8 +320,9 @@ def lists(
     table = Table("contrast", "words", "% of vocabulary", "median SE (nats)")
     for r in compared.coverage:
         se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"
-        table.add_row(r["contrast"], f"{r['n_words']:,}", f"{r['percent_of_vocabulary']:.2f}", se)
-    Console().print(table)
+        share = f"{r['percent_of_vocabulary']:.2f}"
+        table.add_row(terminal(r["contrast"]), f"{r['n_words']:,}", share, se)
+    Console(markup=False, emoji=False).print(table)
     for path in write_compared(compared, out):
-        typer.echo(f"Wrote {path}")
-    typer.echo(f"Next: plumbline word nurse --corpus {corpus}")
+        say(f"Wrote {path}")
+    say(f"Next: plumbline word nurse --corpus {corpus}")

@@ -18,6 +18,7 @@ from jobs.associate import corpus_list, corpus_row
 from warehouse import wordlists
 from warehouse.connect import connect, query
 from warehouse.errors import UsageProblem
+from warehouse.neutral import csv_cell
 from warehouse.store import Store
 
 #: Word codes in ascending order and the delta of each, of one contrast.
@@ -145,7 +146,7 @@ def write_compared(compared: Compared, out: Path) -> list[Path]:
             with written[-1].open("w", newline="", encoding="utf-8") as file:
                 table = csv.DictWriter(file, list(rows[0]))
                 table.writeheader()
-                table.writerows(rows)
+                table.writerows({k: csv_cell(v) for k, v in row.items()} for row in rows)
     from jobs.heatmap import draw
 
     if draw(compared, out / f"{stem}-kendall.png"):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import DEFAULT_WAREHOUSE, Warehouse
+from warehouse.neutral import terminal
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from warehouse.store import Store
@@ -36,12 +38,12 @@ def import_(
     store = Store.open(warehouse)
     with recorded(store, "corpus import", {"file": str(file), "corpus": corpus}) as run_id:
         done = import_statistics(store, file, corpus, run_id)
-    typer.echo(
+    say(
         f"{corpus}: imported {done.n_words:,} words ({done.n_rejected:,} rows rejected) "
         f"of {done.n_tokens:,} kept tokens"
     )
-    typer.echo("Tables: word_count, word_delta, corpus, reject")
-    typer.echo(f"Next: plumbline constrain --corpus {corpus} --benchmark winobias")
+    say("Tables: word_count, word_delta, corpus, reject")
+    say(f"Next: plumbline constrain --corpus {corpus} --benchmark winobias")
 
 
 @statistics_app.command(
@@ -79,17 +81,17 @@ def words(
     left_out = excluded_words(exclude or [])
     done = select_seed_words(store, corpus, n, seed, contrast, left_out, stratify)
     of = "" if done.n_outside is None else f" of the vocabulary ({done.n_outside:,} are not of it)"
-    typer.echo(
+    say(
         f"{corpus}: {done.n_within:,} of {done.n_defined:,} words{of} have a delta {contrast} from "
         f"{done.low_nats:+.3f} to {done.high_nats:+.3f} nats; sampled {len(done.words):,} "
         f"(seed {seed}): {', '.join(done.words[:5])}{' ...' if len(done.words) > 5 else ''}"
     )
     if done.n_excluded or done.n_rejected:
-        typer.echo(f"Left out: {done.n_excluded:,} excluded, {done.n_rejected:,} rejected words")
-    typer.echo("Table: seed_word")
+        say(f"Left out: {done.n_excluded:,} excluded, {done.n_rejected:,} rejected words")
+    say("Table: seed_word")
     same = f"--corpus {corpus} --seed {seed} --contrast {contrast}"
-    typer.echo(f"Next: plumbline corpus words {same} --show, then plumbline corpus vet;")
-    typer.echo(f"then plumbline benchmark build NAME --corpus {corpus} --model M --dry-run")
+    say(f"Next: plumbline corpus words {same} --show, then plumbline corpus vet;")
+    say(f"then plumbline benchmark build NAME --corpus {corpus} --model M --dry-run")
 
 
 def _show(store: Store, corpus: str, contrast: str, seed: int) -> None:
@@ -103,10 +105,9 @@ def _show(store: Store, corpus: str, contrast: str, seed: int) -> None:
     for r in rows:
         count = "" if r["n_word"] is None else f"{r['n_word']:,}"
         said = r["verdict"] or "", r["why"] or ""
-        table.add_row(str(r["position"]), r["word"], count, f"{r['delta_nats']:+.3f}", *said)
-    Console().print(table)
+        cells = str(r["position"]), r["word"], count, f"{r['delta_nats']:+.3f}", *said
+        table.add_row(*map(terminal, cells))
+    Console(markup=False, emoji=False).print(table)
     n_said = sum(r["verdict"] is not None for r in rows)
-    typer.echo(f"{corpus}: {len(rows):,} seed words of seed {seed}, {n_said:,} with a verdict")
-    typer.echo(
-        f"Next: plumbline corpus vet --corpus {corpus} --accept w1,w2 --reject w3 --why TEXT"
-    )
+    say(f"{corpus}: {len(rows):,} seed words of seed {seed}, {n_said:,} with a verdict")
+    say(f"Next: plumbline corpus vet --corpus {corpus} --accept w1,w2 --reject w3 --why TEXT")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import DEFAULT_WAREHOUSE, Warehouse
+from warehouse.say import say
 
 vocabulary_app = typer.Typer()
 
@@ -51,15 +52,15 @@ def vocabulary(
         language_model = default_path()
     done = build_vocabulary(store, corpus, rules, language_model)
     for line in done.missing:
-        typer.echo(f"Not asked: {line}")
-    typer.echo(
+        say(f"Not asked: {line}")
+    say(
         f"{corpus}: kept {done.n_kept:,} of {done.n_words:,} words; checked by {done.checks}; "
         f"counted more than {done.rarest:,.0f} times"
     )
     for reason, n in done.by_reason.items():
-        typer.echo(f"  {n:>9,}  {reason}")
-    typer.echo("Table: vocabulary")
-    typer.echo(f"Next: plumbline corpus words --corpus {corpus}")
+        say(f"  {n:>9,}  {reason}")
+    say("Table: vocabulary")
+    say(f"Next: plumbline corpus words --corpus {corpus}")
 
 
 @vocabulary_app.command(
@@ -83,9 +84,9 @@ def vet(
     said = opinions(accept, reject, why) + (read_opinions(from_) if from_ else [])
     done = run(Store.open(warehouse, create=False), corpus, said)
     turned = f"; changed: {', '.join(done.changed)}" if done.changed else ""
-    typer.echo(
+    say(
         f"{corpus}: verdicts recorded: {len(said):,}{turned}; in all accepted: "
         f"{done.n_accepted:,}, rejected: {done.n_rejected:,}"
     )
-    typer.echo("Table: seed_verdict")
-    typer.echo(f"Next: plumbline corpus words --corpus {corpus}, which leaves the rejected out")
+    say("Table: seed_verdict")
+    say(f"Next: plumbline corpus words --corpus {corpus}, which leaves the rejected out")

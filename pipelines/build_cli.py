@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from pipelines import offline as prefect_environment
+from warehouse.places import segment
+from warehouse.say import say
 
 
 def build(
@@ -77,13 +79,13 @@ def build(
     given |= {"judge": judge, "naturalness_model": naturalness_model}
     given |= {"max_difference_nats_per_token": max_difference}
     spec = load(config, given)
-    directory = out or Path("out/cards") / name
+    directory = out or Path("out/cards") / segment(name)
     order = Order(name, spec, warehouse, directory, replay=replay, offline=offline)
     words = checked_order(order)
     if dry_run:
         for line in before(order, words, held(warehouse)):
-            typer.echo(line)
-        typer.echo("Nothing was asked or written. Next: the same command without --dry-run")
+            say(line)
+        say("Nothing was asked or written. Next: the same command without --dry-run")
         return
     check_key(order)
     store = Store.open(warehouse)
@@ -92,4 +94,4 @@ def build(
 
     built = benchmark_flow.run(order)
     for line in after(order, built, store):
-        typer.echo(line)
+        say(line)

@@ -37,6 +37,7 @@ from pipelines.report import cli as report_cli
 from pipelines.reproduce import cli as reproduce_cli
 from pipelines.stages import sigterm_interrupts
 from warehouse.errors import Interrupted, PlumblineError
+from warehouse.say import say
 
 app = typer.Typer(
     name="plumbline",
@@ -76,7 +77,7 @@ def config(
     conf: Annotated[Path | None, typer.Option(help="Settings file (TOML).")] = None,
 ) -> None:
     """Print every setting, its meaning and where its value came from, as TOML."""
-    print(settings.as_toml(*settings.load(conf)))
+    say(settings.as_toml(*settings.load(conf)))
 
 
 @app.command(
@@ -134,12 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _complain(message: str, status: int) -> int:
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    print(message or "wrong usage; add --help", file=sys.stderr)
+    say(message or "wrong usage; add --help", err=True)
     return status
 
 
 def entry() -> None:
     """The console script; of a warning it shows what it says, not where it was raised."""
     sigterm_interrupts()
-    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: say(f"warning: {message}", err=True)
     sys.exit(main())

@@ -9,6 +9,7 @@ import typer
 
 from pipelines import offline as prefect_environment
 from warehouse.errors import BadInput, UsageProblem
+from warehouse.say import say
 
 fairpair_app = typer.Typer(
     help="Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
@@ -124,8 +125,8 @@ def run(
     order, rows = checked_order(probe_set, config, given, warehouse, out)
     if dry_run:
         for line in before(order, rows, held(warehouse)):
-            typer.echo(line)
-        typer.echo("Nothing was drawn, asked or written. Next: the same command without --dry-run")
+            say(line)
+        say("Nothing was drawn, asked or written. Next: the same command without --dry-run")
         return
     check_means(order)
     store = Store.open(warehouse)
@@ -134,7 +135,7 @@ def run(
 
     outcome = fairpair_flow.run(order)
     for line in after(order, outcome, store):
-        typer.echo(line)
+        say(line)
     if outcome.failures:
         problem = f"{len(outcome.failures)} of {len(order.targets)} failed: {outcome.failures[0]}"
         fix = "the others are done; the same command tries these again"
@@ -183,7 +184,7 @@ def score(
     said = {"probe_set": probe_set, "continued": found, **asdict(spec), "phi": chosen}
     with recorded(store, "fairpair score", said) as run_id:
         for one in found:
-            typer.echo(f"{probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
+            say(f"{probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
             whose = (one.model_key, one.sampling_key)
             sampled = steps.perturb(store, probe_set, *whose, spec, run_id)
             for name in chosen:
@@ -191,9 +192,9 @@ def score(
                 steps.converge(store, sampled, name, spec, run_id)
                 steps.calibrate(store, sampled, name, spec, run_id)
             for line in figures(store, sampled, chosen, spec.folds):
-                typer.echo(line)
-    typer.echo(f"Wrote {', '.join(TABLES)} in {warehouse}")
-    typer.echo("Next: plumbline fairpair report")
+                say(line)
+    say(f"Wrote {', '.join(TABLES)} in {warehouse}")
+    say("Next: plumbline fairpair report")
 
 
 @fairpair_app.command()
@@ -209,8 +210,8 @@ def report(out: Out = _OUT, warehouse: Warehouse = _WAREHOUSE) -> None:
     if not store.read("fairpair_set").num_rows:
         fix = "run plumbline fairpair run common-sents --model ID_OR_PATH"
         raise UsageProblem(f"warehouse {warehouse}", "has no figures of FairPair", fix)
-    typer.echo(f"Wrote {write_report(store, out)}")
-    typer.echo("Next: open it in a browser")
+    say(f"Wrote {write_report(store, out)}")
+    say("Next: open it in a browser")
 
 
 def _measuring(

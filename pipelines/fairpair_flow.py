@@ -14,9 +14,10 @@ from eval_workers.sample_rows import Sampled as Drawn
 from pipelines.fairpair_order import Audited, Order, Outcome
 from pipelines.report.write import write_report
 from pipelines.retries import RETRY
-from pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
+from pipelines.stages import Stages, run_flow, sigterm_interrupts
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
+from warehouse.say import say
 from warehouse.store import Store
 
 
@@ -80,7 +81,7 @@ def fairpair(order: Order) -> Outcome:
             if len(order.targets) == 1:
                 raise
             failures.append(f"{target.model}: {e}")
-            CONSOLE.print(f"failed: {failures[-1]}", markup=False)
+            say(f"failed: {failures[-1]}")
     page = None
     if audited:
         with stages.stage("report"):

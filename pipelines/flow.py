@@ -16,6 +16,7 @@ from pipelines.settings import Settings
 from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
 from warehouse.errors import BadInput, Interrupted
 from warehouse.runs import recorded
+from warehouse.say import say
 from warehouse.shards import expand_shards
 from warehouse.store import Store
 
@@ -306,7 +307,7 @@ def run(settings: Settings) -> None:
             raise Interrupted("stopped", "", "the same command goes on from here") from None
         raise
     warehouse = settings.warehouse_path()
-    CONSOLE.print(f"warehouse: {warehouse}\nreport: [bold]{page}[/]")
-    CONSOLE.print(f"next: open the report, or plumbline sql --warehouse {warehouse}")
+    say(f"warehouse: {warehouse}\nreport: {page}")
+    say(f"next: open the report, or plumbline sql --warehouse {warehouse}")
     if failures:
         raise BadInput(failures[0])

@@ -183,7 +183,7 @@ def command(
     store = Store.open(warehouse, create=False)
     with recorded(store, "measure", asdict(options)) as run_id:
         rows = measure(store, run_id, options)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     if rows.num_rows == 0:
         console.print("nothing to measure yet: run `plumbline score` first")
         return

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from warehouse.errors import Interrupted, PlumblineError
+from warehouse.neutral import terminal
 
-CONSOLE = Console(highlight=False)
+CONSOLE = Console(highlight=False, markup=False, emoji=False)
 
 Order = TypeVar("Order")
 Outcome = TypeVar("Outcome")
@@ -29,7 +30,7 @@ class Stages:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Run the block as the stage ``name``."""
-        CONSOLE.print(f"[bold]{name}[/]")
+        CONSOLE.print(terminal(name), style="bold")
         start = time.monotonic()
         yield
         self.seconds.append((name, time.monotonic() - start))
@@ -39,7 +40,7 @@ class Stages:
         table = Table("stage", title="wall time", title_justify="left")
         table.add_column("seconds", justify="right")
         for name, seconds in self.seconds:
-            table.add_row(name, f"{seconds:.1f}")
+            table.add_row(terminal(name), f"{seconds:.1f}")
         table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
         return table
 

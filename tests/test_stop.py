@@ -15,6 +15,7 @@ import pytest
 from pipelines import offline
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
+from tests.sockets import is_loopback, listening
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +70,8 @@ def _stop_when(
             assert process.poll() is None and time.monotonic() < deadline, said
             time.sleep(0.05)
         assert any(b"uvicorn" in command for command in _commands(process)), "Prefect's server"
+        addresses = listening(process.pid)
+        assert addresses and all(is_loopback(a) for a in addresses), addresses
         send()
         assert process.wait(60) == 5
         assert _commands(process) == []

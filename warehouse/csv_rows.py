@@ -12,6 +12,9 @@ from pathlib import Path
 
 from warehouse.errors import BadInput
 
+#: Bytes of a table, unpacked; released ones have some megabytes.
+LARGEST = 1 << 30
+
 
 @dataclass(frozen=True)
 class Record:
@@ -66,12 +69,16 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Itera
 def read_text(path: Path) -> str:
     """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
 
-    Raises ``BadInput`` when it can't be read to its end.
+    Raises ``BadInput`` when it can't be read to its end, or has more than ``LARGEST`` bytes.
     """
     try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            file = gzip.GzipFile(fileobj=raw) if packed else raw
+            data = file.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as e:
         raise BadInput(f"{path}", f"can't be read to its end: {e}", "download it again") from e
+    if len(data) > LARGEST:
+        problem = f"holds more than {LARGEST:,} bytes, which no released table does"
+        raise BadInput(f"{path}", problem, "check where it comes from")
     return data.decode("utf-8-sig", errors="surrogateescape")

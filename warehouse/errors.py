@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from warehouse.neutral import terminal
+
 
 class PlumblineError(Exception):
     """Base of all errors with a one-line message for the user.
@@ -22,6 +24,11 @@ class PlumblineError(Exception):
     3
     >>> str(BadInput("shard 3", "truncated", "download it again"))
     'shard 3: truncated (download it again)'
+
+    What it quotes is foreign text: as a string it is one line, and nothing in it steers a terminal.
+
+    >>> print(BadInput("word \\x1b[2J", "is\\nnone"))
+    word \\x1b[2J: is none
     """
 
     exit_code = 1
@@ -33,7 +40,7 @@ class PlumblineError(Exception):
         self.message = f"{message} ({fix})" if fix else message
 
     def __str__(self) -> str:
-        return " ".join(self.message.split())
+        return terminal(" ".join(self.message.split()))
 
 
 class UsageProblem(PlumblineError):

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -26,6 +25,7 @@ from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.form import MARKER, check_form, form_today, note_form, write_form
 from warehouse.migrations import newest_version
+from warehouse.places import segment, unlinked
 from warehouse.schemas import TABLES
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -168,7 +168,7 @@ class Store:
         """Directory of a partition; a prefix of the partition columns names a whole subtree."""
         path = self.root / table
         for name in TABLES[table].partitions[: len(partition)]:
-            path /= f"{name}={quote(partition[name], safe='')}"
+            path /= segment(partition[name], f"{name}=")
         return path
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> Path | None:
@@ -181,7 +181,8 @@ class Store:
         if data.num_rows == 0:
             return None
         partition = self.partition_of(table, data)
-        path = self.directory(table, partition) / f"{quote(unit, safe='')}.parquet"
+        directory = unlinked(self.root, self.directory(table, partition))
+        path = directory / segment(unit, after=".parquet")
         self._note_form()
         holder = merged.holder(path.parent, path.stem)
         if holder is not None:
@@ -199,9 +200,9 @@ class Store:
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin to write a partition out of sight; see ``Staged.write_part`` and ``commit``."""
         self._note_form()
-        directory = self.root / "_staging" / uuid.uuid4().hex
+        destination = unlinked(self.root, self.directory(table, partition))
+        directory = unlinked(self.root, self.root / "_staging") / uuid.uuid4().hex
         directory.mkdir(parents=True)
-        destination = self.directory(table, partition)
         return Staged(table, str(directory.resolve()), str(destination.resolve()), run_id)
 
     def commit(self, staged: Staged) -> None:
@@ -222,7 +223,8 @@ class Store:
 
     def drop(self, table: str, partition: Mapping[str, str]) -> None:
         """Remove a partition, or with a prefix of the partition columns a subtree of them."""
-        shutil.rmtree(self.directory(table, partition), ignore_errors=True)
+        directory = unlinked(self.root, self.directory(table, partition))
+        shutil.rmtree(directory, ignore_errors=True)
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of one partition, in the table's schema; empty if none.
@@ -244,8 +246,9 @@ class Store:
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, out of every view's sight."""
-        path = self.root.joinpath("_work", *(quote(p, safe="") for p in parts))
+        path = self.root.joinpath("_work", *map(segment, parts))
         if create:
+            unlinked(self.root, path)
             path.mkdir(parents=True, exist_ok=True)
         return path
 

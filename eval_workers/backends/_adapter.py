@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from transformers.utils.hub import cached_file, extract_commit_hash
 
 from eval_workers.backends import _loading as loading
@@ -88,6 +89,9 @@ def put_on(model: Any, adapter: Adapter) -> Any:
             warnings.simplefilter("ignore")
             held = peft.PeftModelForCausalLM(model, config)
             loaded = held.load_adapter(str(adapter.directory), "default")
+    except SafetensorError as e:
+        problem = f"its {_WEIGHTS} can't be read: {loading.first_line(e)}"
+        raise BadInput(what, problem, "download or save it again") from e
     except (RuntimeError, ValueError, KeyError) as e:
         problem = f"does not fit the model: {loading.first_line(e)}"
         raise BadInput(what, problem, fix) from e
@@ -147,6 +151,9 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
     if tuner is None or not hasattr(tuner, "merge_and_unload"):
         problem = f"is of type {kind}, which is no change of the model's weights as LoRA is"
         raise BadInput(what, problem, "give a LoRA adapter")
+    if config.get("megatron_config"):
+        problem = "asks for layers of another package, which it names itself"
+        raise BadInput(what, problem, "give an adapter without `megatron_config`")
     if task not in (None, "CAUSAL_LM"):
         problem = f"was made for the task {task}, it has no log p(sentence)"
         raise BadInput(what, problem, "give an adapter for CAUSAL_LM")

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+# Else a service elsewhere is asked to rewrite weights that are not safetensors, unasked.
+os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 import huggingface_hub
 import transformers
@@ -17,10 +19,12 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils.hub import cached_file, extract_commit_hash
 
+from eval_workers import models
 from eval_workers.backends._source import ADAPTER_CONFIG, Source
 from eval_workers.backends.base import ModelOptions
 from warehouse.errors import BadInput, UsageProblem
 
+_SAFE = ("model.safetensors", "model.safetensors.index.json")
 #: BOS by convention, for tokenizers of these model types that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
@@ -46,7 +50,28 @@ def at_commit(source: Source) -> Source:
     commit = extract_commit_hash(str(path), None)
     if commit is None:
         raise BadInput(f"model {source.name}", f"no commit is known of {path}")
-    return replace(source, revision=commit)
+    pinned = replace(source, revision=commit)
+    _refuse_pickles(pinned)
+    return pinned
+
+
+def _refuse_pickles(source: Source) -> None:
+    """A hub repository without safetensors: read only if a shipped list of models names it.
+
+    Also then, and from a directory, no pickle is read that holds more than tensors.
+    """
+    if any(_on_hub_if_any(source, name) for name in _SAFE):
+        return
+    pickles = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+    if source.name in _listed() or not any(_on_hub_if_any(source, name) for name in pickles):
+        return  # what has no weights at all is told where they are loaded
+    fix = "choose a revision with safetensors, or download it and give the directory"
+    raise BadInput(f"model {source.name}", "has its weights as pickles, no safetensors", fix)
+
+
+def _listed() -> set[str]:
+    """Models of the lists that come with Plumbline, some of which exist as pickles alone."""
+    return {model.id for name in models.names() for model in models.load(name)}
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:
@@ -105,6 +130,7 @@ def check_causal(source: Source, config: Any) -> None:
     own = getattr(config, "auto_map", None) or {}
     if source.trusts_code:
         _refuse_foreign_code(name, own)
+    _refuse_kernels(name, config)
     known = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in own
     causal = [a for a in architectures if a.endswith(("ForCausalLM", "LMHeadModel"))]
     kind = ", ".join(architectures) or f"model type {config.model_type}"
@@ -129,6 +155,16 @@ def _refuse_foreign_code(name: str, own: dict[str, Any]) -> None:
         if "--" in str(reference):
             problem = f"its code is in another repository ({reference}), of no certain version"
             raise BadInput(f"model {name}", problem, "download model and code to one directory")
+
+
+def _refuse_kernels(name: str, config: Any) -> None:
+    """A kernel OWNER/REPOSITORY is compiled code of somebody's, run where a package for it is."""
+    for part in (config, config.get_text_config()):
+        for kind in ("_attn_implementation", "_experts_implementation"):
+            chosen = getattr(part, kind, None)
+            if isinstance(chosen, str) and "/" in chosen:
+                problem = f"its configuration asks for foreign code: {kind[1:]} {chosen}"
+                raise BadInput(f"model {name}", problem, "take the line out of its config.json")
 
 
 def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -> tuple[str, int]:

@@ -24,7 +24,11 @@ def load_model(source: Source, config: Any, options: ModelOptions, adapter: Adap
     """
     device = _device(options.device)
     dtype = getattr(torch, options.dtype)
-    how: dict[str, Any] = {"dtype": dtype, "output_loading_info": True}
+    how: dict[str, Any] = {
+        "dtype": dtype,
+        "output_loading_info": True,
+        "weights_only": True,  # of a pickle nothing but tensors is read
+    }
     if options.quantisation is not None:
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line a layer and pass
         how["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)

@@ -20,7 +20,7 @@ else:
 FRIEND, BRIDGE = "My friend", ", and"
 
 _WORD = re.compile(r"[^\W_]+")
-_END = re.compile(r"\s*[.!;,:\s]+$")
+_END = re.compile(r"(?<![.!;,:\s])[.!;,:\s]+$")
 _SEVERAL = re.compile(r"[.!?]['\"”’)]*\s+\S")
 
 

@@ -12,7 +12,7 @@ _QUOTED_LINE = re.compile(r"^[ \t]*>[ \t]?", re.M)
 _ESCAPED = re.compile(r"\\([.()\[\]*_#`>-])")
 _LIST_AFTER_COLON = re.compile(r":[ \t]+(?=\(?1[.)]\s)")
 _TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
-_FENCE = re.compile(r"^\s*(?:```|~~~).*$", re.M)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.M)
 _INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]")
 # Of limited length: in a reply of stray marks, each would be looked for to the end.
 _EMPHASIS = re.compile(
@@ -49,7 +49,9 @@ _REFUSAL = re.compile(
     r"unable|not comfortable)|as an? (?:ai|language model|assistant)\b|unfortunately,? i\b)",
     re.I,
 )
-_COUNT = re.compile(r"\s*[(\[](?:\d+\s+words?|word count[^)\]]*|notes?:[^)\]]*)[)\]]\.?$", re.I)
+_COUNT = re.compile(
+    r"(?<!\s)\s*[(\[](?:\d+\s+words?|word count[^)\]]*|notes?:[^)\]]*)[)\]]\.?$", re.I
+)
 _CUT_JSON = re.compile(r'\[\s*"')
 _STRING = re.compile(r'"(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“"}

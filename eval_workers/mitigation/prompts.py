@@ -17,7 +17,7 @@ from warehouse.store import Store
 Row = dict[str, Any]
 
 _TABLE = "probe_prompt"
-_TAIL = re.compile(r"[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
+_TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 
 
 @dataclass(frozen=True)

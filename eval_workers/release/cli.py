@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_workers.cli import DEFAULT_WAREHOUSE, Warehouse
+from warehouse.neutral import terminal
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +37,7 @@ def import_scores(
     with recorded(store, "import-scores", {"directory": str(directory)}) as run_id:
         done = scores.import_scores(store, directory, run_id)
     _report(done)
-    typer.echo("Next: plumbline measure")
+    say("Next: plumbline measure")
 
 
 def _report(done: Sequence[ImportedScores]) -> None:
@@ -48,12 +50,12 @@ def _report(done: Sequence[ImportedScores]) -> None:
         column.justify = "right"
     for one in done:
         figures = (one.n_pairs, one.n_scored, one.n_rejected, one.n_missing)
-        table.add_row(one.model, one.benchmark, *(f"{n:,}" for n in figures))
-    Console().print(table)
+        table.add_row(terminal(one.model), terminal(one.benchmark), *(f"{n:,}" for n in figures))
+    Console(markup=False, emoji=False).print(table)
     n_files = sum(len(one.files) for one in done)
     n_scored = sum(one.n_scored for one in done)
-    typer.echo(f"{n_files:,} files: {n_scored:,} scores in `pair_score`")
+    say(f"{n_files:,} files: {n_scored:,} scores in `pair_score`")
     if n_rejected := sum(one.n_rejected for one in done):
-        typer.echo(f"{n_rejected:,} rows were not used: table `reject`, stage `import`")
+        say(f"{n_rejected:,} rows were not used: table `reject`, stage `import`")
     if n_missing := sum(one.n_missing for one in done):
-        typer.echo(f"Incomplete: {n_missing:,} pairs have no score and are in no metric")
+        say(f"Incomplete: {n_missing:,} pairs have no score and are in no metric")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from warehouse.say import say
+
 
 def command(
     warehouse: Annotated[
@@ -25,8 +27,8 @@ def command(
     from pipelines.report.write import write_report
     from warehouse.store import Store
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     with console.status("drawing the report"):
         page = write_report(Store.open(warehouse, create=False), out)
     plots = len(list(out.glob("*.png")))
-    console.print(f"wrote {page} and {plots} plots; open it in a browser", soft_wrap=True)
+    say(f"wrote {page} and {plots} plots; open it in a browser")

@@ -40,6 +40,8 @@ from pipelines.reproduce.run import (
     summary,
 )
 from warehouse.errors import UsageProblem
+from warehouse.neutral import csv_cell, terminal
+from warehouse.say import say
 from warehouse.store import Store
 
 reproduce_app = typer.Typer(
@@ -72,7 +74,7 @@ def unstereoeval(
     Leaves with status 1 when a figure differs by more than 0.011, or scores are incomplete.
     """
     printed = figures.read(published) if published else figures.packaged()
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     store = Store.open(warehouse)
     with _progress() as announce:
         outcome = reproduce(store, data, printed, corpus, announce)
@@ -82,7 +84,7 @@ def unstereoeval(
     _print_summary(console, outcome)
     if out is not None:
         _write(out, outcome)
-        console.print(f"wrote {out}", soft_wrap=True)
+        say(f"wrote {out}")
     console.print(
         f"wrote scores and metrics to {warehouse}; next: plumbline sql --warehouse {warehouse}",
         soft_wrap=True,
@@ -94,11 +96,13 @@ def unstereoeval(
 
 @contextmanager
 def _progress() -> Iterator[Announce]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=N_STEPS)
         done = iter(range(N_STEPS))
-        yield lambda step: bar.update(task, description=step, completed=next(done, N_STEPS))
+        yield lambda step: bar.update(
+            task, description=terminal(step), completed=next(done, N_STEPS)
+        )
         bar.update(task, completed=N_STEPS)
 
 
@@ -131,14 +135,12 @@ def _cells(c: Compared) -> list[Text | str]:
     if c.outcome == OURS_ALONE and not math.isnan(c.ci[0]):
         remark = f"{_interval(c.ci)} {remark}"
     return [
-        c.figure.model,
-        c.figure.metric,
-        c.figure.benchmark,
+        *map(terminal, (c.figure.model, c.figure.metric, c.figure.benchmark)),
         eta,
         _number(c.figure.value, digits),
         _number(c.ours, digits),
         Text(_number(c.difference, digits, sign=True), style=style),
-        Text(remark, style=style or "dim"),
+        Text(terminal(remark), style=style or "dim"),
     ]
 
 
@@ -160,7 +162,9 @@ def _print_starts(console: Console, starts: list[Start]) -> None:
     for s in starts:
         us = f"{_number(s.us, 2)} {_interval(s.us_ci)}"
         pd = f"{_number(s.pd, 2)} {_interval(s.pd_ci)}"
-        table.add_row(s.model, s.benchmark, s.start, f"{s.n:,}", us, pd)
+        table.add_row(
+            terminal(s.model), terminal(s.benchmark), terminal(s.start), f"{s.n:,}", us, pd
+        )
     console.print(table)
     console.print()
 
@@ -172,13 +176,13 @@ def _number(value: float | None, digits: int, *, sign: bool = False) -> str:
 
 
 def _print_summary(console: Console, outcome: Outcome) -> None:
-    console.print(f"{len(outcome.models)} models: {', '.join(outcome.models)}", soft_wrap=True)
+    say(f"{len(outcome.models)} models: {', '.join(outcome.models)}")
     if outcome.max_pmi:
         same, n = outcome.max_pmi
         text = "MaxPMI from the word statistics equals the released one on"
         console.print(f"{text} {same:,} of {n:,} pairs", soft_wrap=True)
     for line in outcome.incomplete:
-        console.print(Text(f"incomplete: {line}", style="bold red"), soft_wrap=True)
+        console.print(Text(terminal(f"incomplete: {line}"), style="bold red"), soft_wrap=True)
     for name, n in summary(outcome).items():
         console.print(f"{n:,} figures: {name}")
     differences = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREES]
@@ -192,6 +196,6 @@ def _write(path: Path, outcome: Outcome) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows({k: csv_cell(v) for k, v in row.items()} for row in rows)
     except OSError as e:
         raise UsageProblem(f"--out {path}", f"can't be written: {e.strerror}") from e

@@ -1,0 +1,186 @@
+"""Model directories that somebody else made: nothing in them runs."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from eval_workers.backends import train
+from eval_workers.backends._loading import _refuse_pickles
+from eval_workers.backends._source import Source
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.mitigation import train as tune
+from jobs.language import load as load_language
+from tests.test_model_sources import TARGETS, lora, refused, scored
+from tests.tiny_models import save
+from warehouse.errors import BadInput, UsageProblem
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("gpt2", tmp_path_factory.mktemp("models") / "gpt2")
+
+
+class _Touch:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> object:
+        return Path.touch, (self.path,)
+
+
+def copied(base: Path, out: Path, file: str = "config.json", **changes: Any) -> Path:
+    """A copy of a model whose JSON file says more."""
+    shutil.copytree(base, out)
+    path = out / file
+    said = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(said | changes))
+    return out
+
+
+def test_pickles_beside_a_model_are_not_read(base: Path, tmp_path: Path) -> None:
+    expected, mark = scored(base), tmp_path / "ran"
+    model = shutil.copytree(base, tmp_path / "model")
+    names = ["pytorch_model.bin", "training_args.bin", "optimizer.pt", "scheduler.pt"]
+    names += ["adapter_model.bin", "tokenizer.pkl", "vocab.pkl", "rng_state.pth", "consolidated.pt"]
+    for name in names:
+        (model / name).write_bytes(pickle.dumps(_Touch(mark)))
+    assert scored(model) == expected
+    adapter = lora(base, tmp_path / "adapter", TARGETS["gpt2"])
+    theirs = scored(base, adapter=str(adapter))
+    (adapter / "adapter_model.bin").write_bytes(pickle.dumps(_Touch(mark)))
+    assert scored(base, adapter=str(adapter)) == theirs
+    (adapter / "adapter_model.safetensors").write_bytes(pickle.dumps(_Touch(mark)))
+    assert "adapter_model.safetensors can't be read" in refused(base, adapter=str(adapter))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_malicious_pickle_for_weights_runs_nothing(
+    base: Path, tmp_path: Path, whole: bool
+) -> None:
+    model, mark = shutil.copytree(base, tmp_path / "model"), tmp_path / "ran"
+    weights = load_file(model / "model.safetensors")
+    (model / "model.safetensors").unlink()
+    evil = weights | {"extra": _Touch(mark)}
+    if whole:
+        torch.save(evil, model / "pytorch_model.bin")
+    else:
+        torch.save(evil, model / "pytorch_model-00001-of-00001.bin")
+        index = {
+            "metadata": {},
+            "weight_map": dict.fromkeys(evil, "pytorch_model-00001-of-00001.bin"),
+        }
+        (model / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    assert "can't be loaded" in refused(model)
+    assert not mark.exists()
+
+
+def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    files: set[str] = set()
+    where = "eval_workers.backends._loading._on_hub_if_any"
+    monkeypatch.setattr(where, lambda source, name: name in files)
+
+    def check(name: str, *held: str) -> None:
+        files.clear()
+        files.update(held)
+        _refuse_pickles(Source(name, name, "0" * 40, is_local=False))
+
+    for pickled in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
+        with pytest.raises(BadInput, match="as pickles, no safetensors"):
+            check("somebody/model", pickled)
+        check("somebody/model", pickled, "model.safetensors")
+        check("somebody/model", pickled, "model.safetensors.index.json")
+        check("facebook/opt-350m", pickled)  # of a shipped list
+
+
+def test_our_own_checkpoints_are_read_as_tensors_alone(tmp_path: Path) -> None:
+    mark, work = tmp_path / "ran", tmp_path / "work"
+    work.mkdir()
+    (work / "tokenizer.json").write_text("{}")
+    torch.save({"key": "k", "x": _Touch(mark)}, work / train._CHECKPOINT)
+    assert train._restore(work, "k") is None
+    assert not mark.exists() and list(work.iterdir()) == []
+    place = tmp_path / "tuned" / f"{tune._MARK}00000001"
+    place.mkdir(parents=True)
+    torch.save({"log": [], "seconds": 0.0, "x": _Touch(mark)}, place / tune._STATE)
+    run = object.__new__(tune._Run)
+    run.work = place.parent
+    run.restore()
+    assert not mark.exists() and not place.exists()
+
+
+CODE = "from pathlib import Path\nPath({mark!r}).touch()\nclass T: pass\nclass TFast: pass\n"
+
+
+def test_a_tokenizer_with_code_of_its_own_is_refused(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "ran"
+    maps = {"AutoTokenizer": ["tokenization_own.T", "tokenization_own.TFast"]}
+    said = {"auto_map": maps, "tokenizer_class": "OwnTokenizer"}
+    model = copied(base, tmp_path / "model", "tokenizer_config.json", **said)
+    (model / "tokenization_own.py").write_text(CODE.format(mark=str(mark)))
+    try:
+        told = refused(model, UsageProblem)
+        assert f"--trust-remote-code {model}" in told
+    except pytest.fail.Exception:
+        assert scored(model)  # a class of the library's in its place
+    assert not mark.exists()
+
+
+def test_a_generate_of_its_own_is_not_run(base: Path, tmp_path: Path) -> None:
+    mark, model = tmp_path / "ran", shutil.copytree(base, tmp_path / "model")
+    (model / "custom_generate").mkdir()
+    code = CODE.format(mark=str(mark)) + "def generate(model, **kwargs): pass\n"
+    (model / "custom_generate" / "generate.py").write_text(code)
+    try:
+        scored(model)
+    except UsageProblem as e:
+        assert "code of its own" in str(e)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+def test_foreign_kernels_are_not_fetched(base: Path, tmp_path: Path, key: str) -> None:
+    model = copied(base, tmp_path / "model", **{key: "somebody/kernel"})
+    backend = None
+    try:
+        backend = TransformersBackend(str(model), ModelOptions())
+    except BadInput as e:
+        assert "asks for foreign code" in str(e)
+    if backend is not None:
+        assert "/" not in str(backend.config._attn_implementation)
+
+
+def test_an_adapter_that_names_a_module_is_refused(base: Path, tmp_path: Path) -> None:
+    adapter = lora(base, tmp_path / "adapter", TARGETS["gpt2"])
+    path = adapter / "adapter_config.json"
+    said = {"megatron_config": {"x": 1}, "megatron_core": "antigravity"}
+    path.write_text(json.dumps(json.loads(path.read_text()) | said))
+    assert "names itself" in refused(base, adapter=str(adapter))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"\x00" * 64, b"\xba\x16\x4f\x2f" * 99])
+def test_a_language_model_that_is_none(tmp_path: Path, content: bytes) -> None:
+    path, mark = tmp_path / "lid.bin", tmp_path / "ran"
+    path.write_bytes(content or pickle.dumps(_Touch(mark)))
+    with pytest.raises(BadInput, match=r"is no fastText model|does not tell languages apart"):
+        load_language(path)
+    assert not mark.exists()
+
+
+def test_numpy_reads_no_pickles(tmp_path: Path) -> None:
+    """The default that `allow_pickle`, which no file of ours names, would turn off."""
+    np.save(tmp_path / "a.npy", np.array([_Touch(tmp_path / "ran")], object), allow_pickle=True)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        np.load(tmp_path / "a.npy")

@@ -1,0 +1,136 @@
+"""Shards, tables and texts made to exhaust: memory stays bounded, and time in proportion."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from eval_workers.disclosure import neutral
+from eval_workers.generation import parse
+from jobs.lines import line_blocks
+from warehouse import csv_rows
+from warehouse.csv_rows import read_text, records
+from warehouse.errors import BadInput
+from warehouse.shards import ByteStream, documents
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def test_a_zstandard_window_of_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wide.jsonl.zst"
+    wide = zstandard.ZstdCompressionParameters(window_log=31, compression_level=1)
+    line = json.dumps({"text": "tea"}).encode()
+    writer = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    whole = writer.compress(line) + writer.flush()
+    # A frame of unknown size: magic, a descriptor without a single segment, a window of 2 GiB.
+    path.write_bytes(whole[:4] + b"\x00" + bytes([(31 - 10) << 3]) + b"\x01\x00\x00")
+    before = peak_mb()
+    with pytest.raises(BadInput, match=r"wide\.jsonl\.zst"):
+        list(documents(path))
+    assert peak_mb() - before < 200
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_shard_that_unpacks_to_a_thousandfold_streams(tmp_path: Path, suffix: str) -> None:
+    """300 MB of blank lines in a few hundred kilobytes."""
+    path, block = tmp_path / f"bomb.jsonl{suffix}", b"\n" * (1 << 20)
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    if suffix == ".zst":
+        packer = zstandard.ZstdCompressor().compressobj()  # type: ignore[assignment]
+    path.write_bytes(b"".join(packer.compress(block) for _ in range(300)) + packer.flush())
+    assert path.stat().st_size < 1_000_000
+    before, n = peak_mb(), 0
+    for _, end in line_blocks(path):
+        n += end
+    assert n == 300 << 20
+    assert peak_mb() - before < 150
+
+
+def test_a_line_longer_than_memory_should_hold_goes_through_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b'{"text": "' + b"a" * (1 << 16) + b'"}\n{"text": "b"}\n')
+    sizes = [end for _, end in line_blocks(path, long_line=1 << 12)]
+    assert sum(sizes) + 1 >= path.stat().st_size - 1 and len(sizes) == 2
+
+
+def test_json_made_to_exhaust_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "deep.jsonl"
+    lines = [
+        "[" * 200_000,
+        '{"text":' * 100_000,
+        '{"text": ' + "9" * 100_000 + "}",
+        '{"text": "x"}',
+    ]
+    path.write_text("\n".join(lines))
+    assert list(documents(path)) == ["x"]
+
+
+def test_a_released_table_that_unpacks_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_rows, "LARGEST", 1 << 20)
+    path = tmp_path / "scores.csv.gz"
+    path.write_bytes(gzip.compress(b"word\n" + b"a" * (1 << 20)))
+    with pytest.raises(BadInput, match="more than 1,048,576 bytes"):
+        read_text(path)
+    plain = tmp_path / "scores.csv"
+    plain.write_bytes(b"a" * ((1 << 20) + 1))
+    with pytest.raises(BadInput, match="more than 1,048,576 bytes"):
+        read_text(plain)
+    two = gzip.compress(b"word\n") + gzip.compress(b"tea\n")  # members follow each other
+    path.write_bytes(two)
+    assert [r.fields for r in records(path, ("word",))] == [{"word": "tea"}]
+    for broken in (two[:-3], two + b"rubbish", two[:12]):
+        path.write_bytes(broken)
+        with pytest.raises(BadInput, match="can't be read to its end"):
+            read_text(path)
+
+
+def test_a_field_without_end_is_a_rejected_row(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("word\n" + "a" * 200_000 + "\ntea\n")
+    found = list(records(path, ("word",)))
+    assert "not a CSV row" in str(found[0].problem) and found[-1].fields == {"word": "tea"}
+
+
+def test_a_truncated_stream_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl.zst"
+    path.write_bytes(zstandard.compress(b'{"text": "tea"}\n' * 999)[:-9])
+    with pytest.raises(BadInput), ByteStream(path) as stream:
+        while stream.readinto(bytearray(4096)):
+            pass
+
+
+#: Openings that a pattern begins to match again and again, and never ends.
+RUNS = ["<think>", "> ", "1. ", "**", "``` ", "((", "[", '["', '"\\', " .", "\n", "\t", "- ", "* _"]
+READERS: dict[str, Callable[[str], object]] = {
+    "sentences": parse.sentences,
+    "verdict": parse.verdict,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_replies_are_read_in_time(name: str) -> None:
+    """A reply has at most some thousand characters; one of 8,000 takes no seconds."""
+    for run in RUNS:
+        text = "1. " + (run * 8000)[:8000] + "\x00x"
+        start = time.process_time()
+        READERS[name](text)
+        assert time.process_time() - start < 2, f"{name} of {run!r}"
+
+
+def test_sentences_of_a_file_are_read_in_time() -> None:
+    for run in (" ", ".", ". ", ",;", "\t"):
+        start = time.process_time()
+        neutral._END.search("a" + (run * 8000)[:8000] + "x")
+        assert time.process_time() - start < 2, run
