@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipelines import offline as prefect_environment
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from pipelines.compare_order import Order
@@ -87,10 +88,10 @@ def compare(
     found = read_found(order)
     for lead in leads(order, found, []):
         for sentence in lead.sentences:
-            typer.echo(sentence)
-    typer.echo(f"Wrote {', '.join(_tables(order))} in {warehouse}")
-    typer.echo(f"Wrote {page}")
-    typer.echo(f"Next: {_next(order, found)}")
+            say(sentence)
+    say(f"Wrote {', '.join(_tables(order))} in {warehouse}")
+    say(f"Wrote {page}")
+    say(f"Next: {_next(order, found)}")
 
 
 def _names(given: str | None) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ import typer
 
 from pipelines import offline as prefect_environment
 from warehouse.errors import BadInput, UsageProblem
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from pipelines.disclosure_order import Order, Outcome
@@ -95,10 +96,10 @@ def prompts(
     rejects.sort(key=lambda row: (str(row["source_file"]), row["source_row"]))
     why = f": {reasons(rejects)}" if rejects else ""
     counts = f"{n_rows:,} rows, {done.n_prompts:,} prompts, {done.n_rejects:,} rejected"
-    typer.echo(f"{probe_set}: {counts}{why}")
-    typer.echo(f"Wrote probe_prompt{', reject' if rejects else ''} in {warehouse}")
+    say(f"{probe_set}: {counts}{why}")
+    say(f"Wrote probe_prompt{', reject' if rejects else ''} in {warehouse}")
     where = command_path(warehouse, _WAREHOUSE, "--warehouse")
-    typer.echo(f"Next: plumbline disclosure probe {probe_set} --model ID_OR_PATH{where}")
+    say(f"Next: plumbline disclosure probe {probe_set} --model ID_OR_PATH{where}")
 
 
 @disclosure_app.command()
@@ -147,7 +148,7 @@ def probe(
     order = Order(chosen, who, word_list, max_new_tokens, smoothing, warehouse, out)
     outcome, store = _run(order)
     for line in after_probe(order, outcome, store):
-        typer.echo(line)
+        say(line)
     if outcome.failures:
         problem = f"{len(outcome.failures)} of {len(who)} failed: {outcome.failures[0]}"
         fix = "the others are done; the same command tries these again"
@@ -226,7 +227,7 @@ def tune(
     order = Order(measured, who, word_list, max_new_tokens, 0.0, warehouse, report, tuning)
     outcome, store = _run(order)
     for line in after_tune(order, outcome, store):
-        typer.echo(line)
+        say(line)
 
 
 def _parted(names: str) -> tuple[str, ...]:

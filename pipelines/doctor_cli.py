@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warehouse.say import say
+
 if TYPE_CHECKING:
     from pipelines.doctor import Finding
 
@@ -33,7 +35,7 @@ def command(
 
     findings = examine(Place(warehouse, out, os.environ))
     for line in lines(findings):
-        print(line)
+        say(line)
     if any(finding.status == "missing" for finding in findings):
         raise typer.Exit(_STATUS_MISSING)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warehouse.errors import UsageProblem
+from warehouse.say import say
 
 if TYPE_CHECKING:
     from eval_workers.backends._continuer import Continuer
@@ -119,7 +120,7 @@ def sweep(
                     store, ready, probe_set, word_list, asked, max_new_tokens, run_id, out
                 )
             for line in lines:
-                typer.echo(line)
+                say(line)
 
 
 def _check_by(by: str, decoding: dict[str, object], instruction: dict[str, object]) -> None:
@@ -219,7 +220,7 @@ def _by_instruction(
 
     done = []
     for i, one in enumerate(asked, 1):
-        typer.echo(f"{i} of {len(asked)}: {_told(one.form, one.text)}")
+        say(f"{i} of {len(asked)}: {_told(one.form, one.text)}")
         how = (words, one, max_new_tokens, run_id, counting_bar)
         done.append(measure_opened(store, ready, probe_set, *how))
     order = [one.key for one in asked]

@@ -36,7 +36,15 @@ REKEYED = table(
     "corpus form",
     "corpus: text -- c\nform: text -- f\nword: text -- w\nnote: text? -- n",
 )
+#: Those of the project; the tests above the last have their own.
+REAL = migrations.MIGRATIONS
 STEP = Migration("forms", {"planted": constant("form", "none")})
+
+
+@pytest.fixture(autouse=True)
+def at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first version, without any migration."""
+    monkeypatch.setattr(migrations, "MIGRATIONS", ())
 
 
 @pytest.fixture
@@ -183,6 +191,40 @@ def test_a_marker_from_before_columns_were_noted(store: Store) -> None:
 
 
 def test_every_migration_names_tables_and_says_what_it_is_about() -> None:
-    for step in migrations.MIGRATIONS:
+    assert REAL
+    for step in REAL:
         assert step.about and set(step.changes) <= set(TABLES)
-        assert dataclasses.is_dataclass(step)
+
+
+def test_probabilities_from_before_instructions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Models were told nothing then; the measures are those of before."""
+    today = TABLES["pronoun_probability"]
+    key, partitions = (
+        tuple(name for name in names if name != "instruction_key")
+        for names in (today.key, today.partitions)
+    )
+    columns = tuple(c for c in today.columns if c.name != "instruction_key")
+    former = dataclasses.replace(today, key=key, partitions=partitions, columns=columns)
+    monkeypatch.setitem(TABLES, "pronoun_probability", former)
+    root = Store.open(tmp_path / "w").root
+    shared = {"probe_set": "s", "model_key": "k", "model": "m", "word_list": "l", "run_id": "r"}
+    shared |= {"prompt_id": "1", "n_variants": 2, "text_id": "t"}
+    words = (("she", "f", 0.3), ("he", "m", 0.1))
+    found = [{**shared, "word": w, "gender": g, "probability": p} for w, g, p in words]
+    fill(Store.open(root), "pronoun_probability", found)
+    monkeypatch.setitem(TABLES, "pronoun_probability", today)
+    monkeypatch.setattr(migrations, "MIGRATIONS", REAL)
+    with pytest.raises(BadInput, match="plumbline warehouse migrate"):
+        Store.open(root)
+    assert len(migrate(root).files) == 1
+    store = Store.open(root)
+    assert {r["instruction_key"] for r in store.read("pronoun_probability").to_pylist()} == {"none"}
+    prompt = {"probe_set": "s", "prompt_id": "1", "prompt": "p", "language": "en", "run_id": "r"}
+    fill(store, "probe_prompt", [{**prompt, "source_file": "f", "source_row": 1}])
+    pair = {"word_list": "l", "pair": 1, "female": "she", "male": "he", "source": "s"}
+    fill(store, "attribute_pair", [{**pair, "run_id": "r"}])
+    with connect(store.root) as connection:
+        (gld,) = connection.execute("SELECT gld FROM disclosure()").fetchone()
+    assert gld == pytest.approx(0.5)
