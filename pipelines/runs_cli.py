@@ -35,7 +35,7 @@ def _json(value: object) -> None:
 
 
 def _table(title: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print(Text(f"\n{title}", style="bold"))
     if rows:
         show(console, names, rows)
@@ -66,7 +66,7 @@ def list_runs(
         (*(r[n] for n in names[:3]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}", *_end(r))
         for r in found
     ]
-    show(Console(highlight=False), names, rows)
+    show(Console(highlight=False, markup=False), names, rows)
     if found:
         print(f"next: plumbline runs show {printable(found[0]['run_id'])}")
 
