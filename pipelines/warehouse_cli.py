@@ -23,7 +23,7 @@ _WAREHOUSE = Path("out/warehouse")
 
 
 def _say(text: str) -> None:
-    Console(highlight=False).print(Text(printable(text)), soft_wrap=True)
+    Console(highlight=False, markup=False).print(Text(printable(text)), soft_wrap=True)
 
 
 @warehouse_app.command()
@@ -129,5 +129,5 @@ def export(
 
     made = write(warehouse, names or [], out, kind)
     rows = [(item.name, item.n_rows, str(item.path)) for item in made]
-    show(Console(highlight=False), ["table or view", "rows", "file"], rows)
+    show(Console(highlight=False, markup=False), ["table or view", "rows", "file"], rows)
     _say(f"wrote {len(made)} tables and dictionary.md to {out}; next: read {out}/dictionary.md")
