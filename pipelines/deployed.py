@@ -18,8 +18,18 @@ from prefect import flow
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
+from eval_workers.disclosure.measure import MAX_NEW_TOKENS
 from eval_workers.generation import spec as build_spec
-from pipelines import attached, benchmark_flow, fairpair_flow, fairpair_order, order
+from pipelines import (
+    attached,
+    benchmark_flow,
+    disclosure_flow,
+    disclosure_lines,
+    disclosure_order,
+    fairpair_flow,
+    fairpair_order,
+    order,
+)
 from pipelines import flow as parts
 from pipelines.plan import Plan, make_plan
 from pipelines.settings import Settings, load
@@ -186,6 +196,44 @@ def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> An
     if outcome.failures:
         return Failed(message="; ".join(outcome.failures))
     return Completed(message=f"{probe_set} under {len(outcome.audited)} models")
+
+
+@flow(name="disclosure")
+def disclosure(
+    sets: str = "topics", model: str = "", adapter: str = "", conf: str = "", out: str = ""
+) -> Any:
+    """GAS, GLD and ADD of sets of prompts, as `plumbline disclosure probe SETS`.
+
+    Args:
+        sets: sets of prompts, separated by commas
+        model: hub ids or directories, separated by commas; empty: those of the settings
+        adapter: PEFT adapter put on each of them
+        conf: settings file (TOML), which names the warehouse
+        out: directory for everything written
+    """
+    return _told(lambda: _disclosure(sets, model, adapter, _settings(conf, {"out": out})))
+
+
+def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
+    from eval_workers.backends.base import ModelOptions
+
+    warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
+    names = tuple(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))
+    if not names:
+        raise UsageProblem("sets", "are not given", "name some, such as topics")
+    who = disclosure_order.subjects(
+        model or settings.model, "", ModelOptions(adapter=adapter or None)
+    )
+    wanted = disclosure_order.Order(names, who, "gendered", MAX_NEW_TOKENS, 0.0, warehouse, page)
+    disclosure_order.check_means(wanted)
+    store = Store.open(warehouse)
+    outcome = disclosure_flow.disclosure.fn(wanted)
+    attached.attach_lines("disclosure", disclosure_lines.after_probe(wanted, outcome, store))
+    if outcome.page is not None:
+        attached.attach_report(outcome.page)
+    if outcome.failures:
+        return Failed(message="; ".join(outcome.failures))
+    return Completed(message=f"{', '.join(names)} under {len(who)} models")
 
 
 @flow(name="weekly")

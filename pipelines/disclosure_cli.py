@@ -236,21 +236,11 @@ def _parted(names: str) -> tuple[str, ...]:
 
 def _run(order: Order) -> tuple[Outcome, Store]:
     """Run the flow, once all that can be told before it is right."""
-    from eval_workers.disclosure.attributes import words_of
-    from eval_workers.disclosure.words import load_words
-    from pipelines.disclosure_order import check_model, missing_sets
+    from pipelines.disclosure_order import check_means
     from warehouse.store import Store
-    from warehouse.wordlists import load
 
-    held = Store.open(order.warehouse, create=False) if order.warehouse.exists() else None
-    missing_sets(held, order.wanted)
-    if held:
-        load_words(held, order.word_list)
-    else:
-        words_of(load(order.word_list).pairs, f"word list {order.word_list}")
-    if len(order.subjects) == 1:  # of several, one that fails is told when it is its turn
-        check_model(order.subjects[0])
-    store = held or Store.open(order.warehouse)
+    check_means(order)
+    store = Store.open(order.warehouse)
     prefect_environment.prepare(order.warehouse.parent)
     from pipelines import disclosure_flow
 

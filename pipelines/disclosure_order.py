@@ -115,6 +115,26 @@ def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
     return missing
 
 
+def check_means(order: Order) -> None:
+    """Sets, word list and a single model without its weights, before anything starts.
+
+    Of several models, one that fails is told when it is its turn. Raises what ``missing_sets``,
+    loading the list and opening the model raise.
+    """
+    from eval_workers.disclosure.attributes import words_of
+    from eval_workers.disclosure.words import load_words
+    from warehouse.wordlists import load
+
+    held = Store.open(order.warehouse, create=False) if order.warehouse.exists() else None
+    missing_sets(held, order.wanted)
+    if held:
+        load_words(held, order.word_list)
+    else:
+        words_of(load(order.word_list).pairs, f"word list {order.word_list}")
+    if len(order.subjects) == 1:
+        check_model(order.subjects[0])
+
+
 def held_against(tuning: Tuning, warehouse: Path) -> tuple[str, ...]:
     """The sets that a tuning is tested on. Raises ``UsageProblem`` where there are none."""
     if tuning.test_sets is not None:

@@ -24,8 +24,8 @@ from warehouse.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-NAMES = {"corpus", "benchmark", "evaluate", "fairpair", "report", "weekly"}
-ON_GPU = {"evaluate", "fairpair"}
+NAMES = {"corpus", "benchmark", "disclosure", "evaluate", "fairpair", "report", "weekly"}
+ON_GPU = {"disclosure", "evaluate", "fairpair"}
 
 
 @dataclass(frozen=True)
