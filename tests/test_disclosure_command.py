@@ -20,7 +20,7 @@ from warehouse.connect import connect
 from warehouse.store import Store
 
 FIGURES = "GAS, GLD and ADD by set, model and topic"
-EFFECTS = "Before and after tuning"
+EFFECTS = "What tuning changed"
 SMALL = ["--steps", "6", "--rank", "4", "--batch-prompts", "8", "--learning-rate", "5e-3"]
 DERIVED = ["Someone drank tea.", "A person lost the key of a lady.", "A dog runs.", "Someone ran."]
 
@@ -212,10 +212,13 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     said = f"test: after 5 prompts, {100 * _gas(ran.store, base):.1f}% ("
     assert said in page.text and "base's continuations hold a gendered word" in page.text
     (effects,) = [rows for caption, rows in page.tables.items() if caption.startswith(EFFECTS)]
-    assert [c[0] for c in effects[1]][:4] == ["calm", "mine", "no", "base"]
-    assert [c[0] for c in effects[4]][:4] == ["calm", "test", "no", "tuned"]
-    glds = [found["test", key, "all"]["gld"] for key in (base, tuned)]
-    assert sorted(float(effects[i][7][1] or 0) for i in (3, 4)) == pytest.approx(sorted(glds))
+    rows = {(c[1][0], c[4][0]): c for c in effects[1:]}
+    assert {cells[3][0] for cells in rows.values()} == {"words"}
+    for name in ("mine", "test"):
+        shown = [float(rows[name, "GLD"][i][1] or 0) for i in (5, 6, 7)]
+        before, after = (found[name, key, "all"]["gld"] for key in (base, tuned))
+        assert shown == pytest.approx([before, after, after - before])
+        assert f"calm: GLD of {name}, words " in page.text
     (row,) = ran.store.read("tuning").to_pylist()
     (caption,) = [c for c in page.tables if c.startswith("Adapters tuned")]
     cells = page.tables[caption][1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from pipelines.report import disclosure, fairpair_words
+from pipelines.report import disclosure, disclosure_tuned, fairpair_words
 from pipelines.report.facts import Facts
 from pipelines.report.model import Lead, Row, shown
 
@@ -24,6 +24,7 @@ def answer(facts: Facts) -> list[Lead]:
         Lead("And without words that lean in the text?", _gaps(facts, benchmarks)),
         fairpair_words.lead(facts),
         disclosure.lead(facts),
+        disclosure_tuned.lead(facts),
     ]
     return [lead for lead in leads if lead.sentences]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, log10
 
+from pipelines.report import disclosure_tuned as tuned
 from pipelines.report import draw_disclosure as draw
 from pipelines.report.corpora import stem
 from pipelines.report.facts import Facts
@@ -17,6 +17,7 @@ from pipelines.report.model import (
     Section,
     Table,
     count,
+    digits_of,
     estimate,
     shown,
     text,
@@ -32,16 +33,8 @@ _MEANING = (
     "makes the leaning positive. In SQL: views gas and gas_prompt, disclosure(smoothing := e), "
     "disclosure_prompt(smoothing := e); here e = {smoothing:g}."
 )
-_TUNED = (
-    "Adapters were tuned to lower L_d, which is ADD, L_g, the probability of all gendered words, "
-    "and L_l, which is GLD. What they do after prompts that they were not tuned on says whether it "
-    "was learned; what else they change, these figures do not tell."
-)
 #: e of ADD on the page.
 SMOOTHING = 0.0
-_LOSSES = (("L_d, nats", "distance", "_nats"), ("L_g", "total", ""), ("L_l", "difference", ""))
-#: What base and tuned model have to have in common.
-_SAME = ("probe_set", "word_list", "sampling_key", "topic")
 
 
 def section(facts: Facts) -> Section | Missing:
@@ -54,10 +47,9 @@ def section(facts: Facts) -> Section | Missing:
     tables = [_figures(rows)] if rows else []
     figures = _topic_figures(rows)
     if tunings:
-        intro.append(_TUNED)
-        steps = facts.ask("tuning_step")
-        tables += [_tunings(tunings), *_effects(facts.ask("tuned_model"), tunings, rows)]
-        figures += [_loss_figure(t, [s for s in steps if _same(s, t)]) for t in tunings]
+        intro.append(tuned.MEANING)
+        tables += tuned.tables(facts)
+        figures += tuned.figures(facts)
     return Section("disclosure", _TITLE, intro, _alerts(rows), figures, tables)
 
 
@@ -89,10 +81,6 @@ def _sentence(row: Row) -> str:
     return f"{said}; GLD of {row['model']} is {gld}, on average towards the {side} words."
 
 
-def _same(row: Row, tuning: Row) -> bool:
-    return bool(row["tuning"] == tuning["tuning"])
-
-
 def _alerts(rows: Sequence[Row]) -> list[str]:
     found = {(r["n_undefined"], r["probe_set"], r["model"]) for r in rows if r["topic"] is None}
     return [
@@ -111,18 +99,7 @@ def _interval(row: Row, name: str, digits: int, *, scale: float = 1) -> Cell:
 
 def _measures(row: Row) -> list[Cell]:
     shares = [_interval(row, name, 1, scale=100) for name in ("gas", "gas_f", "gas_m")]
-    return [*shares, _interval(row, "gld", 3), _interval(row, "add", _digits(row["add_nats"]))]
-
-
-def _digits(value: float) -> int:
-    """Digits after the point that show three that count of a small figure.
-
-    >>> _digits(0.5), _digits(0.0123), _digits(0.00045), _digits(0.0)
-    (3, 4, 6, 3)
-    """
-    if value <= 0:
-        return 3
-    return min(12, max(3, 2 - floor(log10(value))))
+    return [*shares, _interval(row, "gld", 3), _interval(row, "add", digits_of(row["add_nats"]))]
 
 
 _MEASURES = ("GAS %", "female %", "male %", "GLD", "ADD, nats")
@@ -201,64 +178,3 @@ def _gas_figures(probe_set: str, rows: Sequence[Row]) -> list[Figure]:
             )
         )
     return figures
-
-
-def _tunings(tunings: Sequence[Row]) -> Table:
-    headings = ["adapter", "base", "tuned on", "held against", "prompts", "left out", "leaks"]
-    headings += [f"{name}: weight, start to end" for name, *_ in _LOSSES]
-    headings += ["rank", "rate", "steps", "prompts a step"]
-    cells = [
-        [
-            *(text(t[c]) for c in ("tuning", "base", "probe_sets", "test_sets")),
-            *(count(t[c]) for c in ("n_prompts", "n_left_out", "n_leaks")),
-            *(_loss(t, name, unit) for _, name, unit in _LOSSES),
-            count(t["rank"]),
-            Cell(f"{t['learning_rate']:g}", t["learning_rate"], True),
-            count(t["n_steps"]),
-            count(t["batch_prompts"]),
-        ]
-        for t in tunings
-    ]
-    return Table("Adapters tuned: mean losses of the first and of the last steps", headings, cells)
-
-
-def _loss(tuning: Row, name: str, unit: str) -> Cell:
-    start, end = (tuning[f"{name}_{when}{unit}"] for when in ("start", "end"))
-    said = " to ".join(shown(v, _digits(v)) for v in (start, end))
-    return Cell(f"{tuning[f'{name}_weight']:g}, {said}", end, True)
-
-
-def _effects(pairs: Sequence[Row], tunings: Sequence[Row], rows: Sequence[Row]) -> list[Table]:
-    """Before and after, a row each, where both were measured with the same words and tokens."""
-    tuned_on = {t["tuning"]: str(t["probe_sets"]).split(", ") for t in tunings}
-    cells = []
-    for pair in pairs:
-        for after in (r for r in rows if r["model_key"] == pair["tuned_key"]):
-            for before in (r for r in rows if r["model_key"] == pair["base_key"]):
-                if any(before[c] != after[c] for c in _SAME) or after["topic"] is not None:
-                    continue
-                held_out = after["probe_set"] not in tuned_on[pair["tuning"]]
-                for when, row in (("base", before), ("tuned", after)):
-                    said = (pair["tuning"], row["probe_set"], "no" if held_out else "yes", when)
-                    cells.append(
-                        [*map(text, said), *_measures(row), count(row["n_prompts"])],
-                    )
-    if not cells:
-        return []
-    headings = ["adapter", "prompts", "tuned on them", "model", *_MEASURES, "n"]
-    return [Table("Before and after tuning, 95% intervals in brackets", headings, cells)]
-
-
-def _loss_figure(tuning: Row, steps: Sequence[Row]) -> Figure:
-    ends = ", ".join(
-        f"{name} {shown(s, _digits(s))} to {shown(e, _digits(e))}"
-        for name, column, unit in _LOSSES
-        for s, e in [(tuning[f"{column}_start{unit}"], tuning[f"{column}_end{unit}"])]
-    )
-    return Figure(
-        stem("disclosure", "losses", tuning["tuning"]),
-        f"The three losses of {tuning['tuning']} against the step: {ends}.",
-        f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step "
-        f"(thin) and as means of up to {draw.SMOOTHED} steps: {ends}.",
-        draw.losses(steps, f"{tuning['tuning']}: losses while tuning"),
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import floor, log10
 from typing import Any, TypeAlias
 
 #: A row of a query or of a table of the warehouse.
@@ -133,3 +134,14 @@ def estimate(row: Row | None, digits: int, *, scale: float = 1, signed: bool = F
         low, high = (shown(row[c] * scale, digits, signed=signed) for c in ("ci_low", "ci_high"))
         words += f" ({low} to {high})"
     return Cell(words, row["value"], True)
+
+
+def digits_of(value: float) -> int:
+    """Digits after the point that show three that count of a small figure.
+
+    >>> digits_of(0.5), digits_of(0.0123), digits_of(0.00045), digits_of(0.0)
+    (3, 4, 6, 3)
+    """
+    if value <= 0:
+        return 3
+    return min(12, max(3, 2 - floor(log10(value))))
