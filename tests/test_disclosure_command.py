@@ -206,7 +206,8 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
         for r in _rows(ran.store, "FROM disclosure()")
     }
     assert len(figures) == 1 + len(found) == 9
-    base, tuned = (k for k in dict.fromkeys(key for _, key, _ in found))
+    adapter_of = {r["model_key"]: r["adapter"] for r in ran.store.read("model").to_pylist()}
+    base, tuned = sorted({key for _, key, _ in found}, key=lambda key: adapter_of[key] is not None)
     shown = sorted(float(cells[5][1] or 0) for cells in figures[1:])
     assert shown == pytest.approx(sorted(r["gld"] for r in found.values()))
     said = f"test: after 5 prompts, {100 * _gas(ran.store, base):.1f}% ("
