@@ -95,8 +95,8 @@ def _texts(files: Sequence[Path], subject: str, packed: Packed) -> Iterator[str]
         packed.n_bytes += len(text.encode())
         yield text
     if not packed.n_packed:
-        reason = packed.rejects[0]["reason"] if packed.rejects else "none given"
-        raise BadInput("texts", f"no file can be used; the first: {reason}", "save them as UTF-8")
+        first = packed.rejects[0]["reason"] if packed.rejects else "none given"
+        raise BadInput("texts", f"no file can be used; the first: {first}", "save them as UTF-8")
 
 
 def _read(file: Path) -> tuple[str, str, str]:
