@@ -1,8 +1,8 @@
 """Every table once: columns with types and units, key, partitions and description.
 
 This is the only place that knows a table's shape; the tables themselves are in ``tables/``, a file
-a subject. ``store.py`` casts to them, ``connect.py`` makes a DuckDB view of each, and the
-table section of docs/tables.md is generated from them (``python -m warehouse.schemas docs/tables.md``).
+a subject. ``store.py`` casts to them, ``connect.py`` makes a DuckDB view of each, and what
+docs/tables.md says of them is generated (``python -m warehouse.schemas docs/tables.md``).
 """
 
 from __future__ import annotations
