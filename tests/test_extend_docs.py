@@ -18,7 +18,7 @@ from warehouse.store import Store
 
 PAGE = (REPOSITORY / "docs" / "extend.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | re.S))
-#: Two lines of the benchmark can be scored, the third has a word the text lacks, the fourth no pair.
+#: Two lines can be scored, the third has a word that the text lacks, the fourth is no pair.
 LINES = "{pronoun} ran.\n{pronoun} saw {pronoun2}.\n{pronoun} knit.\nRain fell.\n"
 TEXT = "she she she he ran saw her her him"
 #: What the page's commands don't show without a corpus or samples.

@@ -1,4 +1,4 @@
-"""`docs/tutorial.md`: its files are written and its commands run, in their order, by small sizes."""
+"""`docs/tutorial.md`: its files are written, its commands run in their order, in small sizes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ WORLD_SOURCE = "offline-writer/closed-world"
 WORTH = (
     "its sentences are fixed frames around words of the corpus. They show how far the model "
     "prefers she or he where the word hardly leans in the text; what the words mean plays no part, "
-    "and nobody judged the sentences. For an audit take a benchmark that people or a chat model wrote."
+    "and nobody judged the sentences. For an audit take a benchmark that people or a chat model "
+    "wrote."
 )
 
 #: The first half starts with the pronoun, the second half doesn't.
