@@ -102,6 +102,7 @@ def pipeline(
 
     Without arguments it needs no data and no network: it writes a corpus whose associations are
     known, trains a model on it, and shows whether the model took up the lean of its text.
+    With --corpus and --model alone it makes a benchmark of fixed frames around words of the corpus.
     """
     given: dict[str, object] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "demo_tokens": demo_tokens, "train_tokens": train_tokens}
