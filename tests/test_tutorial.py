@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PAGE = (REPOSITORY / "docs" / "tutorial.md").read_text(encoding="utf-8")
 #: A model and continuations that take no time. The page says nothing about either size.
-TINY = training.TrainOptions(600, 32, 1, 2, 64, 16, 3e-3, max_tokens=20_000)
+TINY = training.TrainOptions(600, 32, 1, 2, 64, 16, 3e-3, max_tokens=6_000)
 
 
 def blocks(language: str) -> list[str]:
