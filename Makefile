@@ -29,6 +29,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make pipeline                      closed world, no data or network needed"
+	@echo "  make pipeline CORPUS=mine.jsonl.zst MODEL=train:small   your own text, no other data"
 	@echo "  make pipeline CORPUS='shards/*.jsonl.zst' BENCHMARKS=winobias,use-5 MODEL=train:small"
 	@echo "  make sql Q=\"SELECT * FROM word_delta ORDER BY delta_nats LIMIT 10\""
 

@@ -101,7 +101,7 @@ def _leans(store: Store, corpus: str, contrast: str) -> dict[str, dict[str, Any]
     if not rows:
         known = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
         problem = f"no word has a delta of {contrast}, the corpus has {', '.join(known) or 'none'}"
-        fix = f"plumbline corpus associate --corpus {corpus}"
+        fix = f"plumbline corpus associate --corpus {corpus}; after that it needs more text"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     return {row["word"]: row for row in rows}
 

@@ -18,7 +18,7 @@ from eval_workers import cli as eval_cli
 from eval_workers import model_cli, score_cli
 from eval_workers.release import cli as release_cli
 from jobs import cli as jobs_cli
-from jobs import statistics_cli, vocabulary_cli
+from jobs import pack_cli, statistics_cli, vocabulary_cli
 from pipelines import (
     build_cli,
     compare_cli,
@@ -48,6 +48,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
+jobs_cli.corpus_app.add_typer(pack_cli.pack_app)
 jobs_cli.corpus_app.add_typer(statistics_cli.statistics_app)
 jobs_cli.corpus_app.add_typer(vocabulary_cli.vocabulary_app)
 app.add_typer(jobs_cli.corpus_app, name="corpus")
@@ -101,6 +102,7 @@ def pipeline(
 
     Without arguments it needs no data and no network: it writes a corpus whose associations are
     known, trains a model on it, and shows whether the model took up the lean of its text.
+    With --corpus and --model alone it makes a benchmark of fixed frames around words of the corpus.
     """
     given: dict[str, object] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "demo_tokens": demo_tokens, "train_tokens": train_tokens}

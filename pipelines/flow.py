@@ -7,10 +7,11 @@ from pathlib import Path
 
 from prefect import flow, task
 
+from eval_workers.generation.offline import WORTH
 from eval_workers.generation.spec import BuildSpec
 from pipelines import benchmark_flow
 from pipelines.order import Order
-from pipelines.plan import CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
+from pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
 from pipelines.retries import RETRY
 from pipelines.settings import Settings
 from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
@@ -57,6 +58,19 @@ def associate(settings: Settings, name: str) -> None:
     from jobs.associate import associate as associate_corpus
 
     associate_corpus(Store.open(settings.warehouse_path()), name)
+
+
+@task(task_run_name="vocabulary of {name}")
+def vocabulary(settings: Settings, name: str) -> None:
+    """Leave what is no word of a-z, and the rarest, out of the words to write about.
+
+    A vocabulary that somebody made with a check of the language stays.
+    """
+    from jobs.vocabulary import UNCHECKED, Rules, build_vocabulary
+
+    store = Store.open(settings.warehouse_path())
+    if set(store.read("vocabulary", corpus=name)["checks"].to_pylist()) <= {UNCHECKED}:
+        build_vocabulary(store, name, Rules(any_language=True))
 
 
 @task(task_run_name="seed words of {name}")
@@ -168,11 +182,14 @@ def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
             (corpus,) = (c for c in plan.corpora if c.name == model.corpus)
             with stages.stage(f"train {model.name}"):
                 location = train(settings, model, _counted_shards(settings, corpus))
-        with stages.stage(f"score {model.name}"):
-            score(settings, location, plan.scored())
+        if plan.scored():
+            with stages.stage(f"score {model.name}"):
+                score(settings, location, plan.scored())
         if plan.probe_set:
             with stages.stage(f"fairpair {model.name}"):
                 _fairpair(settings, plan.probe_set, location)
+        if plan.disclosure:
+            _disclosure(settings, plan.disclosure, location, stages)
 
 
 def conclude(settings: Settings, stages: Stages) -> Path:
@@ -204,6 +221,21 @@ def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
     order = Order(probe_set, spec, spec.targets(), phi, settings.warehouse_path(), out)
     for target in order.targets:
         audit(order, target, Stages())
+
+
+def _disclosure(settings: Settings, name: str, location: str, stages: Stages) -> None:
+    """Disclosure of one model on a set of prompts that ships with Plumbline."""
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.disclosure.measure import MAX_NEW_TOKENS
+    from pipelines.disclosure_flow import audit, prompts
+    from pipelines.disclosure_order import Order, Subject, missing_sets
+
+    subject = Subject(location, ModelOptions())
+    places = settings.warehouse_path(), Path(settings.out) / "report"
+    order = Order((name,), (subject,), "gendered", MAX_NEW_TOKENS, 0.0, *places)
+    if missing := missing_sets(Store.open(settings.warehouse_path()), order.wanted):
+        prompts(order, missing)
+    audit(order, subject, stages)
 
 
 def _source(settings: Settings, benchmark: str) -> Path | None:
@@ -278,6 +310,9 @@ def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stage
     """
     n_words = offline.n_words
     for corpus in plan.corpora:
+        if not corpus.world:
+            with stages.stage(f"vocabulary of {corpus.name}"):
+                vocabulary(settings, corpus.name)
         with stages.stage(f"seed words of {corpus.name}"):
             n_words = min(n_words, seed_words(settings, corpus.name))
     directory = Path(settings.out) / "cards" / offline.name
@@ -299,7 +334,7 @@ def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stage
 
 def run(settings: Settings) -> None:
     """Run the pipeline and say where the report is; shards that failed end it with status 3."""
-    checked_plan(settings)  # before a server is started for nothing
+    plan = checked_plan(settings)  # before a server is started for nothing
     try:
         page, failures = pipeline(settings)
     except BaseException as e:
@@ -308,6 +343,9 @@ def run(settings: Settings) -> None:
         raise
     warehouse = settings.warehouse_path()
     say(f"warehouse: {warehouse}\nreport: {page}")
+    for offline in plan.offline:
+        if offline.name != OFFLINE:
+            say(f"{offline.name}: {WORTH}")
     say(f"next: open the report, or plumbline sql --warehouse {warehouse}")
     if failures:
         raise BadInput(failures[0])

@@ -15,6 +15,8 @@ WORLDS = ("straight", "swapped")
 OFFLINE = "closed-world-offline"
 #: Asks for a small model trained on the corpus itself, in place of a hub id or path.
 TRAIN_SMALL = "train:small"
+#: Prompts that disclosure is measured on where no benchmark is named: they ship with Plumbline.
+PROMPTS = "topics"
 #: Benchmarks scored when none are named and reference data is configured.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
@@ -55,7 +57,8 @@ class OfflinePlan:
 class Plan:
     """Everything a pipeline will do; ``offline`` benchmarks are made after the others are there.
 
-    ``probe_set`` is the set of prompts that FairPair continues, empty for none.
+    ``probe_set`` is the set of prompts that FairPair continues, ``disclosure`` the one that
+    disclosure is measured on; empty for none.
     """
 
     corpora: tuple[CorpusPlan, ...]
@@ -63,6 +66,7 @@ class Plan:
     models: tuple[ModelPlan, ...]
     offline: tuple[OfflinePlan, ...] = ()
     probe_set: str = ""
+    disclosure: str = ""
 
     def scored(self) -> tuple[str, ...]:
         """The benchmarks that models are scored on."""
@@ -71,6 +75,9 @@ class Plan:
 
 def make_plan(settings: Settings) -> Plan:
     """Turn settings into a plan. Without corpus, benchmarks and model: the closed world.
+
+    With a model, but neither benchmarks nor reference data, disclosure is measured on prompts that
+    are there, and our own grammar writes a benchmark around words of the corpus.
 
     Raises ``UsageProblem`` when the parts do not fit: a model to train without a corpus,
     a benchmark without a model.
@@ -81,6 +88,8 @@ def make_plan(settings: Settings) -> Plan:
 ['closed-world-straight', 'closed-world-swapped'])
     >>> make_plan(Settings(corpus="novels/*.jsonl", model="train:small")).models
     (ModelPlan(name='small-novels', location='', corpus='novels', preset='small'),)
+    >>> make_plan(Settings(corpus="novels/*.jsonl", model="gpt2")).scored()
+    ('novels-offline',)
     """
     if not (settings.corpus or settings.benchmarks or settings.model):
         return _closed_world()
@@ -89,9 +98,13 @@ def make_plan(settings: Settings) -> Plan:
     names = settings.models()
     if benchmarks and not names:
         raise UsageProblem("MODEL is empty", "benchmarks need a model", "add MODEL=train:small")
+    models = tuple(_model(name, corpora) for name in names)
     if names and not benchmarks and settings.data:
         benchmarks = RELEASED
-    return Plan(corpora, benchmarks, tuple(_model(name, corpora) for name in names))
+    if benchmarks or not names:
+        return Plan(corpora, benchmarks, models)
+    offline = tuple(OfflinePlan(f"{corpus.name}-offline", corpus.name) for corpus in corpora)
+    return Plan(corpora, (), models, offline, disclosure=PROMPTS)
 
 
 def _closed_world() -> Plan:

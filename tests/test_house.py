@@ -90,12 +90,12 @@ def test_importing_a_room_loads_no_engine() -> None:
     assert int(done.stdout) == len(names) > 20
 
 
-def test_the_readme_describes_the_tables_as_they_are() -> None:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_tables_describes_them_as_they_are() -> None:
+    page = (REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8")
     begin, end = "<!-- tables: begin -->\n", "<!-- tables: end -->"
-    assert begin in readme and end in readme
-    found = readme.split(begin)[1].split(end)[0].strip()
-    fix = "README is stale: run `python -m warehouse.schemas README.md`"
+    assert begin in page and end in page
+    found = page.split(begin)[1].split(end)[0].strip()
+    fix = "docs/tables.md is stale: run `python -m warehouse.schemas docs/tables.md`"
     assert found == markdown().strip(), fix
 
 

@@ -1,8 +1,8 @@
 """Every table once: columns with types and units, key, partitions and description.
 
 This is the only place that knows a table's shape; the tables themselves are in ``tables/``, a file
-a subject. ``store.py`` casts to them, ``connect.py`` makes a DuckDB view of each, and the README's
-table section is generated from them (``python -m warehouse.schemas README.md``).
+a subject. ``store.py`` casts to them, ``connect.py`` makes a DuckDB view of each, and what
+docs/tables.md says of them is generated (``python -m warehouse.schemas docs/tables.md``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TABLES: dict[str, Table] = {table.name: table for subject in _SUBJECTS for table
 
 
 def markdown() -> str:
-    """The README's table section: a heading, description and column list for each table.
+    """The section of docs/tables.md: a heading, description and column list for each table.
 
     >>> markdown().splitlines()[0]
     '### `run`'
@@ -40,8 +40,8 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def update_readme(path: Path) -> None:
-    """Put the table section of a README between its ``tables`` markers up to date."""
+def update_page(path: Path) -> None:
+    """Put the table section of a page between its ``tables`` markers up to date."""
     begin, end = "<!-- tables: begin -->\n", "<!-- tables: end -->"
     before, rest = path.read_text(encoding="utf-8").split(begin)
     after = rest.split(end)[1]
@@ -49,4 +49,4 @@ def update_readme(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    update_readme(Path(sys.argv[1]))
+    update_page(Path(sys.argv[1]))

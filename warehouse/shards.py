@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from warehouse.errors import BadInput
 
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
+_PACK = "make a shard of text files with plumbline corpus pack"
 _BLOCK = 1 << 22
 #: Rows of a Parquet shard handed over at a time.
 _BATCH_ROWS = 1024
@@ -47,7 +48,7 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
         for name in names:
             path = Path(name)
             if path.is_dir():
-                fix = f"name its files, such as '{name}/*.jsonl.zst'"
+                fix = f"name its files, such as '{name}/*.jsonl.zst', or {_PACK}"
                 raise BadInput(f"shard {name}", "is a directory", fix)
             _check_suffix(path)
             found[path] = None
@@ -58,7 +59,8 @@ def _check_suffix(path: Path) -> None:
     plain = path.with_suffix("") if path.suffix in _CODECS else path
     if path.suffix != ".parquet" and plain.suffix != ".jsonl":
         known = "`.jsonl`, `.jsonl.zst`, `.jsonl.gz` or `.parquet`"
-        raise BadInput(f"shard {path}", f"its name does not end with {known}")
+        fix = _PACK if path.suffix in (".txt", ".md") else ""
+        raise BadInput(f"shard {path}", f"its name does not end with {known}", fix)
 
 
 def is_parquet(path: Path) -> bool:

@@ -20,6 +20,13 @@ from warehouse.errors import UsageProblem
 SOURCE = "offline-writer"
 #: The same for pairs of a closed world, where the number is that of a frame of its grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
+#: What such a benchmark is good for, to be said beside its figures.
+WORTH = (
+    "its sentences are fixed frames around words of the corpus. They show how far the model "
+    "prefers she or he where the word hardly leans in the text; what the words mean plays no part, "
+    "and nobody judged the sentences. For an audit take a benchmark that people or a chat model "
+    "wrote."
+)
 
 #: The first half starts with the pronoun, the second half doesn't.
 _FRAMES = (

@@ -1,0 +1,89 @@
+"""Text files as a shard: every file is packed or rejected, and counting reads what is packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.pack import pack, text_files
+from pipelines.cli import main
+from warehouse.errors import BadInput
+from warehouse.shards import documents
+from warehouse.store import Store
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Three good texts, one below and one with a byte order mark, and two that are none."""
+    directory = tmp_path / "texts"
+    (directory / "below").mkdir(parents=True)
+    (directory / "a.txt").write_bytes(b"She met him.\r\nHe left.\n")
+    (directory / "below" / "c.txt").write_text("née\u2028\x00 tea", encoding="utf-8")
+    (directory / "b.txt").write_bytes(b"\xef\xbb\xbfTea.")
+    (directory / "latin.txt").write_bytes(b"caf\xe9 au lait")
+    (directory / "blank.txt").write_text(" \n\t")
+    (directory / "notes.md").write_text("not a text of this directory")
+    return directory
+
+
+def test_files_in_are_packed_or_rejected(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, warehouse = tmp_path / "new" / "mine.jsonl.zst", tmp_path / "warehouse"
+    where = ["--out", str(out), "--warehouse", str(warehouse)]
+    assert main(["corpus", "pack", str(texts), *where]) == 3
+    said = capsys.readouterr()
+    assert "5 files = 3 packed + 2 rejected" in said.out and "blank.txt" in said.err
+    assert list(documents(out)) == ["She met him.\r\nHe left.\n", "Tea.", "née\u2028\x00 tea"]
+    rows = Store.open(warehouse).read("reject", stage="pack").to_pylist()
+    assert {(Path(r["source_file"]).name, r["reason"][:18]) for r in rows} == {
+        ("blank.txt", "holds white space "),
+        ("latin.txt", "invalid UTF-8 at b"),
+    }
+    assert {r["subject"] for r in rows} == {"mine.jsonl.zst"}
+    (texts / "blank.txt").unlink()
+    (texts / "latin.txt").write_text("café")
+    assert main(["corpus", "pack", str(texts), *where]) == 0
+    assert len(list(documents(out))) == 4
+    assert Store.open(warehouse).read("reject", stage="pack").num_rows == 0
+
+
+def test_files_are_taken_once_in_their_order(texts: Path) -> None:
+    given = [texts / "notes.md", texts / "b.txt", texts]
+    names = [path.name for path in text_files(given)]
+    assert names == ["notes.md", "b.txt", "a.txt", "c.txt", "blank.txt", "latin.txt"]
+
+
+def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine.jsonl.zst"
+    pack([texts / "a.txt"], out)
+    before = out.read_bytes()
+    with pytest.raises(BadInput, match="holds white space alone"):
+        pack([texts / "blank.txt"], out)
+    assert out.read_bytes() == before and not list(tmp_path.glob("_*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["corpus", "pack", "nowhere", "--out", "a.jsonl.zst"], "nowhere: no such file"),
+        (["corpus", "pack", "empty", "--out", "a.jsonl.zst"], "holds no .txt file"),
+        (["corpus", "pack", "a.txt", "--out", "a.zip"], "does not end with .jsonl.zst"),
+        (["corpus", "count", "a.txt", "--corpus", "c"], "plumbline corpus pack"),
+        (["corpus", "count", "empty", "--corpus", "c"], "plumbline corpus pack"),
+    ],
+)
+def test_wrong_input_is_one_line_that_says_how_to_go_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("a.txt").write_text("Tea.")
+    assert main(arguments) == 3
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
