@@ -72,9 +72,9 @@ app.add_typer(runs_cli.runs_app, name="runs")
 app.add_typer(warehouse_cli.warehouse_app, name="warehouse")
 
 
-@app.command(epilog="Example: plumbline config --conf cluster.toml")
+@app.command(epilog="Example: plumbline config --conf cluster")
 def config(
-    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML).")] = None,
+    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")] = None,
 ) -> None:
     """Print every setting, its meaning and where its value came from, as TOML."""
     say(settings.as_toml(*settings.load(conf)))
@@ -89,7 +89,7 @@ def pipeline(
     benchmarks: Annotated[str, typer.Option(help="Benchmarks, separated by commas.")] = "",
     model: Annotated[str, typer.Option(help="Hub ids, paths or train:small.")] = "",
     out: Annotated[str, typer.Option(help="Directory for everything written.")] = "",
-    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML).")] = None,
+    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")] = None,
     demo_tokens: Annotated[
         int | None, typer.Option(help="Size of each closed-world corpus in tokens.")
     ] = None,
