@@ -26,6 +26,7 @@ from pipelines import (
     doctor_cli,
     fairpair_cli,
     measure,
+    mirror_cli,
     offline,
     runs_cli,
     settings,
@@ -69,6 +70,8 @@ app.add_typer(reproduce_cli.reproduce_app, name="reproduce")
 app.command("sql")(sql_cli.command)
 app.command("doctor")(doctor_cli.command)
 app.add_typer(runs_cli.runs_app, name="runs")
+warehouse_cli.warehouse_app.command("push")(mirror_cli.push)
+warehouse_cli.warehouse_app.command("pull")(mirror_cli.pull)
 app.add_typer(warehouse_cli.warehouse_app, name="warehouse")
 
 
