@@ -71,7 +71,7 @@ def test_a_push_that_was_stopped_goes_on(
     assert not (tmp_path / "copy").exists()
     first = sent.copy()
     sent[:] = ["-"] * 3  # no longer stops
-    mirror.push(root, uri)
+    assert mirror.push(root, uri).n_copied == 2
     assert len(sent) == 3 + 2 and not set(first) & set(sent)
     mirror.pull(uri, tmp_path / "copy")
     assert published(tmp_path / "copy") == published(root)

@@ -52,17 +52,19 @@ def push(
         before, sizes = remote.read_list() or {}, remote.sizes()
         gone = _not_in(before, here, delete, shown(uri), f"warehouse {root}")
         todo = [n for n in here if before.get(n) != here[n] or sizes.get(n) != here[n].size]
+        sent = []
         for done, name in enumerate(todo):
             _tell(progress, done, len(todo))
             is_there = sizes.get(name) == here[name].size and remote.entry(name) == here[name]
             if not is_there:
                 _send(remote, root, name, here[name])
+                sent.append(name)
         if todo or gone:
             remote.write_list(here)
         for name in gone:
             if name in sizes:
                 remote.remove(name)
-    return _summary(here, todo, gone)
+    return _summary(here, sent, gone)
 
 
 def pull(
