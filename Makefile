@@ -31,6 +31,7 @@ help: ## list the targets
 	@echo "  make pipeline                      closed world, no data or network needed"
 	@echo "  make pipeline CORPUS=mine.jsonl.zst MODEL=train:small   your own text, no other data"
 	@echo "  make pipeline CORPUS='shards/*.jsonl.zst' BENCHMARKS=winobias,use-5 MODEL=train:small"
+	@echo "  make pipeline CONF=cluster ...     on Spark and many machines, see docs/cluster.md"
 	@echo "  make sql Q=\"SELECT * FROM word_delta ORDER BY delta_nats LIMIT 10\""
 
 setup: $(STAMP) ## create .venv with the pinned versions (once)
@@ -45,8 +46,10 @@ $(VLLM_STAMP): requirements-vllm.lock pyproject.toml tools/setup_vllm.sh
 	@tools/setup_vllm.sh $(VLLM) $(PYTHON)
 	@touch $@
 
+# Without OUT= the settings say where to write.
+pipeline: export GIVEN = $(if $(filter file,$(origin OUT)),,$(OUT))
 pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
-	@$(BIN)/plumbline pipeline --corpus "$$CORPUS" --benchmarks "$$BENCHMARKS" --model "$$MODEL" --out "$$OUT" $${CONF:+--conf "$$CONF"}
+	@$(BIN)/plumbline pipeline --corpus "$$CORPUS" --benchmarks "$$BENCHMARKS" --model "$$MODEL" --out "$$GIVEN" $${CONF:+--conf "$$CONF"}
 
 test: $(STAMP) ## run every test (real Spark, DuckDB, Prefect and models)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

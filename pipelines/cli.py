@@ -26,6 +26,7 @@ from pipelines import (
     doctor_cli,
     fairpair_cli,
     measure,
+    mirror_cli,
     offline,
     runs_cli,
     settings,
@@ -70,12 +71,14 @@ app.add_typer(reproduce_cli.reproduce_app, name="reproduce")
 app.command("sql")(sql_cli.command)
 app.command("doctor")(doctor_cli.command)
 app.add_typer(runs_cli.runs_app, name="runs")
+warehouse_cli.warehouse_app.command("push")(mirror_cli.push)
+warehouse_cli.warehouse_app.command("pull")(mirror_cli.pull)
 app.add_typer(warehouse_cli.warehouse_app, name="warehouse")
 
 
-@app.command(epilog="Example: plumbline config --conf cluster.toml")
+@app.command(epilog="Example: plumbline config --conf cluster")
 def config(
-    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML).")] = None,
+    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")] = None,
 ) -> None:
     """Print every setting, its meaning and where its value came from, as TOML."""
     say(settings.as_toml(*settings.load(conf)))
@@ -90,7 +93,7 @@ def pipeline(
     benchmarks: Annotated[str, typer.Option(help="Benchmarks, separated by commas.")] = "",
     model: Annotated[str, typer.Option(help="Hub ids, paths or train:small.")] = "",
     out: Annotated[str, typer.Option(help="Directory for everything written.")] = "",
-    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML).")] = None,
+    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")] = None,
     demo_tokens: Annotated[
         int | None, typer.Option(help="Size of each closed-world corpus in tokens.")
     ] = None,

@@ -9,13 +9,13 @@ from prefect import flow, task
 
 from eval_workers.generation.offline import WORTH
 from eval_workers.generation.spec import BuildSpec
-from pipelines import benchmark_flow
+from pipelines import benchmark_flow, counting
 from pipelines.order import Order
 from pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
 from pipelines.retries import RETRY
 from pipelines.settings import Settings
 from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
-from warehouse.errors import BadInput, Interrupted
+from warehouse.errors import BadInput, Interrupted, UsageProblem
 from warehouse.runs import recorded
 from warehouse.say import say
 from warehouse.shards import expand_shards
@@ -38,18 +38,7 @@ def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
 @task(task_run_name="count {name}", **RETRY)
 def count(settings: Settings, name: str, shards: list[Path]) -> str:
     """Count a corpus on Spark. Returns what failed: a shard that can't be read stops no other."""
-    from jobs.count import CountRequest, count_corpus
-
-    request = CountRequest(name, tuple(shards), settings.targets, settings.rule, settings.window)
-    store = Store.open(settings.warehouse_path())
-    try:
-        count_corpus(store, request)
-    except BadInput as e:
-        rows = store.read("corpus", corpus=name).to_pylist()
-        if not rows or not rows[0]["n_shards"]:
-            raise
-        return str(e)
-    return ""
+    return counting.count(settings, name, shards)
 
 
 @task(task_run_name="associate {name}")
@@ -120,15 +109,34 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
 
 @task(task_run_name="score {location}", **RETRY)
 def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
-    """Log-probability of both sentences of every pair under a model."""
+    """Log-probability of both sentences of every pair under a model, here or by others."""
     from eval_workers.backends.base import ModelOptions
     from eval_workers.score import score_benchmarks
     from eval_workers.scoring_bar import scoring_bar
 
     store, options = Store.open(settings.warehouse_path()), ModelOptions()
-    config = {"model": location, "benchmarks": names, **asdict(options), "n_workers": 1}
+    if settings.score_workers == 0:
+        _await_scores(store, location, names)
+        return
+    n_workers = settings.score_workers
+    config = {"model": location, "benchmarks": names, **asdict(options), "n_workers": n_workers}
     with recorded(store, "score", config) as run_id, scoring_bar() as progress:
-        score_benchmarks(store, location, names, options, run_id, progress)
+        score_benchmarks(
+            *(store, location, names, options, run_id, progress), n_workers=n_workers, say=say
+        )
+
+
+def _await_scores(store: Store, location: str, names: tuple[str, ...]) -> None:
+    """Wait until other processes have scored a model, and say how they are started."""
+    from eval_workers.awaited import await_scores
+    from eval_workers.backends.base import ModelOptions
+    from eval_workers.dry_run import command
+    from eval_workers.scoring_bar import scoring_bar
+
+    options = ModelOptions()
+    say(f"waiting for: {command(names, location, '', options, 1, store.root)}")
+    with scoring_bar() as progress:
+        await_scores(store, location, names, options, progress)
 
 
 @task(task_run_name="measure")
@@ -260,6 +268,10 @@ def checked_plan(settings: Settings) -> Plan:
             expand_shards(corpus.patterns)
     for benchmark in plan.benchmarks:
         _source(settings, benchmark)
+    if plan.corpora:
+        counting.check(settings)
+    if settings.score_workers < 0:
+        raise UsageProblem(f"score_workers {settings.score_workers}", "should be 0 or more")
     return plan
 
 

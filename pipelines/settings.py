@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
 from pathlib import Path
 
 from warehouse.errors import BadInput, UsageProblem
@@ -21,6 +22,8 @@ else:
 
 #: File read when no other is named, if it exists.
 DEFAULT_FILE = "plumbline.toml"
+#: Settings files that come with Plumbline, in ``spark_conf``, and are named without a path.
+SHIPPED = ("cluster",)
 
 
 def _setting(default: object, meaning: str) -> object:
@@ -49,6 +52,12 @@ class Settings:
     seed: int = _setting(0, "seed of corpus writing and training")  # type: ignore[assignment]
     demo_tokens: int = _setting(3_000_000, "size of each closed-world corpus in tokens")  # type: ignore[assignment]
     train_tokens: int = _setting(0, "limit on the tokens a model is trained on; 0: the preset's")  # type: ignore[assignment]
+    master: str = _setting("", "Spark master; empty: what `spark_conf` says, or this machine")  # type: ignore[assignment]
+    spark_conf: str = _setting("", "Spark settings: local, cluster or a .conf; empty: by master")  # type: ignore[assignment]
+    spark_submit: str = _setting("", "spark-submit that counts; empty: this process does")  # type: ignore[assignment]
+    spark_options: str = _setting("", "further options for spark-submit, as on its line")  # type: ignore[assignment]
+    dist: str = _setting("", "what `make dist` wrote, for spark-submit; empty: written anew")  # type: ignore[assignment]
+    score_workers: int = _setting(1, "scoring processes here; 0: wait for those of others")  # type: ignore[assignment]
 
     def warehouse_path(self) -> Path:
         """The warehouse directory."""
@@ -74,6 +83,7 @@ def load(
 ) -> tuple[Settings, dict[str, str]]:
     """Settings, and for each one where its value came from.
 
+    ``file`` is a path, or ``cluster`` for the file of that name that comes with Plumbline.
     ``overrides`` are the command's own options; ``None`` values count as not given. Raises
     ``BadInput`` for a file that is not TOML, ``UsageProblem`` for an unknown name or a value of
     another type.
@@ -81,6 +91,8 @@ def load(
     >>> settings, origin = load(None, {"window": 5}, {"PLUMBLINE_SEED": "7"})
     >>> settings.window, settings.seed, origin["seed"], origin["rule"]
     (5, 7, 'PLUMBLINE_SEED', 'default')
+    >>> load("cluster", None, {})[0].spark_conf
+    'cluster'
     """
     environment = os.environ if environment is None else environment
     values: dict[str, object] = {}
@@ -101,7 +113,7 @@ def _given(
     file = file or environment.get("PLUMBLINE_CONF") or _default_file()
     given: list[tuple[str, object, str]] = []
     if file:
-        given += [(name, value, str(file)) for name, value in _read_toml(Path(file)).items()]
+        given += [(name, value, str(file)) for name, value in _read_toml(file).items()]
     for f in fields(Settings):
         variable = f"PLUMBLINE_{f.name.upper()}"
         if environment.get(variable):
@@ -114,13 +126,20 @@ def _default_file() -> str | None:
     return DEFAULT_FILE if Path(DEFAULT_FILE).is_file() else None
 
 
-def _read_toml(path: Path) -> dict[str, object]:
+def _read_toml(path: str | Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(_text(path))
     except OSError as e:
-        raise BadInput(f"settings file {path}", e.strerror or "cannot be read") from e
+        fix = f"give a path, or one of those shipped: {', '.join(SHIPPED)}"
+        raise BadInput(f"settings file {path}", e.strerror or "cannot be read", fix) from e
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise BadInput(f"settings file {path}", f"not TOML: {e}") from e
+
+
+def _text(path: str | Path) -> str:
+    if str(path) in SHIPPED and not Path(path).is_file():
+        return resources.files("spark_conf").joinpath(f"{path}.toml").read_text(encoding="utf-8")
+    return Path(path).read_text(encoding="utf-8")
 
 
 def _typed(name: str, value: object, source: str) -> object:

@@ -25,7 +25,9 @@ from jobs.archive import NAME
 from jobs.java import find_java_home
 from jobs.session import SENT, read_conf
 from pipelines.cli import main as plumbline
+from pipelines.counting import submit_command
 from pipelines.dist import write_dist
+from pipelines.settings import Settings
 from tests.conftest import REPOSITORY
 from tests.test_count_kill import contents
 from warehouse.shards import write_jsonl_zst
@@ -313,12 +315,18 @@ def standalone(home: Path, tmp_path: Path) -> Iterator[str]:
 def test_spark_submit_to_a_standalone_cluster(
     dist: Path, shards: Path, undisturbed: Any, home: Path, standalone: str, tmp_path: Path
 ) -> None:
-    """As docs/cluster.md says it; what spark-submit is given stands before cluster.conf."""
+    """The pipeline's own line; what spark-submit is given stands before cluster.conf."""
     warehouse, log = tmp_path / "w", tmp_path / "log"
-    submit = [str(home / "bin" / "spark-submit"), "--master", standalone]
-    submit += ["--py-files", str(dist / NAME)]
-    submit += [f"--conf={key}={value}" for key, value in SMALL.items()]
-    command = [*submit, str(dist / "plumbline.py"), *count(shards, warehouse)]
+    settings = Settings(
+        corpus=f"{shards}/*.zst {shards}/*.jsonl",
+        master=standalone,
+        spark_submit=str(home / "bin" / "spark-submit"),
+        spark_options=" ".join(f"--conf {key}={value}" for key, value in SMALL.items()),
+        spark_conf="cluster",
+        dist=str(dist),
+        warehouse=str(warehouse),
+    )
+    command = submit_command(settings, "c", [])
     process = start(command, log, env=environment(home))
     assert process.wait(180) == 0, log.read_text()[-3000:]
     assert contents(warehouse) == undisturbed

@@ -51,6 +51,16 @@ def test_wrong_settings_files(
     assert "wrong.toml" in str(caught.value)
 
 
+def test_the_shipped_file_says_every_setting_of_a_cluster() -> None:
+    chosen, origin = settings.load("cluster", {}, {})
+    said = {name for name, source in origin.items() if source == "cluster"}
+    assert said == {
+        *("master", "spark_conf", "spark_submit", "spark_options", "dist"),
+        *("out", "warehouse", "score_workers"),
+    }
+    assert chosen.spark_conf == "cluster"
+
+
 def test_a_settings_file_that_is_not_there() -> None:
     with pytest.raises(BadInput, match=r"nowhere\.toml"):
         settings.load("nowhere.toml", {}, {})

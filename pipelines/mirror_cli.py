@@ -1,0 +1,94 @@
+"""``plumbline warehouse push`` and ``pull``: a whole warehouse to a URI and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warehouse.form import MARKER
+from warehouse.say import say
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from warehouse.mirror import Mirrored, Progress
+
+Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
+Uri = Annotated[str, typer.Argument(help="s3://BUCKET/DIR, gs://, abfs://, hdfs:// or file:///.")]
+Force = Annotated[bool, typer.Option("--force", help="Also while a run may be writing.")]
+_WAREHOUSE = Path("out/warehouse")
+
+
+def push(
+    uri: Uri,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Remove files there that are not here.")
+    ] = False,
+    force: Force = False,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Copy the warehouse to object storage or another file system: only what changed.
+
+    Each file is read back and compared by its hash; the list of all comes last. Stopped, the same
+    command goes on. What the server wants to know (keys, region) comes from its own environment
+    variables and files.
+
+    Example: plumbline warehouse push s3://bucket/warehouse
+    """
+    from warehouse.activity import refuse_beside_runs
+    from warehouse.mirror import push as send
+    from warehouse.remote import shown
+
+    store = Store.open(warehouse, create=False)
+    if not force:
+        refuse_beside_runs(store, "push")
+    with _bar() as progress:
+        done = send(warehouse, uri, delete=delete, progress=progress)
+    say(f"{shown(uri)}: {_line(done)}")
+    say(f"next, on another machine: plumbline warehouse pull {shown(uri)}")
+
+
+def pull(
+    uri: Uri,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Remove files here that are not there.")
+    ] = False,
+    force: Force = False,
+    warehouse: Warehouse = _WAREHOUSE,
+) -> None:
+    """Bring a warehouse that was pushed to this machine, or up to date: only what changed.
+
+    Every file is compared by its hash before any takes its place. Stopped, the same command goes
+    on.
+
+    Example: plumbline warehouse pull s3://bucket/warehouse
+    """
+    from warehouse.activity import refuse_beside_runs
+    from warehouse.mirror import pull as fetch
+
+    if (warehouse / MARKER).exists() and not force:
+        refuse_beside_runs(Store.open(warehouse, create=False), "pull")
+    with _bar() as progress:
+        done = fetch(uri, warehouse, delete=delete, progress=progress)
+    say(f"{warehouse}: {_line(done)}")
+    say("next: plumbline warehouse check")
+
+
+def _line(done: Mirrored) -> str:
+    copied = f"{done.n_copied:,} of {done.n_files:,} files copied, {done.n_bytes / 1e6:,.1f} MB"
+    return f"{copied}, {done.n_removed:,} removed"
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """A progress bar of files on the error stream."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("files"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("files", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,58 @@
+"""Waiting for scores that another process computes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from eval_workers import awaited
+from eval_workers.backends.base import ModelOptions
+from eval_workers.backends.transformers_backend import TransformersBackend
+from tests.test_score import TEMPLATES, _pairs, _score
+from tests.tiny_models import save
+from warehouse.errors import UsageProblem
+from warehouse.store import Store
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+
+
+def test_it_ends_when_others_have_scored_what_can_be_scored(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is computed by the one who waits, and a pair that is rejected is not waited for."""
+    monkeypatch.setattr(awaited, "_PERIOD_S", 0.05)
+    store, scorer, seen = Store.open(tmp_path / "w"), [], []
+    _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
+    score, looked = TransformersBackend.score, threading.Event()
+
+    def watched(self: TransformersBackend, texts: list[str]) -> object:
+        scorer.append(threading.current_thread())
+        assert looked.wait(30)
+        return score(self, texts)
+
+    def progress(benchmark: str, done: int, total: int) -> None:
+        seen.append((benchmark, done, total))
+        looked.set()
+
+    monkeypatch.setattr(TransformersBackend, "score", watched)
+    other = threading.Thread(target=_score, args=(store, model))
+    other.start()
+    awaited.await_scores(store, str(model), ["demo"], ModelOptions(), progress)
+    other.join()
+    assert set(scorer) == {other}
+    assert seen[0] == ("demo", 0, 43) and seen[-1] == ("demo", 43, 43)
+    assert store.read("pair_score").num_rows == 42
+    runs = store.read("pair_score")["run_id"].unique()
+    assert len(runs) == 1
+    # Again: it is all there.
+    awaited.await_scores(store, str(model), ["demo"], ModelOptions())
+
+
+def test_a_benchmark_that_is_not_there(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="is not in the warehouse"):
+        awaited.await_scores(Store.open(tmp_path / "w"), str(model), ["demo"], ModelOptions())
