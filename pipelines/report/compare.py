@@ -18,6 +18,7 @@ from pipelines.report.model import (
     Section,
     Table,
     count,
+    estimate,
     number,
     shown,
     text,
@@ -146,17 +147,15 @@ def _span(middle: float | None, low: float | None, high: float | None, digits: i
     if middle is None:
         return text(None)
     ends = f" ({shown(low, digits)} to {shown(high, digits)})" if low is not None else ""
-    return Cell(shown(middle, digits) + ends, middle, True)
+    return Cell(shown(middle, digits) + ends, middle, True, low, high)
 
 
 def _change(row: Row, scale: float = 1, digits: int = 3) -> list[Cell]:
     """Difference, with its sign and interval, and which way it goes."""
-    ends = (row["difference_low"], row["difference_high"])
-    words = shown(scale * row["difference"], digits, signed=True)
-    if ends[0] is not None:
-        low, high = (shown(scale * end, digits, signed=True) for end in ends)
-        words += f" ({low} to {high})"
-    return [Cell(words, row["difference"], True), text(row["direction"] or "one alone: unknown")]
+    change = {"value": row["difference"]}
+    change |= {"ci_low": row["difference_low"], "ci_high": row["difference_high"]}
+    cell = estimate(change, digits, scale=scale, signed=True)
+    return [cell, text(row["direction"] or "one alone: unknown")]
 
 
 def _disclosure(found: Found) -> Section | None:

@@ -61,7 +61,8 @@ def models(facts: Facts) -> Section | Missing:
     headings = ["model", "key", "revision", "backend", "dtype", "quantisation", "adapter"]
     headings += ["text form", "BOS", "parameters", "trained on", "seed"]
     headings += ["tokens seen", "loss at start", "loss at end"]
-    return Section("models", "Models", tables=[Table("Models scored", headings, rows)])
+    table = Table("Models scored", headings, rows, sql=facts.sql("model"))
+    return Section("models", "Models", tables=[table])
 
 
 def runs(facts: Facts) -> Section | Missing:
@@ -81,5 +82,5 @@ def runs(facts: Facts) -> Section | Missing:
     intro = [f"Versions of the last run: {versions}."]
     if metric_runs:
         intro.append(f"Metrics on this page are of run {', '.join(metric_runs)}.")
-    table = Table(f"Runs ({len(rows)})", headings, rows, folded=len(rows) > 15)
+    table = Table(f"Runs ({len(rows)})", headings, rows, len(rows) > 15, facts.sql("run"))
     return Section("runs", "Runs and versions", intro, tables=[table])
