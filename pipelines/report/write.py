@@ -65,16 +65,16 @@ def publish(page: Page, out: Path) -> Path:
 def make_page(facts: Facts) -> Page:
     """Decide what is on the page. A file name that two plots would share gets a number."""
     page = Page(answer=answer.answer(facts))
+    opening = [methods.methods(facts), methods.data(facts), methods.limits(facts)]
     parts = [build(facts) for build in _SECTIONS]
     # Continuations after what was scored, before the text behind it.
     place = _SECTIONS.index(corpora.lean)
     continued = [*fairpair.sections(facts), disclosure.section(facts)]
-    for part in [*parts[:place], *continued, *parts[place:]]:
+    for part in [*opening, *parts[:place], *continued, *parts[place:]]:
         if isinstance(part, Missing):
             page.missing.append(part)
         else:
             page.sections.append(part)
-    page.sections.append(methods.methods(facts))
     part = methods.runs(facts)
     if isinstance(part, Section):
         page.sections.append(part)
