@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,10 @@ class Found:
     fairpair: list[Row]
     tuning: Row | None
     queries: list[str]
+
+    def sql(self, macro: str) -> str:
+        """The query that asks a macro of both sides."""
+        return next(f"{query};" for query in self.queries if f"FROM {macro}(" in query)
 
     @property
     def headline(self) -> list[Row]:
@@ -179,12 +183,15 @@ def _disclosure(found: Found) -> Section | None:
     tables = [_disclosure_table("Whole sets", whole, folded=False)]
     if parts:
         tables.append(_disclosure_table("By topic", parts, folded=True))
+    query = found.sql("disclosure_difference")
+    tables = [replace(table, sql=query) for table in tables]
     rows = [r for r in whole if r["measure"] in draw_compare.MEASURES]
     figures = []
     if rows:
         alt = "GAS, GLD and ADD of each set before and after tuning, as in the table of whole sets."
         caption = "Before (hollow) and after tuning (filled), with 95% intervals."
-        figures.append(Figure("before-after", alt, caption, draw_compare.before_after(rows)))
+        png = draw_compare.before_after(rows)
+        figures.append(Figure("before-after", alt, caption, png, rows, query))
     return Section("disclosure", "Disclosure", intro, alerts, figures, tables)
 
 
@@ -233,7 +240,7 @@ def _perplexity(found: Found) -> Section | None:
         ]
         for r in found.perplexity
     ]
-    table = Table("Held-out text", headings, rows)
+    table = Table("Held-out text", headings, rows, sql=found.sql("perplexity_difference"))
     return Section("perplexity", "Perplexity on held-out text", intro, tables=[table])
 
 
@@ -260,7 +267,8 @@ def _preference(found: Found) -> Section | None:
             ]
         )
     headings = ["benchmark", "measure", "pairs", "before", "after", "difference", "it"]
-    return Section("preference", "US and PD", intro, tables=[Table("Benchmarks", headings, rows)])
+    table = Table("Benchmarks", headings, rows, sql=found.sql("preference_difference"))
+    return Section("preference", "US and PD", intro, tables=[table])
 
 
 def _fairpair(found: Found) -> Section | None:
@@ -284,7 +292,8 @@ def _fairpair(found: Found) -> Section | None:
         ]
         for r in found.fairpair
     ]
-    return Section("fairpair", "FairPair", intro, tables=[Table("F of each side", headings, rows)])
+    table = Table("F of each side", headings, rows, sql=found.sql("fairpair_difference"))
+    return Section("fairpair", "FairPair", intro, tables=[table])
 
 
 def _methods(order: Order, found: Found) -> Section:
