@@ -160,6 +160,9 @@ def _convergence_figures(facts: Facts, own: Mapping[str, Sequence[Row]], row: Ro
         png = draw.convergence(of, f"B and V against the number of {what} ({phi})", by)
         name = stem("fairpair", what, phi, row["probe_set"], row["model"])
         key = {c: row[c] for c in (*SET, "phi", "side")}
-        query = facts.sql("fairpair_convergence", key)
+        if by == "n_samples":
+            query = facts.sql("fairpair_convergence", {**key, "n_folds": 0})
+        else:
+            query = facts.sql("fairpair_convergence", key, {"n_folds": 0})
         figures.append(Figure(name, alt, caption, png, of, query))
     return figures
