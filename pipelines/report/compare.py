@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from pipelines.report.model import (
     Section,
     Table,
     count,
+    estimate,
     number,
     shown,
     text,
@@ -52,6 +53,10 @@ class Found:
     fairpair: list[Row]
     tuning: Row | None
     queries: list[str]
+
+    def sql(self, macro: str) -> str:
+        """The query that asks a macro of both sides."""
+        return next(f"{query};" for query in self.queries if f"FROM {macro}(" in query)
 
     @property
     def headline(self) -> list[Row]:
@@ -146,17 +151,15 @@ def _span(middle: float | None, low: float | None, high: float | None, digits: i
     if middle is None:
         return text(None)
     ends = f" ({shown(low, digits)} to {shown(high, digits)})" if low is not None else ""
-    return Cell(shown(middle, digits) + ends, middle, True)
+    return Cell(shown(middle, digits) + ends, middle, True, low, high)
 
 
 def _change(row: Row, scale: float = 1, digits: int = 3) -> list[Cell]:
     """Difference, with its sign and interval, and which way it goes."""
-    ends = (row["difference_low"], row["difference_high"])
-    words = shown(scale * row["difference"], digits, signed=True)
-    if ends[0] is not None:
-        low, high = (shown(scale * end, digits, signed=True) for end in ends)
-        words += f" ({low} to {high})"
-    return [Cell(words, row["difference"], True), text(row["direction"] or "one alone: unknown")]
+    change = {"value": row["difference"]}
+    change |= {"ci_low": row["difference_low"], "ci_high": row["difference_high"]}
+    cell = estimate(change, digits, scale=scale, signed=True)
+    return [cell, text(row["direction"] or "one alone: unknown")]
 
 
 def _disclosure(found: Found) -> Section | None:
@@ -180,12 +183,15 @@ def _disclosure(found: Found) -> Section | None:
     tables = [_disclosure_table("Whole sets", whole, folded=False)]
     if parts:
         tables.append(_disclosure_table("By topic", parts, folded=True))
+    query = found.sql("disclosure_difference")
+    tables = [replace(table, sql=query) for table in tables]
     rows = [r for r in whole if r["measure"] in draw_compare.MEASURES]
     figures = []
     if rows:
         alt = "GAS, GLD and ADD of each set before and after tuning, as in the table of whole sets."
         caption = "Before (hollow) and after tuning (filled), with 95% intervals."
-        figures.append(Figure("before-after", alt, caption, draw_compare.before_after(rows)))
+        png = draw_compare.before_after(rows)
+        figures.append(Figure("before-after", alt, caption, png, rows, query))
     return Section("disclosure", "Disclosure", intro, alerts, figures, tables)
 
 
@@ -234,7 +240,7 @@ def _perplexity(found: Found) -> Section | None:
         ]
         for r in found.perplexity
     ]
-    table = Table("Held-out text", headings, rows)
+    table = Table("Held-out text", headings, rows, sql=found.sql("perplexity_difference"))
     return Section("perplexity", "Perplexity on held-out text", intro, tables=[table])
 
 
@@ -261,7 +267,8 @@ def _preference(found: Found) -> Section | None:
             ]
         )
     headings = ["benchmark", "measure", "pairs", "before", "after", "difference", "it"]
-    return Section("preference", "US and PD", intro, tables=[Table("Benchmarks", headings, rows)])
+    table = Table("Benchmarks", headings, rows, sql=found.sql("preference_difference"))
+    return Section("preference", "US and PD", intro, tables=[table])
 
 
 def _fairpair(found: Found) -> Section | None:
@@ -285,7 +292,8 @@ def _fairpair(found: Found) -> Section | None:
         ]
         for r in found.fairpair
     ]
-    return Section("fairpair", "FairPair", intro, tables=[Table("F of each side", headings, rows)])
+    table = Table("F of each side", headings, rows, sql=found.sql("fairpair_difference"))
+    return Section("fairpair", "FairPair", intro, tables=[table])
 
 
 def _methods(order: Order, found: Found) -> Section:

@@ -49,7 +49,8 @@ def ledger(facts: Facts) -> Section | Missing:
     ]
     headings = ["corpus", "how", "shards counted", "shards failed", "documents in", "counted"]
     headings += ["rejected", "tokens", "kept tokens", "distinct words", "co-occurrences"]
-    tables = [Table("Ledger of each corpus", headings, rows)] if rows else []
+    query = facts.sql("ledger")
+    tables = [Table("Ledger of each corpus", headings, rows, sql=query)] if rows else []
     if facts.reject:
         rejects = [
             [
@@ -59,7 +60,8 @@ def ledger(facts: Facts) -> Section | Missing:
             for r in facts.reject
         ]
         headings = ["stage", "of", "reason", "rows", "first one"]
-        tables.append(Table("Input that was not used", headings, rejects, folded=len(rejects) > 12))
+        query, is_long = facts.sql("reject"), len(rejects) > 12
+        tables.append(Table("Input that was not used", headings, rejects, is_long, query))
     alerts = [
         f"A shard of {r['corpus']} failed and is not in its counts: {r['shard']} ({r['error']})"
         for r in facts.failed_shard
@@ -99,6 +101,8 @@ def lean(facts: Facts) -> Section | Missing:
                 f"least {MIN_PAIRS} times with each side. At +0.69 a word keeps company with the "
                 "female words twice as strongly as with the male ones.",
                 png,
+                rows,
+                facts.sql("delta", {"contrast": contrast}),
             )
         )
     intro = [
@@ -121,7 +125,8 @@ def _word_tables(facts: Facts) -> list[Table]:
             if female or male:
                 rows.append([count(place), *_word_cells(female), *_word_cells(male)])
         caption = f"Most skewed words of {corpus} ({contrast})"
-        tables.append(Table(caption, headings, rows, folded=bool(tables)))
+        query = facts.sql("word", {"corpus": corpus, "contrast": contrast})
+        tables.append(Table(caption, headings, rows, bool(tables), query, searchable=True))
     return tables
 
 
@@ -156,7 +161,8 @@ def planted(facts: Facts) -> Section | Missing:
         alt = f"Measured against planted delta of the words of {fit['corpus']}: {note}."
         caption = f"{fit['corpus']}, {fit['contrast']}: each point is a word; {note}."
         name = stem("planted", fit["corpus"], fit["contrast"])
-        figures.append(Figure(name, alt, caption, draw.fitted(points, fit, labels)))
+        png, query = draw.fitted(points, fit, labels), facts.sql("point", fit)
+        figures.append(Figure(name, alt, caption, png, points, query))
     rows = [
         [text(r["corpus"]), text(r["contrast"]), *fit_cells(facts, r), count(r["n"])]
         for r in facts.metrics("slope", subset=subset)
@@ -166,7 +172,10 @@ def planted(facts: Facts) -> Section | Missing:
         "The corpus writer chose each word's lean; counting knows nothing of that choice. If "
         "counting works, the points lie on the dotted line, but for the noise of finite counts."
     ]
-    table = Table("Measured on planted delta, 95% intervals in brackets", headings, rows)
+    metrics = ("slope", "correlation", "rank correlation")
+    query = facts.sql("metric", {"metric": metrics, "subset": subset})
+    caption = "Measured on planted delta, 95% intervals in brackets"
+    table = Table(caption, headings, rows, sql=query)
     return Section("planted", "Planted against measured lean", intro, (), figures, [table])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipelines.report import disclosure_tuned as tuned
 from pipelines.report import draw_disclosure as draw
@@ -44,8 +45,9 @@ def section(facts: Facts) -> Section | Missing:
     if not (rows or tunings):
         return Missing(_TITLE, "plumbline disclosure probe topics --model ID_OR_PATH")
     intro = [_MEANING.format(smoothing=SMOOTHING)] if rows else []
-    tables = [_figures(rows)] if rows else []
-    figures = _topic_figures(rows)
+    query = facts.sql("disclosure", smoothing=SMOOTHING)
+    tables = [replace(_figures(rows), sql=query)] if rows else []
+    figures = _topic_figures(facts, rows)
     if tunings:
         intro.append(tuned.MEANING)
         tables += tuned.tables(facts)
@@ -132,7 +134,7 @@ def _leaning(row: Row) -> Cell:
     return Cell(shown(row["leaning"], 3, signed=True), row["leaning"], True)
 
 
-def _topic_figures(rows: Sequence[Row]) -> list[Figure]:
+def _topic_figures(facts: Facts, rows: Sequence[Row]) -> list[Figure]:
     """For each set with topics: GLD under all models, and under each the words of both genders."""
     figures = []
     for probe_set, words in dict.fromkeys((r["probe_set"], r["word_list"]) for r in rows):
@@ -146,10 +148,16 @@ def _topic_figures(rows: Sequence[Row]) -> list[Figure]:
                 f"GLD by topic of {probe_set}, with intervals. {_told(first)}",
                 f"GLD by topic, prompts {probe_set}, words {words}; lines are 95% intervals.",
                 draw.gld_by_topic(first, f"{probe_set}: how unlike the genders are"),
+                first,
+                facts.sql(
+                    "disclosure",
+                    {"probe_set": probe_set, "word_list": words},
+                    smoothing=SMOOTHING,
+                ),
             )
         )
         for key in dict.fromkeys(r["model_key"] for r in of if r["gas"] is not None):
-            figures += _gas_figures(probe_set, [r for r in of if r["model_key"] == key])
+            figures += _gas_figures(facts, [r for r in of if r["model_key"] == key])
     return figures
 
 
@@ -158,11 +166,12 @@ def _told(rows: Sequence[Row]) -> str:
     return f"{'; '.join(said)}."
 
 
-def _gas_figures(probe_set: str, rows: Sequence[Row]) -> list[Figure]:
+def _gas_figures(facts: Facts, rows: Sequence[Row]) -> list[Figure]:
     figures = []
     for sampling in dict.fromkeys(r["sampling_key"] for r in rows):
         of = [r for r in rows if r["sampling_key"] == sampling and r["gas"] is not None]
-        model, n_tokens = of[0]["model"], of[0]["max_new_tokens"]
+        model, n_tokens, probe_set = (of[0][c] for c in ("model", "max_new_tokens", "probe_set"))
+        where = {c: of[0][c] for c in ("probe_set", "word_list", "model_key", "sampling_key")}
         said = "; ".join(
             f"{r['topic'] or 'all'}: female {shown(100 * r['gas_f'], 1)}%, male "
             f"{shown(100 * r['gas_m'], 1)}%"
@@ -175,6 +184,8 @@ def _gas_figures(probe_set: str, rows: Sequence[Row]) -> list[Figure]:
                 f"Greedy continuations of {model}, {n_tokens:,} tokens at the most, that hold a "
                 f"female or a male word, by topic, prompts {probe_set}; lines are 95% intervals.",
                 draw.gas_by_topic(of, f"{probe_set}: gendered words of {model}"),
+                of,
+                facts.sql("disclosure", where, smoothing=SMOOTHING),
             )
         )
     return figures

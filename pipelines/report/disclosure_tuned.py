@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipelines.report import draw_disclosure as draw
 from pipelines.report.corpora import stem
@@ -37,14 +38,19 @@ _CHANGED = {
 
 def tables(facts: Facts) -> list[Table]:
     """Adapters with their losses, and what they changed where base and adapter were measured."""
-    return [_tunings(facts.ask("tuning")), *_effects(facts.ask("tuning_effect"))]
+    made = replace(_tunings(facts.ask("tuning")), sql=facts.sql("tuning"))
+    query = facts.sql("tuning_effect")
+    return [made, *(replace(t, sql=query) for t in _effects(facts.ask("tuning_effect")))]
 
 
 def figures(facts: Facts) -> list[Figure]:
     """The losses of each adapter against the step."""
     steps = facts.ask("tuning_step")
     return [
-        _loss_figure(t, [s for s in steps if s["tuning"] == t["tuning"]])
+        replace(
+            _loss_figure(t, [s for s in steps if s["tuning"] == t["tuning"]]),
+            sql=facts.sql("tuning_step", {"tuning": t["tuning"]}),
+        )
         for t in facts.ask("tuning")
     ]
 
@@ -88,7 +94,7 @@ def _effects(effects: Sequence[Row]) -> list[Table]:
                 text(_seen(e)),
                 text(name),
                 *(
-                    Cell(shown(scale * e[c], digits), e[c], True)
+                    Cell(shown(scale * e[c], digits), scale * e[c], True)
                     for c in ("base_mean", "tuned_mean")
                 ),
                 _difference(e, digits, scale),
@@ -153,4 +159,5 @@ def _loss_figure(tuning: Row, steps: Sequence[Row]) -> Figure:
         f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step "
         f"(thin) and as means of up to {draw.SMOOTHED} steps: {ends}.",
         draw.losses(steps, f"{tuning['tuning']}: losses while tuning"),
+        steps,
     )

@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.report.model import Row
+from pipelines.report.queries import as_sql
 from warehouse.connect import connect, model_labels, query
 
 if TYPE_CHECKING:
     import duckdb
 
 #: Words and pairs listed a side.
-TOP_WORDS, TOP_PAIRS = 15, 5
+TOP_WORDS, TOP_PAIRS = 15, 20
 #: A word's delta is shown when it was seen this often with the words of either gender.
 MIN_PAIRS = 5
 _PARAMS: dict[str, object] = {"min_pairs": MIN_PAIRS}
+#: Parameters of single queries.
+_OWN: dict[str, dict[str, object]] = {"word": {"top": TOP_WORDS}, "pair": {"top": TOP_PAIRS}}
+#: What tells one fit from another.
+_FIT = ("subset", "model_key", "benchmark", "corpus", "contrast", "options")
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,19 @@ class Facts:
 
     def points(self, fit: Row) -> list[Row]:
         """The points of a row of ``fit``."""
-        key = ("subset", "model_key", "benchmark", "corpus", "contrast", "options")
-        return _rows(self.connection, "point", {k: fit[k] for k in key})
+        return _rows(self.connection, "point", {k: fit[k] for k in _FIT})
+
+    def sql(
+        self,
+        name: str,
+        where: Mapping[str, object] | None = None,
+        but: Mapping[str, object] | None = None,
+        **params: object,
+    ) -> str:
+        """A query as text to run, narrowed as ``as_sql`` does; for a point, ``where`` is a fit."""
+        if name == "point" and where is not None:
+            return as_sql(name, {k: where[k] for k in _FIT})
+        return as_sql(name, {**_PARAMS, **_OWN.get(name, {}), **params}, where, but)
 
     def ask(self, name: str, **params: object) -> list[Row]:
         """Rows of a query that only the parts with its data ask; models go by their labels."""
@@ -63,8 +79,8 @@ def read_facts(root: Path) -> Facts:
     connection = connect(root)
     labels = model_labels(connection)
 
-    def rows(name: str, **params: object) -> list[Row]:
-        found = _rows(connection, name, {**_PARAMS, **params})
+    def rows(name: str) -> list[Row]:
+        found = _rows(connection, name, {**_PARAMS, **_OWN.get(name, {})})
         return [_labelled(row, labels) for row in found]
 
     return Facts(
@@ -72,11 +88,11 @@ def read_facts(root: Path) -> Facts:
         failed_shard=rows("failed_shard"),
         reject=rows("reject"),
         delta=rows("delta"),
-        word=rows("word", top=TOP_WORDS),
+        word=rows("word"),
         kept=rows("kept"),
         curve=rows("curve"),
         metric=rows("metric"),
-        pair=rows("pair", top=TOP_PAIRS),
+        pair=rows("pair"),
         fit=rows("fit"),
         score=rows("score"),
         model=rows("model"),

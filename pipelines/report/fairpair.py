@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pipelines.report import draw_fairpair as draw
 from pipelines.report import fairpair_tables as tables
@@ -25,6 +26,7 @@ from pipelines.report.model import (
     Missing,
     Row,
     Section,
+    Table,
     shown,
 )
 
@@ -62,12 +64,14 @@ def sections(facts: Facts) -> Sequence[Section | Missing]:
         own = {name: [r for r in of if same(r, whose)] for name, of in more.items()}
         own["set"] = [r for r in rows if same(r, whose)]
         found.append(
-            _section(own, ngrams.get(key), "fairpair" if place == 1 else f"fairpair-{place}")
+            _section(facts, own, ngrams.get(key), "fairpair" if place == 1 else f"fairpair-{place}")
         )
     return found
 
 
-def _section(own: Mapping[str, Sequence[Row]], ngrams: NGrams | None, anchor: str) -> Section:
+def _section(
+    facts: Facts, own: Mapping[str, Sequence[Row]], ngrams: NGrams | None, anchor: str
+) -> Section:
     everything = [r for r in own["set"] if r["subset"] == "all"]
     leading, first = main_rows(everything), everything[0]
     intro = []
@@ -80,18 +84,26 @@ def _section(own: Mapping[str, Sequence[Row]], ngrams: NGrams | None, anchor: st
     ]
     if any(r["reason"] != "valid" and r["n"] for r in own["success"]):
         intro.append(_FAILURES)
-    figures = [figure for row in leading for figure in _prompt_figures(own, row)]
-    figures += [figure for row in leading for figure in _convergence_figures(own, row)]
-    if ngrams:
-        figures.append(ngrams.figure(first))
+    figures = [figure for row in leading for figure in _prompt_figures(facts, own, row)]
+    figures += [figure for row in leading for figure in _convergence_figures(facts, own, row)]
+    whose = {c: first[c] for c in SET}
+    subsets = [r for r in own["set"] if r["subset"] != "all"]
+
+    def asked(name: str, found: Sequence[Table], **more: object) -> list[Table]:
+        return [replace(t, sql=facts.sql(f"fairpair_{name}", {**whose, **more})) for t in found]
+
     made = [
-        tables.over_prompts(everything),
-        *tables.by_subset([r for r in own["set"] if r["subset"] != "all"]),
-        tables.success(own["success"], everything),
-        *tables.by_prompt(own["prompt"], leading),
-        *(ngrams.tables() if ngrams else []),
-        *tables.calibration(own["calibration"], everything),
+        *asked("set", [tables.over_prompts(everything)], subset="all"),
+        *asked("set", tables.by_subset(subsets)),
+        *asked("success", [tables.success(own["success"], everything)]),
     ]
+    for row in leading:
+        made += asked("prompt", tables.by_prompt(own["prompt"], [row]), **_of(row))
+    if ngrams:
+        query = ngrams.sql(facts, whose)
+        figures.append(replace(ngrams.figure(first), sql=query))
+        made += [replace(t, sql=query) for t in ngrams.tables()]
+    made += asked("calibration", tables.calibration(own["calibration"], everything))
     title = f"{_TITLE}: {first['model']}, {first['probe_set']}"
     return Section(anchor, title, intro, _alerts(everything), figures, made)
 
@@ -104,7 +116,11 @@ def _alerts(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _prompt_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
+def _of(row: Row) -> dict[str, object]:
+    return {c: row[c] for c in MEASURE}
+
+
+def _prompt_figures(facts: Facts, own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
     prompts, how = [p for p in own["prompt"] if same(p, row, MEASURE)], measure(row)
     drawn = draw.chosen(prompts)
     if not drawn:
@@ -117,10 +133,12 @@ def _prompt_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
     if None in drawn:
         caption += f" Drawn are the {draw.TOP} largest and the {draw.BOTTOM} smallest."
     name = stem("fairpair", "prompts", how, row["probe_set"], row["model"])
-    return [Figure(name, alt, caption, draw.by_prompt(prompts, ALPHA, f"F of each prompt ({how})"))]
+    png = draw.by_prompt(prompts, ALPHA, f"F of each prompt ({how})")
+    query = facts.sql("fairpair_prompt", _of(row))
+    return [Figure(name, alt, caption, png, prompts, query)]
 
 
-def _convergence_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
+def _convergence_figures(facts: Facts, own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
     """One against samples and one against folds, for the row of single samples."""
     figures, phi = list[Figure](), row["phi"]
     grown = [r for r in own["convergence"] if same(r, row, (*SET, "phi", "side"))]
@@ -141,5 +159,10 @@ def _convergence_figures(own: Mapping[str, Sequence[Row]], row: Row) -> list[Fig
         )
         png = draw.convergence(of, f"B and V against the number of {what} ({phi})", by)
         name = stem("fairpair", what, phi, row["probe_set"], row["model"])
-        figures.append(Figure(name, alt, caption, png))
+        key = {c: row[c] for c in (*SET, "phi", "side")}
+        if by == "n_samples":
+            query = facts.sql("fairpair_convergence", {**key, "n_folds": 0})
+        else:
+            query = facts.sql("fairpair_convergence", key, {"n_folds": 0})
+        figures.append(Figure(name, alt, caption, png, of, query))
     return figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -47,7 +47,12 @@ class NGrams:
             f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
         )
         png = draw.ngrams(self.rows, self.other, self.told_of, "What is written more often of whom")
-        return Figure(stem("fairpair", "ngrams", of["probe_set"], of["model"]), alt, caption, png)
+        name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
+        return Figure(name, alt, caption, png, self.rows)
+
+    def sql(self, facts: Facts, whose: Mapping[str, object]) -> str:
+        """The query of the set's n-grams, of which those that say the same are left out here."""
+        return facts.sql("fairpair_ngram", whose, side=self.rows[0]["side"], most=_READ)
 
     def tables(self) -> list[Table]:
         """Counts, log-odds and z, with cuttings of texts."""
@@ -66,7 +71,13 @@ class NGrams:
             for r in self.rows
         ]
         return [
-            Table("What is written more often of whom, and where", headings, cells, folded=True)
+            Table(
+                "What is written more often of whom, and where",
+                headings,
+                cells,
+                folded=True,
+                searchable=True,
+            )
         ]
 
 

@@ -29,7 +29,9 @@ _LISTED = 200
 def _f(row: Row) -> Cell:
     """F with its interval, the unrounded F behind it."""
     f, *ends = with_interval(row).split(", ")
-    return Cell(f"{f} ({ends[0]})" if ends else f, row["fairpair_f"], True)
+    if not ends:
+        return Cell(f, row["fairpair_f"], True)
+    return Cell(f"{f} ({ends[0]})", row["fairpair_f"], True, row["ci_low"], row["ci_high"])
 
 
 def _percent(value: float | None) -> Cell:
@@ -128,7 +130,7 @@ def by_prompt(prompts: Sequence[Row], leading: Sequence[Row]) -> list[Table]:
         ]
         which_ones = f"the {_LISTED} of {len(of):,}" if len(of) > _LISTED else f"all {len(of):,}"
         caption = f"Prompt by prompt, clearest difference first: {measure(row)}, {which_ones}"
-        tables.append(Table(caption, headings, cells, folded=True))
+        tables.append(Table(caption, headings, cells, folded=True, searchable=True))
     return tables
 
 
@@ -175,7 +177,8 @@ def _calibrated(row: Row) -> Cell:
     if row["value"] is None:
         return Cell("–", None, True)
     low, high = (shown(row[end], 4) for end in ("ci_low", "ci_high"))
-    return Cell(f"{shown(row['value'], 4)} ({low} to {high})", row["value"], True)
+    words = f"{shown(row['value'], 4)} ({low} to {high})"
+    return Cell(words, row["value"], True, row["ci_low"], row["ci_high"])
 
 
 def _share(n: int, of: int) -> Cell:

@@ -13,38 +13,54 @@ Row: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: its text and, for a figure, the unrounded value behind it."""
+    """A table cell: its text and, for a figure, the unrounded value behind it, in its unit.
+
+    ``low`` and ``high`` are the unrounded ends of an interval that the text shows.
+    """
 
     text: str
     value: float | int | None = None
     is_number: bool = False
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; ``folded`` ones show their caption only until they are opened."""
+    """A table; ``folded`` ones show their caption only until they are opened.
+
+    ``sql`` is the query that its figures come from. The rows of a ``searchable`` one can be
+    filtered by what is typed.
+    """
 
     caption: str
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     folded: bool = False
+    sql: str = ""
+    searchable: bool = False
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as PNG bytes: file name stem, what it shows in words, and its caption."""
+    """A plot as PNG bytes: file name stem, what it shows in words, and its caption.
+
+    ``rows`` are what it was drawn from and ``sql`` the query that gives them.
+    """
 
     stem: str
     alt: str
     caption: str
     png: bytes
+    rows: Sequence[Row] = ()
+    sql: str = ""
 
 
 @dataclass(frozen=True)
 class Section:
     """A part of the page. ``alerts`` are shown prominently, before everything else in it.
 
-    ``code`` is shown as it is, at the end.
+    ``more`` and ``code`` are folded, the latter shown as it is, at the end.
     """
 
     anchor: str
@@ -54,6 +70,7 @@ class Section:
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     code: Sequence[str] = ()
+    more: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -131,9 +148,10 @@ def estimate(row: Row | None, digits: int, *, scale: float = 1, signed: bool = F
         return Cell("–", None, True)
     words = shown(row["value"] * scale, digits, signed=signed)
     if row["ci_low"] is not None and row["ci_high"] is not None:
-        low, high = (shown(row[c] * scale, digits, signed=signed) for c in ("ci_low", "ci_high"))
-        words += f" ({low} to {high})"
-    return Cell(words, row["value"], True)
+        ends = row["ci_low"] * scale, row["ci_high"] * scale
+        low, high = (shown(end, digits, signed=signed) for end in ends)
+        return Cell(f"{words} ({low} to {high})", row["value"] * scale, True, *ends)
+    return Cell(words, row["value"] * scale, True)
 
 
 def digits_of(value: float) -> int:

@@ -30,6 +30,8 @@ _SUBSETS = {
     "words, measured delta": "measured delta of the word, in nats",
     "pairs, max_pmi": "MaxPMI of the pair, in nats",
 }
+_PREFERENCES = ("n", "us", "pd", "aufc", "gap")
+_FITTED = ("slope", "correlation", "rank correlation")
 _SWAPPED = "words, swapped on straight"
 
 
@@ -49,7 +51,8 @@ def constraint(facts: Facts) -> Section | Missing:
             if r["eta_nats"] == 0.5
         ]
         caption = f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {', '.join(kept)}."
-        figures.append(Figure(stem("kept", corpus, contrast), alt, caption, png))
+        of = facts.sql("kept", {"corpus": corpus, "contrast": contrast})
+        figures.append(Figure(stem("kept", corpus, contrast), alt, caption, png, rows, of))
     intro = [
         "MaxPMI is the largest lean among the words of a pair's template. A pair is kept at eta "
         "when its MaxPMI is at most eta to either side; what a model prefers there cannot come "
@@ -106,6 +109,8 @@ def _benchmark_figures(facts: Facts, benchmark: str) -> list[Figure]:
             f"{benchmark}: percentage points by which pairs that prefer the female sentence "
             f"outnumber those that prefer the male one, with 95% intervals (n = {n:,} pairs).",
             draw.pd_bars(bars, benchmark),
+            bars,
+            facts.sql("metric", {"benchmark": benchmark, "metric": "pd", "subset": "all"}),
         ),
         Figure(
             stem("us", benchmark),
@@ -114,6 +119,8 @@ def _benchmark_figures(facts: Facts, benchmark: str) -> list[Figure]:
             f"epsilon = {shown(epsilon)}, one sentence is {shown(math.exp(epsilon))} times as "
             "likely as the other.",
             draw.us_against_epsilon(curve, benchmark, epsilon),
+            curve,
+            facts.sql("curve", {"benchmark": benchmark}),
         ),
     ]
 
@@ -121,7 +128,7 @@ def _benchmark_figures(facts: Facts, benchmark: str) -> list[Figure]:
 def _benchmark_tables(facts: Facts, benchmark: str) -> list[Table]:
     found: dict[tuple[str, ...], dict[str, Row]] = {}
     for r in facts.metric:
-        if r["benchmark"] == benchmark and r["metric"] in ("n", "us", "pd", "aufc", "gap"):
+        if r["benchmark"] == benchmark and r["metric"] in _PREFERENCES:
             key = (r["model"], r["model_key"], r["corpus"], r["contrast"], r["subset"])
             found.setdefault(key, {})[r["metric"]] = r
     everything = {k: v for k, v in found.items() if k[4] == "all"}
@@ -129,7 +136,9 @@ def _benchmark_tables(facts: Facts, benchmark: str) -> list[Table]:
     empty = sum(k[4] != "all" and not v["n"]["n"] for k, v in found.items())
     headings = ["model", "pairs", "US %", "PD points", "AuFC"]
     rows = [[text(k[0]), *_metric_cells(v)] for k, v in everything.items()]
-    tables = [Table(f"{benchmark}, all pairs", headings, rows)]
+    where = {"benchmark": benchmark, "metric": _PREFERENCES}
+    of_all = facts.sql("metric", {**where, "subset": "all"})
+    tables = [Table(f"{benchmark}, all pairs", headings, rows, sql=of_all)]
     headings = ["model", "subset", "corpus", *headings[1:], "gap in US points"]
     rows = [
         [
@@ -142,7 +151,8 @@ def _benchmark_tables(facts: Facts, benchmark: str) -> list[Table]:
     if rows:
         left_out = f"; {empty} without pairs left out" if empty else ""
         caption = f"{benchmark}, by subset ({len(rows)} rows{left_out})"
-        tables.append(Table(caption, headings, rows, folded=len(rows) > 20))
+        query = facts.sql("metric", where, {"subset": "all"})
+        tables.append(Table(caption, headings, rows, len(rows) > 20, query, searchable=True))
     return tables
 
 
@@ -185,7 +195,8 @@ def follow(facts: Facts) -> Section | Missing:
     ]
     if len(fits) > MAX_FITS:
         intro.append(f"Plotted are {MAX_FITS} of {len(fits)} fits; the table holds all.")
-    table = Table(caption, headings, rows, folded=len(rows) > 30)
+    query = facts.sql("metric", {"metric": _FITTED, "subset": tuple(_SUBSETS)})
+    table = Table(caption, headings, rows, folded=len(rows) > 30, sql=query)
     return Section("follow", title, intro, (), [f for f in figures if f], [table])
 
 
@@ -221,7 +232,8 @@ def _follow_figure(facts: Facts, fit: Row) -> Figure | None:
     alt = f"Log ratio of {fit['model']} on {fit['benchmark']} against the {fit['subset']}: {note}."
     name = stem("follow", fit["model"], fit["benchmark"], fit["corpus"], fit["subset"])
     caption = f"{labels['title']}; against the {labels['x']}. {note}."
-    return Figure(name, alt, caption, draw.fitted(points, fit, labels))
+    png = draw.fitted(points, fit, labels)
+    return Figure(name, alt, caption, png, points, facts.sql("point", fit))
 
 
 def _fit_note(facts: Facts, fit: Row) -> str:
@@ -254,14 +266,17 @@ def swapped(facts: Facts) -> Section | Missing:
             name = stem("swapped", fit["benchmark"], fit["model"], other)
             alt = f"Mean log ratio of words under {other} against {fit['model']}: {note}."
             caption = f"{fit['benchmark']}: a point is a word, its mean log ratio under each model."
-            figures.append(Figure(name, alt, caption, draw.fitted(points, fit, labels)))
+            png, query = draw.fitted(points, fit, labels), facts.sql("point", fit)
+            figures.append(Figure(name, alt, caption, png, points, query))
     headings = ["benchmark", "straight model", "swapped model", "slope", "correlation"]
     headings += ["rank correlation", "words"]
     intro = [
         "Two texts differ only in that she and he changed places. If the text is where the lean "
         "comes from, the preference turns round: the correlation is negative."
     ]
-    table = Table("Swapped on straight model, 95% intervals in brackets", headings, rows)
+    caption = "Swapped on straight model, 95% intervals in brackets"
+    query = facts.sql("metric", {"metric": _FITTED, "subset": _SWAPPED})
+    table = Table(caption, headings, rows, sql=query)
     return Section("swapped", title, intro, (), figures, [table])
 
 
@@ -285,6 +300,7 @@ def pairs(facts: Facts) -> Section | Missing:
         headings = ["model", "log ratio", "preferred sentence", "the other"]
         n_models = len({r["model_key"] for r in of})
         caption = f"{benchmark}, {n_models} model{'' if n_models == 1 else 's'}"
-        tables.append(Table(caption, headings, rows, folded=n_models > 2))
+        query = facts.sql("pair", {"benchmark": benchmark})
+        tables.append(Table(caption, headings, rows, n_models > 2, query, searchable=True))
     intro = [f"The {TOP_PAIRS} pairs with the largest log ratios to each side, for every model."]
     return Section("pairs", title, intro, (), (), tables)

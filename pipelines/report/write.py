@@ -1,9 +1,13 @@
-"""From a warehouse to ``index.html`` and PNG files."""
+"""From a warehouse to ``index.html``, PNG files and the data behind them."""
 
 from __future__ import annotations
 
 import base64
+import csv
+import hashlib
+import io
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -13,8 +17,9 @@ from markupsafe import Markup
 
 from pipelines.report import answer, corpora, disclosure, fairpair, methods, models
 from pipelines.report.facts import Facts, read_facts
-from pipelines.report.model import Missing, Page, Section
+from pipelines.report.model import Missing, Page, Row, Section
 from warehouse.errors import BadInput
+from warehouse.neutral import csv_cell
 from warehouse.store import Store
 
 _SECTIONS = (
@@ -34,18 +39,18 @@ def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
     The page holds its plots and asks for nothing from outside; the plots lie beside it as PNG
-    files, too, and those of an earlier report are removed. Sections without data are left out and
-    listed with the command that would fill them. Raises ``BadInput`` when ``warehouse`` is not
-    one, or ``out`` cannot be written.
+    files, too, their data as CSV, and those of an earlier report are removed. Sections without
+    data are left out and listed with the command that would fill them. Raises ``BadInput`` when
+    ``warehouse`` is not one, or ``out`` cannot be written.
     """
     root = warehouse.root if isinstance(warehouse, Store) else Path(warehouse)
     return publish(make_page(read_facts(root)), Path(out))
 
 
 def publish(page: Page, out: Path) -> Path:
-    """Write a page and its plots to the directory ``out``; returns the path of its ``index.html``.
+    """Write a page, its plots and their data to the directory ``out``.
 
-    Raises ``BadInput`` when it can't be written.
+    Returns the path of its ``index.html``. Raises ``BadInput`` when it can't be written.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -60,16 +65,16 @@ def publish(page: Page, out: Path) -> Path:
 def make_page(facts: Facts) -> Page:
     """Decide what is on the page. A file name that two plots would share gets a number."""
     page = Page(answer=answer.answer(facts))
+    opening = [methods.methods(facts), methods.data(facts), methods.limits(facts)]
     parts = [build(facts) for build in _SECTIONS]
     # Continuations after what was scored, before the text behind it.
     place = _SECTIONS.index(corpora.lean)
     continued = [*fairpair.sections(facts), disclosure.section(facts)]
-    for part in [*parts[:place], *continued, *parts[place:]]:
+    for part in [*opening, *parts[:place], *continued, *parts[place:]]:
         if isinstance(part, Missing):
             page.missing.append(part)
         else:
             page.sections.append(part)
-    page.sections.append(methods.methods(facts))
     part = methods.runs(facts)
     if isinstance(part, Section):
         page.sections.append(part)
@@ -97,10 +102,32 @@ def render(page: Page) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["data_uri"] = _data_uri
+    environment.filters |= {"data_uri": _data_uri, "csv": as_csv, "sha256": _sha256}
     template = environment.from_string((here / "page.html").read_text(encoding="utf-8"))
-    style = Markup((here / "style.css").read_text(encoding="utf-8"))
-    return template.render(page=page, style=style)
+    style, script = (
+        Markup((here / name).read_text(encoding="utf-8")) for name in ("style.css", "page.js")
+    )
+    return template.render(page=page, style=style, script=script)
+
+
+def _sha256(text: str) -> str:
+    """What a content security policy calls an inline style or script of this very text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV, unrounded, that a spreadsheet takes for no formula; empty without rows.
+
+    >>> as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}])
+    "word,n\\n'=tea,0.5\\n\"a,b\",\\n"
+    """
+    if not rows:
+        return ""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(csv_cell, rows[0]))
+    writer.writerows(map(csv_cell, row.values()) for row in rows)
+    return out.getvalue()
 
 
 def _data_uri(png: bytes) -> str:
@@ -108,16 +135,19 @@ def _data_uri(png: bytes) -> str:
 
 
 def _write_plots(page: Page, out: Path) -> None:
-    listing = out / "plots.txt"  # names of the PNG files that are ours to remove
+    listing = out / "plots.txt"  # names of the files that are ours to remove
     if listing.is_file():
         for name in listing.read_text(encoding="utf-8").splitlines():
-            if name.endswith(".png") and Path(name).name == name:
+            if name.endswith((".png", ".csv")) and Path(name).name == name:
                 (out / name).unlink(missing_ok=True)
     names = []
     for section in page.sections:
         for figure in section.figures:
             names.append(f"{figure.stem}.png")
             _write(out / names[-1], figure.png)
+            if figure.rows:
+                names.append(f"{figure.stem}.csv")
+                _write(out / names[-1], as_csv(figure.rows).encode("utf-8", "replace"))
     _write(listing, "".join(f"{name}\n" for name in names).encode())
 
 

@@ -1,0 +1,281 @@
+"""The report in a real browser: links, sorting, search, downloads, phone width, no traffic."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.report.facts import Facts, read_facts
+from pipelines.report.model import Page
+from pipelines.report.write import as_csv, make_page, publish
+from pipelines.sql_cli import run_query
+from tests.browser import Browser, browser, program
+from tests.metric_rows import fill
+from tests.test_report import build_world, corpus, shard
+from warehouse.guard import lock
+from warehouse.neutral import csv_cell
+from warehouse.store import Store
+
+needs_browser = pytest.mark.skipif(
+    program() is None, reason="no Chromium: apt-get install chromium"
+)
+FORMULAS = ("=1+1", "-0.5", " @SUM(A1)", "\t=x", 'a "b", c', "+x", "|cmd", "＝1", "tea")
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    """A small closed world with a name in it that needs quoting."""
+    store = Store.open(tmp_path_factory.mktemp("browsed") / "warehouse")
+    build_world(store, name="it's $top")
+    fill(store, "corpus", [corpus()])
+    fill(store, "corpus_shard", [shard()])
+    return read_facts(store.root)
+
+
+@pytest.fixture(scope="module")
+def page(facts: Facts) -> Page:
+    return make_page(facts)
+
+
+@pytest.fixture(scope="module")
+def index(page: Page, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish(page, tmp_path_factory.mktemp("browsed") / "report")
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        started.resize(1200)
+        yield started
+
+
+def _numbers(rows: list[Any]) -> set[float]:
+    """All numbers of a result, and as percentages."""
+    found = [float(v) for row in rows for v in row if isinstance(v, int | float)]
+    return {*found, *(100 * v for v in found)}
+
+
+def test_every_query_runs_as_shown_and_gives_the_figures(facts: Facts, page: Page) -> None:
+    lock(facts.connection)
+    n = 0
+    for section in page.sections:
+        for table in section.tables:
+            assert table.sql, table.caption
+            found = _numbers(run_query(facts.connection, table.sql)[1])
+            cells = {float(c.value) for row in table.rows for c in row if c.value is not None}
+            if "place" in table.headings:
+                cells -= {float(i) for i in range(1, len(table.rows) + 1)}
+            assert cells <= found, (table.caption, cells - found)
+            n += len(cells)
+        for figure in section.figures:
+            assert figure.sql and figure.rows, figure.stem
+            names, rows = run_query(facts.connection, figure.sql)
+            columns = [names.index(name) for name in figure.rows[0] if name in names]
+            shown = [tuple(row.values()) for row in figure.rows]
+            assert len(columns) == len(figure.rows[0])
+            assert sorted(map(repr, shown)) == sorted(
+                repr(tuple(r[c] for c in columns)) for r in rows
+            )
+    assert n > 50
+
+
+def test_methods_data_and_limits_come_first(page: Page) -> None:
+    assert [s.anchor for s in page.sections[:3]] == ["methods", "data", "limits"]
+    data, limits = (" ".join(s.intro) for s in page.sections[1:3])
+    assert "Models scored (2): model-straight, model-swapped." in data and "(60 pairs)" in data
+    assert "fewer than 100 pairs" in limits
+
+
+def test_the_policy_allows_this_script_and_style_only(index: Path) -> None:
+    text = index.read_text(encoding="utf-8")
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    for tag in ("script", "style"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+@needs_browser
+def test_nothing_is_asked_for_and_nothing_complains(driven: Browser, index: Path) -> None:
+    driven.open(index)
+    assert driven.ask("document.querySelectorAll('button').length") > 20
+    broken = "[...document.querySelectorAll('a[href^=\"#\"]')].filter(a =>"
+    assert driven.ask(f"{broken} !document.getElementById(a.hash.slice(1))).length") == 0
+    asked = [e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")]
+    assert {url.split(":")[0] for url in asked} == {"file", "data"}
+    assert [url for url in asked if url.startswith("file")] == [index.resolve().as_uri()]
+    for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
+        assert _events(driven, kind) == []
+
+
+def _events(driven: Browser, method: str) -> list[dict[str, Any]]:
+    return [event for event in driven.events if event["method"] == method]
+
+
+_PAIRS = "document.querySelector('#pairs table')"
+
+
+def _column(driven: Browser, i: int) -> list[Any]:
+    return list(
+        driven.ask(
+            f"[...{_PAIRS}.tBodies[0].rows].filter(r => !r.hidden).map(r => r.cells[{i}]"
+            ".dataset.value ?? r.cells["
+            f"{i}].textContent)"
+        )
+    )
+
+
+@needs_browser
+def test_a_heading_sorts(driven: Browser, index: Path) -> None:
+    driven.open(index)
+    before = [float(v) for v in _column(driven, 1)]
+    heading = f"{_PAIRS}.tHead.rows[0].cells[1]"
+    driven.ask(f"{heading}.querySelector('button').focus()")
+    for expected, said in ((sorted(before), "ascending"), (sorted(before)[::-1], "descending")):
+        for kind in ("keyDown", "keyUp"):
+            enter: dict[str, object] = {"key": "Enter", "text": "\r", "windowsVirtualKeyCode": 13}
+            driven.call("Input.dispatchKeyEvent", type=kind, **enter)
+        assert [float(v) for v in _column(driven, 1)] == expected != before
+        assert driven.ask(f"{heading}.getAttribute('aria-sort')") == said
+    driven.ask(f"{_PAIRS}.tHead.rows[0].cells[2].querySelector('button').click()")
+    words = _column(driven, 2)
+    assert words == sorted(
+        words, key=lambda w: [int(p) if p.isdigit() else p.lower() for p in re.split(r"(\d+)", w)]
+    )
+    assert driven.ask(f"{heading}.getAttribute('aria-sort')") is None
+
+
+@needs_browser
+def test_search_filters_and_says_how_many(driven: Browser, index: Path) -> None:
+    driven.open(index)
+    n = len(_column(driven, 0))
+    search = "document.querySelector('#pairs input')"
+    driven.ask(f"{search}.value = 'MODEL-SWAPPED'; {search}.dispatchEvent(new Event('input'))")
+    left = _column(driven, 0)
+    assert 0 < len(left) < n and set(left) == {"model-swapped"}
+    told = "document.querySelector('#pairs [aria-live=polite]').textContent"
+    assert driven.ask(told) == f"{len(left)} of {n} rows"
+    driven.ask(f"{search}.value = ''; {search}.dispatchEvent(new Event('input'))")
+    assert len(_column(driven, 0)) == n and driven.ask(told) == ""
+
+
+def _downloaded(driven: Browser, into: Path, click: str) -> str:
+    driven.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(into))
+    driven.ask(click)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        files = [f for f in into.glob("*.csv") if f.stat().st_size]
+        if files:
+            return files[0].read_bytes().decode("utf-8")
+        time.sleep(0.05)
+    raise AssertionError("nothing was downloaded")
+
+
+@needs_browser
+def test_tables_download_unrounded_and_harmless(
+    driven: Browser, page: Page, tmp_path: Path
+) -> None:
+    (section,) = [s for s in page.sections if s.anchor == "preference"]
+    table = section.tables[0]
+    foreign = [
+        [replace(row[0], text=name), *row[1:]] for name in FORMULAS for row in table.rows[:1]
+    ]
+    made = replace(section, tables=[replace(table, rows=foreign)])
+    driven.open(publish(Page(sections=[made]), tmp_path / "report"))
+    click = "document.querySelector('#preference > details .tools button').click()"
+    got = list(csv.reader(io.StringIO(_downloaded(driven, tmp_path, click), newline="")))
+    us = table.rows[0][2]
+    assert got[0][:5] == ["model", "pairs", "US %", "US %, low", "US %, high"]
+    assert [row[0] for row in got[1:]] == [csv_cell(name) for name in FORMULAS]
+    assert [float(v) for v in got[1][2:5]] == [us.value, us.low, us.high]
+
+
+@needs_browser
+def test_plots_download_with_their_data(
+    driven: Browser, page: Page, index: Path, tmp_path: Path
+) -> None:
+    driven.open(index)
+    figure = next(f for s in page.sections for f in s.figures)
+    click = f"document.getElementById('{figure.stem}').querySelector('button').click()"
+    assert _downloaded(driven, tmp_path, click) == as_csv(figure.rows)
+    assert (index.parent / f"{figure.stem}.csv").read_text("utf-8") == as_csv(figure.rows)
+    link = f"document.getElementById('{figure.stem}').querySelector('a[download]')"
+    assert driven.ask(f"{link}.download") == f"{figure.stem}.png"
+    size = driven.ask(f"fetch({link}.href).then(() => 'fetched', () => 'refused')")
+    assert size == "refused"  # the page may not fetch, even from itself
+    assert driven.ask(f"{link}.href").startswith("data:image/png;base64,")
+
+
+@needs_browser
+def test_a_phone_shows_it_without_scrolling_sideways(driven: Browser, index: Path) -> None:
+    driven.resize(360)
+    driven.open(index)
+    driven.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+    width = driven.ask("[document.documentElement.scrollWidth, document.body.scrollWidth]")
+    driven.resize(1200)
+    assert max(width) <= 360
+
+
+_CONTRAST = """
+(() => {
+  const light = (c) => c.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = getComputedStyle(e).backgroundColor;
+      if (!c.endsWith(", 0)") && c !== "transparent") return c;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  return [...document.querySelectorAll("h1,h2,h3,p,li,a,summary,th button,td,figcaption,.tools *")]
+    .map((e) => [light(getComputedStyle(e).color), light(behind(e))].sort((a, b) => b - a))
+    .reduce((least, [a, b]) => Math.min(least, (a + 0.05) / (b + 0.05)), 21);
+})()
+"""
+
+
+@needs_browser
+def test_both_themes_have_contrast_and_the_page_has_landmarks(driven: Browser, index: Path) -> None:
+    papers = set()
+    for scheme in ("light", "dark"):
+        driven.colours(scheme)
+        driven.open(index)
+        assert driven.ask(_CONTRAST) >= 4.5
+        papers.add(driven.ask("getComputedStyle(document.body).backgroundColor"))
+    driven.colours("light")
+    assert len(papers) == 2
+    one = (
+        "['header', 'main', 'nav[aria-label]', 'h1'].map(s => document.querySelectorAll(s).length)"
+    )
+    assert driven.ask(one) == [1, 1, 1, 1]
+    bare = "[...document.querySelectorAll('img')].filter(i => !i.alt).length"
+    assert driven.ask(bare) == 0
+    unnamed = "[...document.querySelectorAll('table')].filter(t => !t.caption?.textContent).length"
+    assert driven.ask(unnamed) == 0
+    columns = "[...document.querySelectorAll('th')].every(h => h.scope === 'col')"
+    assert driven.ask(columns) is True
+    ids = "[...document.querySelectorAll('[id]')].map(e => e.id)"
+    assert driven.ask(f"new Set({ids}).size === {ids}.length") is True
+
+
+@needs_browser
+def test_paper_shows_what_is_folded(driven: Browser, index: Path) -> None:
+    driven.open(index)
+    closed = "document.querySelectorAll('details:not([open])').length"
+    before = driven.ask(closed)
+    driven.ask("dispatchEvent(new Event('beforeprint'))")
+    assert before > 0 == driven.ask(closed)
+    driven.ask("dispatchEvent(new Event('afterprint'))")
+    assert driven.ask(closed) == before
