@@ -9,8 +9,10 @@ from prefect import flow, task
 
 from eval_workers.generation.spec import BuildSpec
 from pipelines import benchmark_flow
+from pipelines.alone import alone
 from pipelines.order import Order
 from pipelines.plan import CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
+from pipelines.reaper import reaped
 from pipelines.retries import RETRY
 from pipelines.settings import Settings
 from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
@@ -301,7 +303,8 @@ def run(settings: Settings) -> None:
     """Run the pipeline and say where the report is; shards that failed end it with status 3."""
     checked_plan(settings)  # before a server is started for nothing
     try:
-        page, failures = pipeline(settings)
+        with alone(settings.warehouse_path(), Path(settings.out)), reaped():
+            page, failures = pipeline(settings)
     except BaseException as e:
         if was_stopped(e):
             raise Interrupted("stopped", "", "the same command goes on from here") from None

@@ -12,6 +12,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.table import Table
 
+from pipelines.reaper import reaped
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.neutral import terminal
 
@@ -76,7 +77,8 @@ def was_stopped(error: BaseException | None) -> bool:
 def run_flow(flow: Callable[[Order], Outcome], order: Order) -> Outcome:
     """Run a flow; a stop by a signal is ``Interrupted``, one line like every error."""
     try:
-        return flow(order)
+        with reaped():
+            return flow(order)
     except PlumblineError:
         raise
     except BaseException as e:
