@@ -47,8 +47,7 @@ def check_room(place: Path, purpose: str) -> None:
 def problem(error: BaseException) -> BadInput | None:
     """The line for an error that a full or read-only disk is behind; ``None`` for all others.
 
-    Looks at the error and at what it came from. Where none of them says so, a disk without room
-    that Prefect or temporary files lie on is taken for the reason.
+    Looks at the error and at what it came from.
 
     >>> import errno
     >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]
@@ -56,18 +55,18 @@ def problem(error: BaseException) -> BadInput | None:
     >>> problem(ValueError("no number")) is None
     True
     """
-    for one in _chain(error):
+    for one in chain(error):
         if isinstance(one, OSError) and one.errno in _REFUSED:
             return BadInput(str(one.filename or "disk"), os.strerror(one.errno), _FIX)
         for sign in _SIGNS:
             if sign in str(one):
-                place = getattr(one, "filename", None) or _full_place() or "disk"
+                place = getattr(one, "filename", None) or full_place() or "disk"
                 return BadInput(str(place), sign, _FIX)
-    full = _full_place()
-    return None if full is None else BadInput(str(full), "no space left", _FIX)
+    return None
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, then what each came from or came up during."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -75,14 +74,14 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _full_place() -> Path | None:
-    """The first of Prefect's directory, this one, and that of temporary files with no room."""
+def full_place() -> Path | None:
+    """The first of Prefect's directory, this one, and that of temporary files without room."""
     places = (os.environ.get("PREFECT_HOME"), ".", tempfile.gettempdir)
     for place in places:
         try:
             path = Path(place() if callable(place) else place or ".")
             if shutil.disk_usage(path).free < _NOTHING:
-                return path
+                return path.resolve()
         except OSError:  # not there; or there is no directory for temporary files at all
             continue
     return None

@@ -15,8 +15,8 @@ from pipelines.plan import CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
 from pipelines.reaper import reaped
 from pipelines.retries import RETRY
 from pipelines.settings import Settings
-from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
-from warehouse.errors import BadInput, Interrupted
+from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, told
+from warehouse.errors import BadInput
 from warehouse.runs import recorded
 from warehouse.say import say
 from warehouse.shards import expand_shards
@@ -306,9 +306,10 @@ def run(settings: Settings) -> None:
         with alone(settings.warehouse_path(), Path(settings.out)), reaped():
             page, failures = pipeline(settings)
     except BaseException as e:
-        if was_stopped(e):
-            raise Interrupted("stopped", "", "the same command goes on from here") from None
-        raise
+        line = told(e)
+        if line is None:
+            raise
+        raise line from None
     warehouse = settings.warehouse_path()
     say(f"warehouse: {warehouse}\nreport: {page}")
     say(f"next: open the report, or plumbline sql --warehouse {warehouse}")

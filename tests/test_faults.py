@@ -10,13 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from eval_workers import claims
-from pipelines import cli, disk, offline
+from pipelines import cli, disk, offline, stages
 from pipelines.alone import alone
 from tests.conftest import REPOSITORY
-from warehouse.errors import BadInput, UsageProblem
+from warehouse.errors import BadInput, Interrupted, UsageProblem
 from warehouse.store import Store
 
 
@@ -103,3 +104,20 @@ def test_a_full_disk_for_prefect_is_told_before_its_server_waits(
         offline.prepare(tmp_path / "out")
     environment["PREFECT_API_URL"] = "http://10.0.0.1:4200/api"
     offline.prepare(tmp_path / "out")
+
+
+def test_a_server_of_prefect_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "full_place", lambda: None)
+    never_up = RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server")
+    for error in (never_up, _unanswered("http://127.0.0.1:8123/api/task_runs/")):
+        line = stages.told(error)
+        assert isinstance(line, Interrupted) and "Prefect's server: does not answer" in str(line)
+    assert stages.told(_unanswered("http://127.0.0.1:8000/v1/completions")) is None
+    assert stages.told(ValueError("a defect")) is None
+    monkeypatch.setattr(disk, "full_place", lambda: Path("/small"))
+    assert isinstance(stages.told(never_up), BadInput)
+
+
+def _unanswered(url: str) -> Exception:
+    """What a client says that finds nobody there."""
+    return httpx.ConnectError("refused", request=httpx.Request("POST", url))

@@ -30,6 +30,8 @@ from warehouse.store import Store  # noqa: E402
 _ENTRY = "from pipelines.cli import entry; entry()"
 #: What is left of a killed command has this long to go by itself.
 _GRACE_S = 20.0
+#: A kill comes so long after a stage was announced, at most.
+_SPREAD_S = 4.0
 #: A command that takes longer than this hangs.
 _HANGS_S = 900.0
 
@@ -85,8 +87,12 @@ class Command:
 
     def stage(self) -> str:
         """The stage that it announced last."""
-        lines = (self.directory / "out.txt").read_text("utf-8", "replace").splitlines()
+        lines = self.lines()
         return lines[-1].split(" ━")[0].split(" closed-world")[0].strip() if lines else "start"
+
+    def lines(self) -> list[str]:
+        """What it has said so far, most of it stages that begin."""
+        return (self.directory / "out.txt").read_text("utf-8", "replace").splitlines()
 
     def said(self) -> str:
         return (self.directory / "err.txt").read_text("utf-8", "replace")
@@ -139,7 +145,6 @@ def one_round(
     options: argparse.Namespace,
     tally: Tally,
     rng: random.Random,
-    whole_s: float,
 ) -> None:
     """One world from its start to its end, killed until the kills are used up."""
     directory.mkdir(parents=True)
@@ -148,12 +153,14 @@ def one_round(
         command, n_before = Command(directory, arguments), len(tally.kills)
         tally.starts += 1
         started = time.monotonic()
-        moment = started + rng.uniform(0.5, whole_s * 0.6)
+        line, moment = rng.randint(0, options.lines), 0.0
         while command.process.poll() is None:
             now = time.monotonic()
-            if now > moment and len(tally.kills) < options.kills:
+            if not moment and len(command.lines()) >= line:
+                moment = now + rng.uniform(0, _SPREAD_S)
+            if moment and now > moment and len(tally.kills) < options.kills:
                 kill_one(command, rng, tally)
-                moment = now + rng.uniform(2, whole_s / 2)
+                line, moment = len(command.lines()) + rng.randint(1, options.lines), 0.0
             if now - started > _HANGS_S:
                 tally.findings.append(f"hangs in {command.stage()}; {command.living()}")
                 os.killpg(command.process.pid, signal.SIGKILL)
@@ -171,15 +178,12 @@ def soak(options: argparse.Namespace) -> Tally:
     arguments = ["--demo-tokens", str(options.demo_tokens)]
     arguments += ["--train-tokens", str(options.train_tokens)]
     reference, tally, rng = root / "undisturbed", Tally(), random.Random(options.seed)
-    started = time.monotonic()
     if not (reference / "out/report/index.html").exists():
-        one_round(reference, arguments, argparse.Namespace(kills=0), Tally(), rng, 1.0)
-    whole_s = options.whole_s or time.monotonic() - started
-    print(f"undisturbed: {whole_s:.0f} s", flush=True)
+        one_round(reference, arguments, argparse.Namespace(kills=0, lines=0), Tally(), rng)
     while len(tally.kills) < options.kills and not (tally.findings and options.first):
         directory = root / f"seed-{options.seed}-{tally.rounds}"
         print(f"round {tally.rounds + 1}: {directory}", flush=True)
-        one_round(directory, arguments, options, tally, rng, whole_s)
+        one_round(directory, arguments, options, tally, rng)
         store = Store.open(directory / "out/warehouse")
         found = differences(Store.open(reference / "out/warehouse"), store)
         tally.findings += [f"{directory.name}: {line}" for line in found]
@@ -196,7 +200,7 @@ def main() -> int:
     parser.add_argument("--directory", required=True, help="for all runs; kept")
     parser.add_argument("--demo-tokens", type=int, default=60_000)
     parser.add_argument("--train-tokens", type=int, default=500_000)
-    parser.add_argument("--whole-s", type=float, help="seconds of an undisturbed run, if known")
+    parser.add_argument("--lines", type=int, default=45, help="kill within so many lines of output")
     parser.add_argument("--first", action="store_true", help="stop after the round with a finding")
     options, started = parser.parse_args(), time.monotonic()
     tally = soak(options)
