@@ -63,6 +63,21 @@ def claimed_in_turn(path: Path) -> Iterator[None]:
         time.sleep(_WAIT_S)
 
 
+def holder(path: Path) -> str:
+    """Who holds a claim, for a message; where nobody does any more, ``a process that has ended``.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.claim"
+    >>> with claimed(path):
+    ...     holder(path) == f"process {os.getpid()} on {socket.gethostname()}"
+    True
+    >>> holder(path)
+    'a process that has ended'
+    """
+    parts = (_read(path) or "").split()
+    return f"process {parts[1]} on {parts[0]}" if len(parts) == 3 else "a process that has ended"
+
+
 def _touch(path: Path, done: threading.Event) -> None:
     while not done.wait(EXPIRES_S / 6):
         with suppress(OSError):  # taken over while this process was stopped
@@ -74,8 +89,7 @@ def _take(path: Path) -> str | None:
     mark = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex}"
     for _ in range(2):
         try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(mark)
+            _make(path, mark)
             return mark
         except FileNotFoundError:
             return None
@@ -85,6 +99,16 @@ def _take(path: Path) -> str | None:
                 return None
             _retire(path, found)
     return None
+
+
+def _make(path: Path, mark: str) -> None:
+    with path.open("x", encoding="utf-8") as file:
+        try:
+            file.write(mark)
+            file.flush()
+        except OSError:  # a full disk: an empty claim is nobody's and would hold others up
+            path.unlink(missing_ok=True)
+            raise
 
 
 def _read(path: Path) -> str | None:

@@ -125,8 +125,8 @@ def count_corpus(
     ) as run:
         # Compiled here once, so that no worker has to.
         warm_up()
-        spark = spark_session(master)
         with losses_named():
+            spark = spark_session(master)
             ledgers = _count_shards(spark, store, request, options, progress)
             counted = watched(
                 lambda: _write(spark, store, request, options, ledgers, run),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,7 +22,7 @@ from pyspark.sql import SparkSession
 from jobs.archive import write_archive
 from jobs.java import find_java_home
 from jobs.watch import watched
-from warehouse.errors import Interrupted, UsageProblem
+from warehouse.errors import Interrupted, PlumblineError, UsageProblem
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
@@ -195,16 +197,40 @@ def losses_named() -> Iterator[None]:
     """Turn the failure of a job whose processes died, not its code, into one line.
 
     Raises:
-        Interrupted: an executor or a Python worker was lost as often as a task may fail.
+        Interrupted: an executor or a Python worker was lost as often as a task may fail, or this
+            process's Java has gone.
     """
+    logging.root.addFilter(_no_lost_line)
     try:
         yield
-    except Py4JJavaError as e:
-        reason = str(e.java_exception.getMessage()).splitlines()[0]
-        if not any(sign in reason for sign in _LOSSES):
+    except PlumblineError:
+        raise
+    except Exception as e:
+        java = isinstance(e, Py4JJavaError)
+        reason = str(e.java_exception.getMessage()).splitlines()[0] if java else ""
+        if not java and _java_is_gone():
+            reason = "its Java process has gone"
+        elif not any(sign in reason for sign in _LOSSES):
             raise
         fix = "for lack of memory? The same command goes on from here"
         raise Interrupted("Spark", reason.split(". ")[0], fix) from e
+    finally:
+        logging.root.removeFilter(_no_lost_line)
+
+
+def _no_lost_line(record: logging.LogRecord) -> bool:
+    """Whether a record is another than the traceback py4j has for a Java that does not answer."""
+    return "Exception while sending command" not in record.getMessage()
+
+
+def _java_is_gone() -> bool:
+    """Whether the Java that this process started has ended; false for spark-submit's."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with suppress(subprocess.TimeoutExpired):  # its connections close some moments before
+        process.wait(2)
+    return process.poll() is not None
 
 
 def tasks_done(session: SparkSession) -> int:

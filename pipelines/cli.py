@@ -23,6 +23,7 @@ from pipelines import (
     build_cli,
     compare_cli,
     disclosure_cli,
+    disk,
     doctor_cli,
     fairpair_cli,
     measure,
@@ -130,6 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.Exit as e:
         return e.exit_code
     except Exception as e:
+        if (full := disk.problem(e)) is not None:
+            return _complain(str(full), full.exit_code)
         if not hasattr(e, "format_message"):  # not the command line's own usage error
             raise
         return _complain(e.format_message(), getattr(e, "exit_code", 2))

@@ -10,12 +10,14 @@ from prefect import flow, task
 from eval_workers.generation.offline import WORTH
 from eval_workers.generation.spec import BuildSpec
 from pipelines import benchmark_flow, counting
+from pipelines.alone import alone
 from pipelines.order import Order
 from pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
+from pipelines.reaper import reaped
 from pipelines.retries import RETRY
 from pipelines.settings import Settings
-from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, was_stopped
-from warehouse.errors import BadInput, Interrupted, UsageProblem
+from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, told
+from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
 from warehouse.say import say
 from warehouse.shards import expand_shards
@@ -348,11 +350,13 @@ def run(settings: Settings) -> None:
     """Run the pipeline and say where the report is; shards that failed end it with status 3."""
     plan = checked_plan(settings)  # before a server is started for nothing
     try:
-        page, failures = pipeline(settings)
+        with alone(settings.warehouse_path(), Path(settings.out)), reaped():
+            page, failures = pipeline(settings)
     except BaseException as e:
-        if was_stopped(e):
-            raise Interrupted("stopped", "", "the same command goes on from here") from None
-        raise
+        line = told(e)
+        if line is None:
+            raise
+        raise line from None
     warehouse = settings.warehouse_path()
     say(f"warehouse: {warehouse}\nreport: {page}")
     for offline in plan.offline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pipelines import disk
 from warehouse.errors import BadInput
 
 _DEFAULTS = {
@@ -23,7 +24,7 @@ def prepare(out: str | Path) -> None:
     """Set what Prefect reads when it is imported; values that are already set stay.
 
     Without ``PREFECT_API_URL`` runs are kept by an embedded server under ``<out>/prefect``.
-    Raises ``BadInput`` when that directory can't be made.
+    Raises ``BadInput`` when that directory can't be made or written, or its disk is full.
     """
     embedded = {} if os.environ.get("PREFECT_API_URL") else _EMBEDDED
     for name, value in {**_DEFAULTS, **embedded}.items():
@@ -34,3 +35,5 @@ def prepare(out: str | Path) -> None:
         home.mkdir(parents=True, exist_ok=True)  # Prefect makes no parents and then times out
     except OSError as e:
         raise BadInput(f"output directory {out}", e.strerror or "can't be made") from e
+    if embedded:
+        disk.check_room(Path(os.environ["PREFECT_HOME"]), "Prefect's notes of runs")

@@ -12,7 +12,9 @@ from typing import TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from warehouse.errors import Interrupted, PlumblineError
+from pipelines import disk
+from pipelines.reaper import reaped
+from warehouse.errors import BadInput, Interrupted, PlumblineError
 from warehouse.neutral import terminal
 
 CONSOLE = Console(highlight=False, markup=False, emoji=False)
@@ -76,10 +78,33 @@ def was_stopped(error: BaseException | None) -> bool:
 def run_flow(flow: Callable[[Order], Outcome], order: Order) -> Outcome:
     """Run a flow; a stop by a signal is ``Interrupted``, one line like every error."""
     try:
-        return flow(order)
-    except PlumblineError:
-        raise
+        with reaped():
+            return flow(order)
     except BaseException as e:
-        if was_stopped(e):
-            raise Interrupted("stopped", "", "the same command goes on from here") from None
-        raise
+        line = e if isinstance(e, PlumblineError) else told(e)
+        if line is None or line is e:
+            raise
+        raise line from None
+
+
+def told(error: BaseException) -> PlumblineError | None:
+    """The line for a flow that was stopped, or whose server is gone; ``None`` for other errors.
+
+    A server that fails for want of room has its disk named.
+    """
+    if was_stopped(error):
+        return Interrupted("stopped", "", "the same command goes on from here")
+    if isinstance(error, PlumblineError) or not any(map(_is_of_server, disk.chain(error))):
+        return None
+    if (full := disk.full_place()) is not None:
+        return BadInput(str(full), "no space left for Prefect", "make room, or set PREFECT_HOME")
+    fix = "a machine too busy, or its process killed? The same command goes on from here"
+    return Interrupted("Prefect's server", "does not answer", fix)
+
+
+def _is_of_server(error: BaseException) -> bool:
+    """Whether an error is about calls to Prefect's server: one that is gone or never came up."""
+    if isinstance(error, RuntimeError) and "ephemeral Prefect API server" in str(error):
+        return True
+    request = getattr(error, "_request", None)  # its property raises where there is none
+    return str(getattr(getattr(request, "url", None), "path", "")).startswith("/api/")

@@ -8,8 +8,10 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyspark import SparkContext
 
 from jobs import count
 from jobs.count import CountRequest, count_corpus
@@ -81,6 +83,16 @@ def test_a_session_that_runs_keeps_its_master() -> None:
     assert spark_session(session.sparkContext.master) is session
     with pytest.raises(UsageProblem, match=r"master yarn: Spark already runs on local\["):
         spark_session("yarn")
+
+
+def test_a_java_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    gone.wait()
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=gone))
+    with pytest.raises(Interrupted, match="Spark: its Java process has gone"), losses_named():
+        raise ConnectionRefusedError(111, "Connection refused")
+    with pytest.raises(UsageProblem), losses_named():
+        raise UsageProblem("warehouse", "not there")
 
 
 @pytest.mark.spark

@@ -128,3 +128,36 @@ def test_one_retry_is_for_the_embedded_server(
     elsewhere = prepared(PREFECT_API_URL="http://10.0.0.1:4200/api")
     assert "PREFECT_CLIENT_MAX_RETRIES" not in elsewhere
     assert elsewhere["PREFECT_LOGGING_LEVEL"] == "CRITICAL"
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
+def test_what_a_killed_flow_started_ends(tmp_path: Path) -> None:
+    """SIGKILL gives a process no time to end its server; one that ignores SIGTERM goes as well."""
+    code = (
+        "import subprocess, sys, time\n"
+        "from pipelines.reaper import reaped\n"
+        "stubborn = 'import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(90)'\n"
+        "with reaped():\n"
+        "    for program in ('import time; time.sleep(90)', stubborn):\n"
+        "        print(subprocess.Popen([sys.executable, '-S', '-c', program]).pid, flush=True)\n"
+        "    time.sleep(90)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        assert process.stdout is not None
+        started = [int(process.stdout.readline()) for _ in range(2)]
+        process.kill()
+    deadline = time.monotonic() + 30
+    while any(map(_lives, started)):
+        assert time.monotonic() < deadline, started
+        time.sleep(0.1)
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be seen has no command line."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False

@@ -1,0 +1,47 @@
+"""One flow at a time in a warehouse and an output directory: a second one is told who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from eval_workers.claims import claimed, holder
+from warehouse.errors import UsageProblem, disk_problems
+from warehouse.store import Store
+
+_CLAIM = "pipeline.claim"
+
+
+@contextmanager
+def alone(warehouse: Path, out: Path) -> Iterator[None]:
+    """Run the block as the only pipeline that writes to ``warehouse`` and to ``out``.
+
+    Two would train into one directory and put each other's partitions away. What a killed one held
+    is free at once, on another host after a minute. Raises ``UsageProblem`` naming the process that
+    is there, ``BadInput`` for a disk that can't be written.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp())
+    >>> with alone(place / "w", place):
+    ...     try:
+    ...         with alone(place / "w", place / "elsewhere"):
+    ...             pass
+    ...     except UsageProblem as e:
+    ...         "another pipeline writes to it: process" in str(e)
+    True
+    """
+    with ExitStack() as held:
+        with disk_problems(warehouse):
+            claim = Store.open(warehouse).work_directory() / _CLAIM
+            _claim(held, claim, f"warehouse {warehouse}")
+        with disk_problems(out):
+            out.mkdir(parents=True, exist_ok=True)
+            _claim(held, out / f".{_CLAIM}", f"output directory {out}")
+        yield
+
+
+def _claim(held: ExitStack, path: Path, place: str) -> None:
+    if not held.enter_context(claimed(path)):
+        fix = "wait for its end, or use another --out"
+        raise UsageProblem(place, f"another pipeline writes to it: {holder(path)}", fix)
