@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from eval_workers.disclosure.measure import Measured
 from pipelines.disclosure_order import Order, Outcome, command_path
 from warehouse.connect import connect, query
@@ -116,8 +118,8 @@ def _is_of(row: Row, one: Measured) -> bool:
 
 
 def _called(store: Store, one: Measured) -> str:
-    (row,) = store.read("model", model_key=one.probed.model_key).to_pylist() or [{"adapter": None}]
-    adapter = row["adapter"]
+    wanted = pc.field("model_key") == one.probed.model_key
+    (adapter,) = store.read("model", wanted)["adapter"].to_pylist() or [None]
     return f"{one.probed.model} with {adapter}" if adapter else one.probed.model
 
 

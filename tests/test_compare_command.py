@@ -99,6 +99,16 @@ def run(root: Path, *more: str, base: str = "tiny") -> None:
     app([str(root / base), str(root / "adapters" / "calm"), *where, *more], standalone_mode=False)
 
 
+@pytest.fixture
+def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flow and its tasks as plain functions, where Prefect's own work is not what is tested."""
+    from pipelines import compare_flow as flow
+
+    tasks = ("prompts", "disclosure", "benchmarks", "fairpair", "perplexity", "page", "compare")
+    for name in tasks:
+        monkeypatch.setattr(flow, name, getattr(flow, name).fn)
+
+
 def plain(page: str) -> str:
     """The text of a page."""
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
@@ -147,7 +157,7 @@ def test_an_adapter_is_compared_with_its_base(
 
 
 def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
-    made: Path, capsys: pytest.CaptureFixture[str]
+    made: Path, plain_flow: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (made / "fair.toml").write_text(FAIRPAIR)
     store = Store.open(made / "warehouse")

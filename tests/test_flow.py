@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.cli import main
 from tests.conftest import REPOSITORY
 from warehouse.shards import write_jsonl_zst
 from warehouse.store import Store
@@ -132,9 +133,16 @@ def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_els
     ],
 )
 def test_wrong_input_is_one_line(
-    tmp_path: Path, options: list[str], status: int, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    status: int,
+    message: str,
 ) -> None:
-    done = pipeline(tmp_path, *options)
-    assert done.returncode == status
-    (line,) = done.stderr.strip().splitlines()
+    for name in [n for n in os.environ if n.startswith(("PREFECT_", "PLUMB"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    assert main(["pipeline", *options]) == status
+    (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("error:") and message in line

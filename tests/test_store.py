@@ -86,6 +86,12 @@ def test_replacing_a_partition_leaves_the_others(store: Store) -> None:
     assert not any((store.root / "_staging").iterdir())
 
 
+def test_a_column_that_is_no_partition_is_refused(store: Store) -> None:
+    """Not ignored, which would give the rows of all."""
+    with pytest.raises(KeyError, match="model has no partitions by model_key"):
+        store.read("model", model_key="k")
+
+
 def test_a_partition_that_is_not_committed_is_seen_by_nobody(store: Store) -> None:
     staged = store.stage("word_count", {"corpus": "c"}, "r")
     batch = cast(TABLES["word_count"], words("c", tea=1)).to_batches()[0]

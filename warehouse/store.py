@@ -167,7 +167,10 @@ class Store:
     def directory(self, table: str, partition: Mapping[str, str]) -> Path:
         """Directory of a partition; a prefix of the partition columns names a whole subtree."""
         path = self.root / table
-        for name in TABLES[table].partitions[: len(partition)]:
+        columns = TABLES[table].partitions
+        if len(partition) > len(columns):  # or rows of others would be taken for this one's
+            raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
+        for name in columns[: len(partition)]:
             path /= segment(partition[name], f"{name}=")
         return path
 
