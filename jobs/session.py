@@ -206,9 +206,10 @@ def losses_named() -> Iterator[None]:
     except PlumblineError:
         raise
     except Exception as e:
-        java = isinstance(e, Py4JJavaError)
-        reason = str(e.java_exception.getMessage()).splitlines()[0] if java else ""
-        if not java and _java_is_gone():
+        reason = ""
+        if isinstance(e, Py4JJavaError):
+            reason = str(e.java_exception.getMessage()).splitlines()[0]
+        elif _java_is_gone():
             reason = "its Java process has gone"
         elif not any(sign in reason for sign in _LOSSES):
             raise
