@@ -82,7 +82,7 @@ def wanted(
     check_n(n, options)
     prompts = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     if not prompts:
-        fix = "write its prompts to `probe_prompt` first"
+        fix = "plumbline disclosure prompts and plumbline fairpair run make them"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
     partition = {"probe_set": probe_set, "model_key": model_key, "sampling_key": options.key}
     found = store.read("continuation", **partition).to_pylist()

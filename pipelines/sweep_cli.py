@@ -26,7 +26,7 @@ def sweep(
     probe_set: Annotated[str, typer.Argument(help="Set of prompts in the warehouse.")],
     model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
     by: Annotated[str, typer.Option(help="decoding or instruction.")],
-    words: Annotated[str, typer.Option(help="List of gendered words, or a file.")] = "gendered",
+    word_list: Annotated[str, typer.Option(help="List of gendered words, or a file.")] = "gendered",
     temperature: Annotated[
         str | None, typer.Option(help="Temperatures, by commas: 0.3,0.5,0.7,1.")
     ] = None,
@@ -101,12 +101,12 @@ def sweep(
     )
     store = Store.open(warehouse, create=False)
     check_probe(store, probe_set, options)
-    word_list = load_words(store, words)
+    words = load_words(store, word_list)
     said: dict[str, object] = {
         "probe_set": probe_set,
         "model": model,
         "by": by,
-        "words": word_list.name,
+        "word_list": words.name,
     }
     said |= {"grid": str(grid), "instructions": [str(one) for one in asked]}
     with opened(store, model, options) as ready:
@@ -114,10 +114,10 @@ def sweep(
             ready.lead(one)
         with recorded(store, "disclosure sweep", said) as run_id:
             if grid is not None:
-                lines = _by_decoding(store, ready, probe_set, word_list, grid, run_id, out)
+                lines = _by_decoding(store, ready, probe_set, words, grid, run_id, out)
             else:
                 lines = _by_instruction(
-                    store, ready, probe_set, word_list, asked, max_new_tokens, run_id, out
+                    store, ready, probe_set, words, asked, max_new_tokens, run_id, out
                 )
             for line in lines:
                 say(line)

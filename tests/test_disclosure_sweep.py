@@ -84,7 +84,7 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
     prompts: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
-    said = _run(prompts, model, "decoding", *GRID, "--words", words)
+    said = _run(prompts, model, "decoding", *GRID, "--word-list", words)
     rows = _rows(prompts, "decoding_sweep")
     female, male = {"she", "e", "o"}, {"he", "a", "t"}
     ways = {
@@ -130,7 +130,7 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
     assert plot.read_bytes().startswith(b"\x89PNG")
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(TransformersBackend, "_new_tokens", None)
-    assert "0 new" in _run(prompts, model, "decoding", *GRID, "--words", words)
+    assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
 
 
 def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
@@ -139,7 +139,7 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
     told = tmp_path / "told.txt"
     told.write_text("The CEO asked\n\nHe lost tea\n")
-    more = ("--instructions", str(told), "--form", "prefix,chat", "--words", words)
+    more = ("--instructions", str(told), "--form", "prefix,chat", "--word-list", words)
     score, calls = TransformersBackend.score, [0]
 
     def stopping(self: TransformersBackend, texts: Any) -> Any:

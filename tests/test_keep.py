@@ -17,6 +17,7 @@ import pytest
 from pipelines.cli import main
 from pipelines.measure import measure
 from tests.metric_rows import delta, fill, pair, score
+from warehouse import check as checking
 from warehouse import compact as steps
 from warehouse import runs
 from warehouse.check import check
@@ -103,6 +104,23 @@ def test_every_problem_is_named_with_what_mends_it(
     assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 3
     out = capsys.readouterr().out
     assert "11 problems" in out and "\x1b" not in out
+
+
+def test_a_run_that_begins_while_files_are_read_is_known(
+    kept: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files may be seen before its row of `run` has been looked for."""
+    read = checking._file
+
+    def beside(*given: object) -> object:
+        monkeypatch.setattr(checking, "_file", read)
+        with runs.recorded(kept, "beside", {}) as run_id:
+            kept.publish("word_count", words("late", cup=1), unit="u", run_id=run_id)
+        return read(*given)
+
+    monkeypatch.setattr(checking, "_file", beside)
+    assert check(kept) == []
+    assert kept.units("word_count", corpus="late") == {"u"}
 
 
 def runs_of(store: Store) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import duckdb
@@ -43,28 +44,40 @@ def check(store: Store) -> list[Problem]:
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
     []
     """
-    runs = store.read("run").to_pylist() if _readable(store, "run") else []
-    known = {row["run_id"] for row in runs}
+    runs = _runs(store)
     found = list(_strangers(store.root))
+    whole_files: list[Path] = []
     for table in TABLES.values():
         whole = []
         for path in sorted((store.root / table.name).rglob("*")):
             if path.is_file() and not path.name.endswith(".tmp"):
-                problems = list(_file(store, table, path, known))
+                problems = list(_file(store, table, path))
                 found += problems
                 whole += [] if problems else [path]
         found += _repeated_keys(store.root / table.name, table, whole)
+        whole_files += whole
     if not any(may_be_running(row) for row in runs):
         found += _left(store)
+    # Read again: files that a running command wrote meanwhile have their run there by now.
+    found += _runless(whole_files, {row["run_id"] for row in _runs(store)})
     return sorted(found, key=lambda problem: problem.path)
 
 
-def _readable(store: Store, name: str) -> bool:
+def _runs(store: Store) -> list[dict[str, Any]]:
     try:
-        store.read(name)
-    except (OSError, pa.ArrowInvalid):
-        return False
-    return True
+        return store.read("run").to_pylist()
+    except (OSError, pa.ArrowInvalid):  # told as problems of its files
+        return []
+
+
+def _runless(paths: Iterable[Path], runs: set[str]) -> Iterator[Problem]:
+    for path in paths:
+        try:
+            run_ids = {unit.run_id for unit in units_of(path)}
+        except FileNotFoundError:  # replaced meanwhile
+            continue
+        for run_id in sorted(run_ids - runs):
+            yield Problem(path, f"its run {run_id or '(none)'} is not in `run`", _away(path))
 
 
 def _strangers(root: Path) -> Iterator[Problem]:
@@ -87,7 +100,7 @@ def _left(store: Store) -> Iterator[Problem]:
             yield Problem(path, "a partition whose replacement was not finished", fix)
 
 
-def _file(store: Store, table: Table, path: Path, runs: set[str]) -> Iterator[Problem]:
+def _file(store: Store, table: Table, path: Path) -> Iterator[Problem]:
     """Problems of one file; those of its content only when it can be read as the table's."""
     if path.suffix != ".parquet":
         yield Problem(path, "is not a Parquet file", _away(path))
@@ -95,7 +108,7 @@ def _file(store: Store, table: Table, path: Path, runs: set[str]) -> Iterator[Pr
     try:
         file = pq.ParquetFile(path)
         rows = file.read()
-        run_ids = {unit.run_id for unit in units_of(path)}
+        units_of(path)
     except FileNotFoundError:  # replaced meanwhile
         return
     except (pa.ArrowException, OSError, ValueError) as e:
@@ -110,8 +123,6 @@ def _file(store: Store, table: Table, path: Path, runs: set[str]) -> Iterator[Pr
     named = metadata.get(b"plumbline.table", b"").decode()
     if named != table.name:
         yield Problem(path, f"is of table {named or 'unknown'}", _away(path))
-    for run_id in sorted(run_ids - runs):
-        yield Problem(path, f"its run {run_id or '(none)'} is not in `run`", _away(path))
     yield from _content(store, table, path, rows)
 
 

@@ -94,7 +94,7 @@ def check_probe(store: Store, name: str, options: ModelOptions) -> None:
         fix = "prompts are taken as they are: leave it out"
         raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
     if not store.units("probe_prompt", probe_set=name):
-        fix = "write its prompts to `probe_prompt` first"
+        fix = "plumbline disclosure prompts and plumbline fairpair run make them"
         raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
 
 

@@ -69,7 +69,7 @@ def training_prompts(
     tests = sorted(known - set(sets)) if test_sets is None else list(dict.fromkeys(test_sets))
     for name in (*sets, *tests):
         if name not in known:
-            fix = f"write its prompts to `{_TABLE}` first"
+            fix = "plumbline disclosure prompts makes them"
             raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
     if not sets or set(sets) & set(tests):
         names = ", ".join(sorted(set(sets) & set(tests))) or "none"
