@@ -30,10 +30,10 @@ class Instruction:
 
     >>> Instruction().key, Instruction("Go on.").key == Instruction("Go on.", "chat").key
     ('none', False)
-    >>> Instruction("  ")
+    >>> Instruction("")
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: instruction '  ': is empty (leave it out for none)
+    warehouse.errors.UsageProblem: instruction '': is empty (leave it out for none)
     """
 
     text: str | None = None

@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from pipelines import deployed
 from tests.conftest import REPOSITORY
 from tests.tiny_models import save
 from warehouse.shards import write_jsonl_zst
@@ -198,7 +199,7 @@ def test_a_parameter_of_another_type_is_refused(place: Place) -> None:
 
 @pytest.fixture(scope="module")
 def runs(place: Place) -> dict[str, dict[str, Any]]:
-    """Four runs at the same time on both workers, by what they are to show."""
+    """Three runs at the same time on both workers, by what they are to show."""
     shards = place.work / "shards"
     shards.mkdir()
     write_jsonl_zst(shards / "a.jsonl.zst", ["She met the nurse.", "He met the baker."] * 30)
@@ -210,25 +211,28 @@ def runs(place: Place) -> dict[str, dict[str, Any]]:
         "shard": place.begin("corpus", conf="", corpus="shards/*.jsonl.zst", out="broken"),
         "score": place.begin("evaluate", conf="", benchmarks="few", model="tiny", out="few"),
         "glob": place.begin("weekly", conf="", corpus="nowhere/*.jsonl"),
-        "model": place.begin("fairpair", conf="", config="", model="./nowhere"),
     }
     return {what: place.end(run_id) for what, run_id in begun.items()}
 
 
-@pytest.mark.parametrize(
-    ("what", "message"),
-    [
-        ("glob", "shards nowhere/*.jsonl: no such file (check the path or the pattern)"),
-        ("model", "nowhere"),
-    ],
-)
 def test_wrong_input_fails_a_run_before_anything_starts(
-    place: Place, runs: dict[str, dict[str, Any]], what: str, message: str
+    place: Place, runs: dict[str, dict[str, Any]]
 ) -> None:
-    state = runs[what]["state"]
-    assert state["type"] == "FAILED"
-    assert message in state["message"] and "\n" not in state["message"]
-    assert place.n_tasks(runs[what]) == 0 and not (place.work / "out").exists()
+    state = runs["glob"]["state"]
+    assert state["type"] == "FAILED" and "\n" not in state["message"]
+    said = "shards nowhere/*.jsonl: no such file (check the path or the pattern)"
+    assert said in state["message"]
+    assert place.n_tasks(runs["glob"]) == 0 and not (place.work / "out").exists()
+
+
+@pytest.mark.parametrize("flow", [deployed.fairpair, deployed.disclosure])
+def test_a_model_that_is_not_there_is_told_before_anything_starts(
+    flow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    state = flow.fn(conf="", model="./nowhere")
+    assert state.is_failed() and "nowhere does not exist" in state.message.replace(":", "")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_broken_shard_is_on_the_page_with_the_command_that_repeats_it(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warehouse import connect, runs
@@ -116,6 +116,7 @@ def test_a_writer_that_breaks_off_leaves_nothing(store: Store) -> None:
     assert os.listdir(staged.directory) == []
 
 
+@settings(max_examples=30, deadline=None)  # each opens every view
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30))
 def test_any_name_is_a_partition(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     store = Store.open(tmp_path_factory.mktemp("w") / "w")

@@ -118,8 +118,10 @@ def _sha256(text: str) -> str:
 def as_csv(rows: Sequence[Row]) -> str:
     """Rows as CSV, unrounded, that a spreadsheet takes for no formula; empty without rows.
 
-    >>> as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}])
-    "word,n\\n'=tea,0.5\\n\"a,b\",\\n"
+    >>> print(as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}]), end="")
+    word,n
+    '=tea,0.5
+    "a,b",
     """
     if not rows:
         return ""
