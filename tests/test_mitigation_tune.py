@@ -232,25 +232,35 @@ def test_the_seed_decides_the_weights_and_a_damaged_checkpoint_costs_steps_only(
     assert seen == list(range(1, 9)) and apart(one.path, two.path) == 0
 
 
+@pytest.mark.parametrize(("bad", "good"), [(13, 10), (11, 5)])
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
-    filled: Store, base: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Store,
+    base: Path,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bad: int,
+    good: int,
 ) -> None:
-    """A weight turns NaN before step 13: no row, no adapter, the one of step 10 can be loaded."""
+    """A weight turns NaN before a step: no row, no adapter; that of a finite loss can be loaded.
+
+    What step 10 left gives the loss of step 11: it is not good where that one is not finite.
+    """
     real = _Run.step
 
     def step(self: _Run, number: int, batch: Any) -> dict[str, float]:
-        if number == 12:
+        if number == bad - 1:
             with torch.no_grad():
                 self.weights[0][:] = torch.nan
         return real(self, number, batch)
 
     monkeypatch.setattr(_Run, "step", step)
     with pytest.raises(
-        BadInput, match=r"not finite at step 13 .*learning rate.*00000010"
+        BadInput, match=rf"not finite at step {bad} .*learning rate.*{good:08}"
     ) as caught:
         run(filled, base, words, tmp_path)
     (kept,) = tmp_path.glob(".calm-*.partial/checkpoint-*")
-    assert kept.name == "checkpoint-00000010" and str(kept) in str(caught.value)
+    assert kept.name == f"checkpoint-{good:08}" and str(kept) in str(caught.value)
     assert all(torch.isfinite(w).all() for w in weights(kept).values())
     backend = TransformersBackend(str(base), ModelOptions(adapter=str(kept)))
     assert backend.score(["The nurse said"])[0].problem is None

@@ -65,9 +65,10 @@ def check(store: Store) -> list[Problem]:
 
 def _runs(store: Store) -> list[dict[str, Any]]:
     try:
-        return store.read("run").to_pylist()
+        rows: list[dict[str, Any]] = store.read("run").to_pylist()
     except (OSError, pa.ArrowInvalid):  # told as problems of its files
         return []
+    return rows
 
 
 def _runless(paths: Iterable[Path], runs: set[str]) -> Iterator[Problem]:

@@ -158,6 +158,10 @@ class _Run:
 
     def not_finite(self, step: int) -> BadInput:
         kept = self.checkpoints()
+        if kept and kept[-1].name == self.name_of(step):
+            shutil.rmtree(kept.pop())  # its own weights give that loss
+        for path in kept[:-1]:
+            shutil.rmtree(path)
         where = f"the adapter of the last good checkpoint is kept in {kept[-1]}" if kept else ""
         return BadInput(
             "tuning",
@@ -165,18 +169,24 @@ class _Run:
             "; ".join(filter(None, ("try a lower learning rate", where))),
         )
 
+    def name_of(self, n_steps: int) -> str:
+        return f"{_MARK}{n_steps:08}"
+
     def checkpoints(self) -> list[Path]:
         return sorted(self.work.glob(f"{_MARK}*"))
 
     def checkpoint(self) -> None:
-        """Write the state, and only then remove what was there before."""
-        before = self.checkpoints()
+        """Write the state, and only then remove what was there before.
+
+        The one before stays until the next: no loss has told yet whether these weights are good.
+        """
+        before = self.checkpoints()[:-1]
         temporary = self.work / "_checkpoint"
         shutil.rmtree(temporary, ignore_errors=True)
         self.save(temporary)
         state = {"log": self.log, "seconds": self.seconds}
         torch.save({**state, "optimizer": self.optimizer.state_dict()}, temporary / _STATE)
-        temporary.rename(self.work / f"{_MARK}{len(self.log):08}")
+        temporary.rename(self.work / self.name_of(len(self.log)))
         for path in before:
             shutil.rmtree(path, ignore_errors=True)
 
