@@ -13,6 +13,7 @@ _DEFAULTS = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",  # slow disks need more than 20 s
     "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command prints its own stages and errors
+    "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",  # what its threads say when the server is gone
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
 }
 #: For the embedded server alone, which Ctrl-C ends too: five retries of a call take minutes then. A

@@ -87,7 +87,7 @@ class Command:
 
     def stage(self) -> str:
         """The stage that it announced last."""
-        lines = self.lines()
+        lines = [line for line in self.lines() if line[:1].isalpha()]  # not the closing table
         return lines[-1].split(" ━")[0].split(" closed-world")[0].strip() if lines else "start"
 
     def lines(self) -> list[str]:
