@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eval_workers import option
 from warehouse.errors import UsageProblem
 from warehouse.say import say
 
@@ -26,7 +27,7 @@ def sweep(
     probe_set: Annotated[str, typer.Argument(help="Set of prompts in the warehouse.")],
     model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
     by: Annotated[str, typer.Option(help="decoding or instruction.")],
-    word_list: Annotated[str, typer.Option(help="List of gendered words, or a file.")] = "gendered",
+    word_list: option.WordList = "gendered",
     temperature: Annotated[
         str | None, typer.Option(help="Temperatures, by commas: 0.3,0.5,0.7,1.")
     ] = None,
@@ -43,26 +44,18 @@ def sweep(
         str | None, typer.Option(help="prefix (the default), chat, or both by a comma.")
     ] = None,
     max_new_tokens: Annotated[int, typer.Option(help="Tokens of a continuation.")] = 50,
-    revision: Annotated[str | None, typer.Option(help="Hub revision.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
-    ] = None,
-    bos: Annotated[
-        str | None, typer.Option(help="Context token, for a model that names none.")
-    ] = None,
-    backend: Annotated[str, typer.Option(help="transformers or vllm.")] = "transformers",
-    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
-    adapter: Annotated[str | None, typer.Option(help="PEFT adapter: hub id or directory.")] = None,
-    quantisation: Annotated[str | None, typer.Option(help="int8 or nf4.")] = None,
-    trust_remote_code: Annotated[
-        str | None, typer.Option(help="The model's name once more: run the code it comes with.")
-    ] = None,
+    revision: option.Revision = None,
+    dtype: option.Dtype = "float32",
+    device: option.Device = "auto",
+    batch_tokens: option.BatchTokens = None,
+    bos: option.Bos = None,
+    backend: option.Backend = "transformers",
+    tensor_parallel: option.TensorParallel = 1,
+    adapter: option.Adapter = None,
+    quantisation: option.Quantisation = None,
+    trust_remote_code: option.TrustRemoteCode = None,
     out: Annotated[Path, typer.Option(help="Directory of the plot.")] = Path("out/report"),
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """Measure a set under many ways to decode, or under many instructions, beside none.
 
