@@ -182,13 +182,19 @@ def _by_decoding(
     keys = {one.sampling_key for one in done}
     found = _figures(store, "decoding_sweep", probe_set, done[0].model_key, words.name)
     rows = [row for row in found if row["sampling_key"] in keys]
+    drawn = {row["sampling_key"]: row["is_best"] for row in rows if row["parameter"] != "greedy"}
+    n_best = sum(drawn.values())
+    if all_tie := 1 < n_best == len(drawn):
+        rows = [{**row, "is_best": False} for row in rows]
     yield f"{probe_set} by {done[0].model}: GAS by decoding (interval), female, male"
     for row in rows:
         value = "" if row["setting"] is None else f" {row['setting']:g}"
-        mark = ", lowest GAS of all" if row["is_best"] else ""
+        mark = f", lowest GAS of all{', a tie' if n_best > 1 else ''}" if row["is_best"] else ""
         empty = f", {row['n_empty']:,} prompts with nothing but blanks" if row["n_empty"] else ""
         figures = f"{_shown(row, 'gas', 'gas')}, {_number(row['gas_f'])}, {_number(row['gas_m'])}"
         yield f"  {row['parameter']}{value}: {figures}{mark}{empty}"
+    if all_tie:
+        yield "  all that is drawn ties: no value has the lowest GAS"
     rejected = sum(one.n_rejected for one in done)
     if rejected:
         yield f"  {rejected:,} continuations could not be drawn: table reject"

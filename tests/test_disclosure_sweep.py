@@ -125,12 +125,25 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         assert row["is_best"] == (key in drawn and gas[key] == min(drawn.values()))
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
     assert said.count("lowest GAS of all") == sum(r["is_best"] for r in rows)
-    assert "Next: plumbline sql" in said
+    n_best = len({row["sampling_key"] for row in rows if row["is_best"]})
+    assert ("a tie" in said) == (n_best > 1) and "Next: plumbline sql" in said
     (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.png")
     assert plot.read_bytes().startswith(b"\x89PNG")
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(TransformersBackend, "_new_tokens", None)
     assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
+
+
+def test_where_all_values_tie_none_is_called_the_lowest(
+    prompts: Store, model: Path, tmp_path: Path
+) -> None:
+    """A random model writes neither `she` nor `he`: every share is 0."""
+    said = _run(prompts, model, "decoding", *GRID, "--word-list", _words(tmp_path / "two.toml"))
+    rows = _rows(prompts, "decoding_sweep")
+    assert {row["gas"] for row in rows} == {0} and sum(row["is_best"] for row in rows) == len(
+        rows
+    ) - 1
+    assert "no value has the lowest GAS" in said and "lowest GAS of all" not in said
 
 
 def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
