@@ -21,6 +21,7 @@ from eval_workers.disclosure.sweep import Grid
 from eval_workers.instruction import Instruction
 from eval_workers.sample import sample_set
 from pipelines.sweep_cli import sweep
+from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import save
 from warehouse.connect import connect
 from warehouse.errors import BadInput, PlumblineError, UsageProblem
@@ -44,12 +45,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def prompts(store: Store) -> Store:
-    shared = {"probe_set": "demo", "language": "en", "source_file": "demo.txt", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i}", "prompt": p, "source_row": i + 1}
-        for i, p in enumerate(PROMPTS)
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": "demo"}, "r")
+    put_prompts(store, "demo", PROMPTS)
     return store
 
 
@@ -71,10 +67,7 @@ def _rows(store: Store, view: str) -> list[dict[str, Any]]:
 
 def _words(path: Path, *words: str) -> str:
     """Pairs of `she` and `he` with pieces that a random model is likely to write."""
-    pairs = [("she", "he"), *zip(words[::2], words[1::2], strict=True)]
-    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in pairs)
-    path.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
-    return str(path)
+    return list_file(path, [("she", "he"), *zip(words[::2], words[1::2], strict=True)])
 
 
 GRID = ("--temperature", "0.5,1", "--top-p", "1", "--top-k", "1,9", "--n", "2")

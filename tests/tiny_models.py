@@ -213,6 +213,17 @@ def save(kind: str, directory: Path, *, seed: int = 0, names_bos: bool = True) -
     return directory
 
 
+def save_calm(directory: Path) -> Path:
+    """With small weights, so that prompts have much in common and training is no chaos."""
+    save("neox", directory, seed=2)
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.mul_(1.0 if "norm" in name else 0.25)
+    model.save_pretrained(directory)
+    return directory
+
+
 def one_by_one(directory: Path, bos: str, texts: list[str]) -> list[tuple[float, int]]:
     """Independent scores: one text a pass, weights and softmax in float64, BOS put first by hand.
 
