@@ -48,11 +48,10 @@ class Timed:
 
 @dataclass(frozen=True)
 class Bench:
-    """The three ways, with the batch size that suits the harness best."""
+    """The three ways."""
 
     ours: TransformersBackend
     harness: Any
-    harness_batch: int
 
     def score_ours(self, texts: Sequence[str]) -> Scores:
         """By the transformers backend."""
@@ -88,7 +87,7 @@ def run(shards: Sequence[Path], directory: Path) -> tuple[list[Timed], int]:
     path = str(write_model(shards, directory / "pythia-shape-70m"))
     ours = TransformersBackend(path, ModelOptions(device="cpu"))
     batch = _best_batch(ours, path, _slices(sentences("use-10", directory / "warehouse")[0])[0])
-    bench = Bench(ours, _harness(path, batch), batch)
+    bench = Bench(ours, _harness(path, batch))
     return [_timed(bench, name, directory / "warehouse") for name in BENCHMARKS], batch
 
 
@@ -104,7 +103,7 @@ def _harness(path: str, batch: int) -> Any:
 def _best_batch(ours: TransformersBackend, path: str, texts: Sequence[str]) -> int:
     seconds = {}
     for batch in _HARNESS_BATCHES:
-        bench = Bench(ours, _harness(path, batch), batch)
+        bench = Bench(ours, _harness(path, batch))
         bench.score_harness(texts[:batch])
         seconds[batch] = _seconds(lambda bench=bench: bench.score_harness(texts))[0]
     return min(seconds, key=lambda batch: seconds[batch])

@@ -1,4 +1,4 @@
-"""Texts in chunks, each with a file that is to hold its scores: the unit that a kill can lose."""
+"""Texts in chunks, each with a file that is to hold its scores."""
 
 from __future__ import annotations
 
@@ -8,40 +8,33 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from warehouse.store import write_file
-
-if TYPE_CHECKING:
-    from eval_workers.backends.base import TextScore
+from eval_workers.backends.base import TextScore
+from eval_workers.chunk_files import ChunkFiles
 
 #: Texts of a chunk. Its claim, its file and its last, part-filled forward pass cost some
 #: milliseconds: little beside its texts even at thousands a second, whose tokens take longer to be
 #: found. On a CPU it is seconds of a model of 70 million parameters, a minute or two of a billion.
 CHUNK_TEXTS = 512
 
-_SCHEMA = pa.schema(
-    [
-        ("logprob_nats", pa.float64()),
-        ("token_ids", pa.list_(pa.int64())),
-        ("token_logprobs_nats", pa.list_(pa.float32())),
-        ("problem", pa.string()),
-    ]
-)
-
 
 @dataclass(frozen=True)
-class Chunks:
-    """The texts of some pairs, each once, in chunks by file; and in which files pairs have theirs.
+class Chunks(ChunkFiles[str, TextScore]):
+    """The texts of some pairs, each once, by file; and in which files pairs have theirs."""
 
-    What a chunk holds depends on the texts alone, so that all workers and later runs agree on it.
-    """
+    schema = pa.schema(
+        [
+            ("logprob_nats", pa.float64()),
+            ("token_ids", pa.list_(pa.int64())),
+            ("token_logprobs_nats", pa.list_(pa.float32())),
+            ("problem", pa.string()),
+        ]
+    )
+    made = TextScore
 
-    directory: Path
-    texts: Mapping[Path, Sequence[str]]
     n_pairs_in: Mapping[frozenset[str], int]
 
     @property
@@ -54,26 +47,6 @@ class Chunks:
         there = {path.name for path in self.directory.glob("*.parquet")}
         return sum(n for names, n in self.n_pairs_in.items() if names <= there)
 
-    def todo(self) -> list[Path]:
-        """Files that are not there yet."""
-        return [path for path in self.texts if not path.exists()]
-
-    def scores(self) -> dict[str, TextScore] | None:
-        """The score of every text; ``None`` when a file is missing or damaged.
-
-        A damaged file (of a machine that lost power) is removed: it is to be computed again.
-        """
-        found: dict[str, TextScore] = {}
-        whole = True
-        for path, texts in self.texts.items():
-            chunk = _read(path, len(texts))
-            if chunk is None:
-                path.unlink(missing_ok=True)
-                whole = False
-            else:
-                found.update(zip(texts, chunk, strict=True))
-        return found if whole else None
-
 
 def chunked(pairs: Sequence[Mapping[str, Any]], directory: Path) -> Chunks:
     """Cut the sentences of pairs into chunks, whose files lie in ``directory``.
@@ -81,7 +54,7 @@ def chunked(pairs: Sequence[Mapping[str, Any]], directory: Path) -> Chunks:
     The texts are in alphabetical order: those that share a long beginning share a chunk.
 
     >>> pair = {"sentence_f": "I saw her.", "sentence_m": "I saw him."}
-    >>> [list(texts) for texts in chunked([pair, pair], Path("work")).texts.values()]
+    >>> [list(texts) for texts in chunked([pair, pair], Path("work")).items.values()]
     [['I saw her.', 'I saw him.']]
     """
     texts = sorted({pair[column] for pair in pairs for column in ("sentence_f", "sentence_m")})
@@ -101,19 +74,3 @@ def _cut(texts: list[str]) -> Iterator[list[str]]:
 def texts_hash(texts: Sequence[str]) -> str:
     """Hash of some texts in their order (16 hex digits)."""
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]
-
-
-def write_scores(path: Path, scores: Sequence[TextScore]) -> None:
-    """Write the scores of a chunk's texts; the file appears when it is whole."""
-    columns = {name: [getattr(score, name) for score in scores] for name in _SCHEMA.names}
-    write_file(path, pa.table(columns, schema=_SCHEMA))
-
-
-def _read(path: Path, n_texts: int) -> list[TextScore] | None:
-    from eval_workers.backends.base import TextScore
-
-    try:
-        table = pq.read_table(path, schema=_SCHEMA)
-    except (OSError, pa.ArrowException):
-        return None
-    return [TextScore(**row) for row in table.to_pylist()] if len(table) == n_texts else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.errors import PlumblineError
 from warehouse.neutral import terminal
 from warehouse.places import segment
@@ -20,12 +21,6 @@ benchmark_app = typer.Typer(
     help="Sentence pairs: import released benchmarks, build new ones, list and show them.",
     no_args_is_help=True,
 )
-
-Warehouse = Annotated[
-    Path,
-    typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
-]
-DEFAULT_WAREHOUSE = Path("out/warehouse")
 
 
 @benchmark_app.command("import")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_workers.cli import DEFAULT_WAREHOUSE
+from eval_workers.option import DEFAULT_WAREHOUSE
 from warehouse.say import say
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.neutral import terminal
 from warehouse.say import say
 
@@ -22,12 +23,6 @@ demo_app = typer.Typer(
     help="The closed world: a corpus whose associations are planted and known.",
     no_args_is_help=True,
 )
-
-Warehouse = Annotated[
-    Path,
-    typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
-]
-DEFAULT_WAREHOUSE = Path("out/warehouse")
 
 
 @demo_app.callback()

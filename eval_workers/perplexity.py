@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_workers.chunks import Chunks, texts_hash
-from eval_workers.claims import claimed_in_turn
 from eval_workers.held_out import Document, HeldOut
 from eval_workers.score import Progress, publish_model, score_chunks
 from warehouse.errors import BadInput, disk_problems
@@ -153,9 +152,9 @@ def _measure(work: _Work, run_id: str, progress: Progress | None) -> Measured:
         if plan.todo():
             _ = work.backend.n_parameters  # the weights, before the first chunk is claimed
         score_chunks(scorer, plan, work.held_out.name, progress)
-        with claimed_in_turn(plan.directory.with_name(f"{plan.directory.name}.claim")):
+        with plan.published_in_turn():
             state = work.state()
-            scores = work.chunks(state.missing, plan.directory).scores()
+            scores = work.chunks(state.missing, plan.directory).results()
             if scores is not None:
                 return _publish(work, state, scores, run_id)
         # A file was damaged, or another command has published meanwhile: on with what is left.

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_workers.backends.sampling import Continuer, Draw, Sample, SamplingOptions
-from eval_workers.claims import claimed, claimed_in_turn
 from eval_workers.instruction import publish_instruction
-from eval_workers.sample_chunks import DrawChunks, draw_chunks, write_samples
+from eval_workers.sample_chunks import DrawChunks, draw_chunks
 from eval_workers.sample_rows import (
     Row,
     Sampled,
@@ -35,8 +35,6 @@ from warehouse.store import Store
 
 if TYPE_CHECKING:
     from eval_workers.backends.base import ModelOptions
-
-_WAIT_S = 0.2
 
 #: Called with the samples done, those to do, and how many a second this run draws, once it has.
 Progress = Callable[[int, int, "float | None"], None]
@@ -115,6 +113,10 @@ class _Work:
         key = self.backend.identity.key
         return wanted(self.store, self.probe_set, key, self.sampling, self.n, self.lead)
 
+    def draw(self, draws: Sequence[Draw]) -> Sequence[Sample]:
+        """Ask the model."""
+        return self.backend.continue_(draws, self.sampling)
+
     def plan(self) -> DrawChunks:
         """What is to be drawn, with the directory for it made."""
         missing = self.state().missing
@@ -128,11 +130,10 @@ def _sample(work: _Work, run_id: str, progress: Progress | None) -> Sampled:
     clock = _Clock(plan, progress)
     clock.tell(plan)
     while True:
-        _draw_chunks(work, plan, clock)
-        # Beside the chunks, which go once they are published.
-        with claimed_in_turn(plan.directory.with_name(f"{plan.directory.name}.claim")):
+        plan.work(work.draw, partial(clock.tell, plan))
+        with plan.published_in_turn():
             state = work.state()
-            samples = draw_chunks(state.missing, plan.directory).samples()
+            samples = draw_chunks(state.missing, plan.directory).results()
             if samples is not None:
                 done = _publish(work, state, samples, run_id, clock.rate(plan.n_draws))
                 shutil.rmtree(work.directory(), ignore_errors=True)
@@ -157,23 +158,6 @@ class _Clock:
         """Tell how far it is."""
         if self._progress is not None:
             self._progress(n_done := plan.n_done(), plan.n_draws, self.rate(n_done))
-
-
-def _draw_chunks(work: _Work, plan: DrawChunks, clock: _Clock) -> None:
-    """Draw chunk by chunk until all have their file, or their directory is gone.
-
-    Chunks that are there, or that another process holds, are left to it.
-    """
-    while (todo := plan.todo()) and plan.directory.is_dir():
-        n_drawn = 0
-        for path in todo:
-            with claimed(path.with_suffix(".claim")) as mine:
-                if mine and not path.exists():
-                    write_samples(path, work.backend.continue_(plan.draws[path], work.sampling))
-                    n_drawn += 1
-            clock.tell(plan)
-        if not n_drawn:
-            time.sleep(_WAIT_S)
 
 
 def _publish(

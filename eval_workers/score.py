@@ -16,8 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_workers.chunks import Chunks, chunked, write_scores
-from eval_workers.claims import claimed, claimed_in_turn
+from eval_workers.chunks import Chunks, chunked
 from eval_workers.score_rows import Row, score_rows, sentences, text_id
 from eval_workers.score_workers import Job, helpers
 from eval_workers.text_form import pair_in_form
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
         TextScore,
         TextScorer,
     )
-
-_WAIT_S = 0.2
 
 #: Called with the benchmark, its pairs done, and its pairs to do.
 Progress = Callable[[str, int, int], None]
@@ -130,10 +127,9 @@ def score_benchmark(
     start, n_before = time.monotonic(), plan.n_pairs_done()
     while True:
         score_chunks(backend, plan, work.benchmark, progress)
-        # Beside the chunks, which go once they are published.
-        with claimed_in_turn(plan.directory.with_name(f"{plan.directory.name}.claim")):
+        with plan.published_in_turn():
             state = work.state()
-            scores = chunked(state.missing, plan.directory).scores()
+            scores = chunked(state.missing, plan.directory).results()
             if scores is not None:
                 if progress is not None:  # the last chunks may have been a helper's
                     progress(work.benchmark, plan.n_pairs, plan.n_pairs)
@@ -226,20 +222,8 @@ def _publish(
 def score_chunks(
     backend: TextScorer, plan: Chunks, benchmark: str, progress: Progress | None
 ) -> None:
-    """Score chunk by chunk until all have their file, or their directory is gone.
-
-    Chunks that are there, or that another worker holds, are left to it.
-    """
-    while (todo := plan.todo()) and plan.directory.is_dir():
-        n_scored = 0
-        for path in todo:
-            with claimed(path.with_suffix(".claim")) as mine:
-                if mine and not path.exists():
-                    write_scores(path, backend.score(plan.texts[path]))
-                    n_scored += 1
-            _tell(progress, benchmark, plan)
-        if not n_scored:
-            time.sleep(_WAIT_S)
+    """Score the chunks that nobody else does, and tell how far all are."""
+    plan.work(backend.score, lambda: _tell(progress, benchmark, plan))
 
 
 def publish_model(store: Store, backend: Model, run_id: str) -> None:

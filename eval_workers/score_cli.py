@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers.cli import DEFAULT_WAREHOUSE, Warehouse
+from eval_workers import option
 from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from warehouse.say import say
 
@@ -31,31 +31,18 @@ class Task:
 def score(
     benchmark: Annotated[list[str], typer.Option(help="Benchmark; give it once for each.")],
     model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")] = "",
-    models: Annotated[
-        str, typer.Option(help="In place of --model a list: a TOML file, or unstereoeval.")
-    ] = "",
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-    revision: Annotated[str | None, typer.Option(help="Hub revision: branch, tag, commit.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
-    ] = None,
-    bos: Annotated[
-        str | None, typer.Option(help="Context token, for a model that names none.")
-    ] = None,
-    backend: Annotated[str, typer.Option(help="transformers or vllm.")] = "transformers",
-    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
-    adapter: Annotated[
-        str | None, typer.Option(help="PEFT adapter for the model: hub id or directory.")
-    ] = None,
-    quantisation: Annotated[
-        str | None, typer.Option(help="int8 or nf4, done while loading (bitsandbytes).")
-    ] = None,
-    trust_remote_code: Annotated[
-        str | None,
-        typer.Option(help="The model's name once more: run the Python code that comes with it."),
-    ] = None,
+    models: option.Models = "",
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
+    revision: option.Revision = None,
+    dtype: option.Dtype = "float32",
+    device: option.Device = "auto",
+    batch_tokens: option.BatchTokens = None,
+    bos: option.Bos = None,
+    backend: option.Backend = "transformers",
+    tensor_parallel: option.TensorParallel = 1,
+    adapter: option.Adapter = None,
+    quantisation: option.Quantisation = None,
+    trust_remote_code: option.TrustRemoteCode = None,
     text_form: Annotated[
         str, typer.Option(help="written, or released: as the released scores had the sentences.")
     ] = "written",

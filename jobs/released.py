@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jobs.records import excerpt
+from jobs.verdict import excerpt
 from warehouse.csv_rows import records
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store

@@ -51,7 +51,9 @@ def import_(
 )
 def words(
     corpus: Annotated[str, typer.Option(help="Corpus whose word leans are used.")],
-    n: Annotated[int, typer.Option("--n", help="Number of words.")] = 500,
+    n: Annotated[
+        int | None, typer.Option("--n", min=1, help="Number of words: 500; with --show: all.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
     exclude: Annotated[
@@ -76,10 +78,10 @@ def words(
 
     store = Store.open(warehouse, create=False)
     if show:
-        _show(store, corpus, contrast, seed)
+        _show(store, corpus, contrast, seed, n)
         return
     left_out = excluded_words(exclude or [])
-    done = select_seed_words(store, corpus, n, seed, contrast, left_out, stratify)
+    done = select_seed_words(store, corpus, n or 500, seed, contrast, left_out, stratify)
     of = "" if done.n_outside is None else f" of the vocabulary ({done.n_outside:,} are not of it)"
     say(
         f"{corpus}: {done.n_within:,} of {done.n_defined:,} words{of} have a delta {contrast} from "
@@ -94,7 +96,7 @@ def words(
     say(f"then plumbline benchmark build NAME --corpus {corpus} --model M --dry-run")
 
 
-def _show(store: Store, corpus: str, contrast: str, seed: int) -> None:
+def _show(store: Store, corpus: str, contrast: str, seed: int, n: int | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -102,12 +104,13 @@ def _show(store: Store, corpus: str, contrast: str, seed: int) -> None:
 
     rows = sampled_words(store, corpus, contrast, seed)
     table = Table("", "word", "count", "delta (nats)", "verdict", "why")
-    for r in rows:
+    for r in rows[:n]:
         count = "" if r["n_word"] is None else f"{r['n_word']:,}"
         said = r["verdict"] or "", r["why"] or ""
         cells = str(r["position"]), r["word"], count, f"{r['delta_nats']:+.3f}", *said
         table.add_row(*map(terminal, cells))
     Console(markup=False, emoji=False).print(table)
     n_said = sum(r["verdict"] is not None for r in rows)
-    say(f"{corpus}: {len(rows):,} seed words of seed {seed}, {n_said:,} with a verdict")
+    first = "" if n is None or n >= len(rows) else f"the first {n:,} of "
+    say(f"{corpus}: {first}{len(rows):,} seed words of seed {seed}, {n_said:,} with a verdict")
     say(f"Next: plumbline corpus vet --corpus {corpus} --accept w1,w2 --reject w3 --why TEXT")

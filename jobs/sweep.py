@@ -40,11 +40,11 @@ from jobs.memory import (
     first_words,
     new_memory,
 )
-from jobs.records import LONGEST_JUDGED, excerpt, judge, too_long
 from jobs.results import Reject, all_pairs_table, pair_table, reject_table, word_array, word_table
 from jobs.runs import PairRuns
 from jobs.tables import tables
 from jobs.text import tokenize
+from jobs.verdict import LONGEST_JUDGED, excerpt, judge, too_long
 from jobs.windows import RULES
 from warehouse.errors import UsageProblem
 from warehouse.shards import is_parquet, text_batches

@@ -47,23 +47,9 @@ from jobs.memory import (
 RULES = ("pairs", "windows")
 
 
-def total_pairs(n_kept: int, window: int) -> int:
-    """All co-occurrences of a document of ``n_kept`` tokens under the rule ``pairs``.
-
-    The sum over distances d = 1..window-1 of max(n_kept - d, 0), targets or not.
-
-    >>> total_pairs(3, 10)
-    3
-    >>> total_pairs(12, 10)
-    63
-    >>> total_pairs(0, 10)
-    0
-    """
-    return int(_total_pairs(n_kept, window))
-
-
 @njit(cache=True)
 def _total_pairs(n: int, window: int) -> int:
+    """Co-occurrences of a document of n kept tokens under the rule `pairs`, targets or not."""
     reach = min(window - 1, n - 1)
     return reach * n - reach * (reach + 1) // 2 if n > 1 else 0
 

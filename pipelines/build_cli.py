@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from pipelines import offline as prefect_environment
 from warehouse.places import segment
 from warehouse.say import say
@@ -57,9 +58,7 @@ def build(
     out: Annotated[
         Path | None, typer.Option(help="Directory of the card; default: out/cards/NAME.")
     ] = None,
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 

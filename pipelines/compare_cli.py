@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_workers import option
 from pipelines import offline as prefect_environment
 from warehouse.say import say
 
@@ -37,30 +38,23 @@ def compare(
     window: Annotated[
         int | None, typer.Option(help="Tokens of a window of it; default: the model's context.")
     ] = None,
-    word_list: Annotated[str, typer.Option(help="List of gendered words.")] = "gendered",
+    word_list: option.WordList = "gendered",
     gas_tokens: Annotated[int, typer.Option(help="Tokens of GAS's continuations.")] = 50,
-    revision: Annotated[str | None, typer.Option(help="Hub revision of the base.")] = None,
-    dtype: Annotated[str, typer.Option(help="Of both: float32, bfloat16, float16.")] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
-    ] = None,
-    bos: Annotated[
-        str | None, typer.Option(help="Context token, for a model that names none.")
-    ] = None,
-    quantisation: Annotated[str | None, typer.Option(help="Of both: int8 or nf4.")] = None,
-    trust_remote_code: Annotated[
-        str | None, typer.Option(help="The base's name once more: run the code it comes with.")
-    ] = None,
+    revision: option.Revision = None,
+    dtype: option.Dtype = "float32",
+    device: option.Device = "auto",
+    batch_tokens: option.BatchTokens = None,
+    bos: option.Bos = None,
+    quantisation: option.Quantisation = None,
+    trust_remote_code: option.TrustRemoteCode = None,
     out: Annotated[Path, typer.Option(help="Directory of the page.")] = Path("out/compare"),
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """What an adapter changed in its base: disclosure, perplexity, benchmarks, FairPair; one page.
 
-    Both are loaded alike. What the warehouse has is not computed again: after a stop the same
-    command goes on, and with further options it adds to the page.
+    Both are loaded alike; --revision and --trust-remote-code are of the base. What the warehouse
+    has is not computed again: after a stop the same command goes on, and with further options it
+    adds to the page.
 
     Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
     """

@@ -14,6 +14,7 @@ from eval_workers.disclosure.words import load_words
 from eval_workers.fairpair import steps
 from eval_workers.fairpair.spec import FairPairSpec
 from eval_workers.held_out import HeldOut, read_held_out, text_files
+from eval_workers.option import DEFAULT_WAREHOUSE
 from warehouse.connect import connect
 from warehouse.errors import UsageProblem
 from warehouse.store import Store
@@ -85,7 +86,7 @@ class Order:
         for name in ("revision", "dtype", "bos", "quantisation", "trust_remote_code"):
             if options[name] != usual[name]:
                 words += [f"--{name.replace('_', '-')}", str(options[name])]
-        if self.warehouse != Path("out/warehouse"):
+        if self.warehouse != DEFAULT_WAREHOUSE:
             words += ["--warehouse", str(self.warehouse)]
         return shlex.join([*words, *more])
 

@@ -189,13 +189,8 @@ def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> An
     wanted, _ = fairpair_order.checked_order(probe_set, file, given, warehouse, page)
     fairpair_order.check_means(wanted)
     outcome = fairpair_flow.fairpair.fn(wanted)
-    lines = fairpair_order.after(wanted, outcome, Store.open(warehouse))
-    attached.attach_lines("fairpair", lines)
-    if outcome.page is not None:
-        attached.attach_report(outcome.page)
-    if outcome.failures:
-        return Failed(message="; ".join(outcome.failures))
-    return Completed(message=f"{probe_set} under {len(outcome.audited)} models")
+    attached.attach_lines("fairpair", fairpair_order.after(wanted, outcome, Store.open(warehouse)))
+    return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
 
 
 @flow(name="disclosure")
@@ -229,11 +224,7 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
     store = Store.open(warehouse)
     outcome = disclosure_flow.disclosure.fn(wanted)
     attached.attach_lines("disclosure", disclosure_lines.after_probe(wanted, outcome, store))
-    if outcome.page is not None:
-        attached.attach_report(outcome.page)
-    if outcome.failures:
-        return Failed(message="; ".join(outcome.failures))
-    return Completed(message=f"{', '.join(names)} under {len(who)} models")
+    return _audited(outcome, f"{', '.join(names)} under {len(who)} models")
 
 
 @flow(name="weekly")
@@ -276,6 +267,15 @@ def _run(name: str, parameters: dict[str, Any]) -> list[str]:
 
 def _settings(conf: str, given: dict[str, str]) -> Settings:
     return load(conf or None, {name: value for name, value in given.items() if value})[0]
+
+
+def _audited(outcome: fairpair_order.Outcome | disclosure_order.Outcome, said: str) -> Any:
+    """Attach the report; the state is failed where a model failed."""
+    if outcome.page is not None:
+        attached.attach_report(outcome.page)
+    if outcome.failures:
+        return Failed(message="; ".join(outcome.failures))
+    return Completed(message=said)
 
 
 def _outcome(failed: list[str], said: str) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_workers import option
 from pipelines import offline as prefect_environment
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.say import say
@@ -23,25 +24,9 @@ disclosure_app = typer.Typer(
 Sets = Annotated[
     list[str], typer.Argument(help="Sets of prompts; topics and released ones are imported.")
 ]
-Revision = Annotated[str | None, typer.Option(help="Hub revision: branch, tag, commit.")]
-Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-BatchTokens = Annotated[
-    int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
-]
-Bos = Annotated[str | None, typer.Option(help="Context token, for a model that names none.")]
-BackendName = Annotated[str, typer.Option(help="transformers or vllm.")]
-Quantisation = Annotated[
-    str | None, typer.Option(help="int8 or nf4, done while loading (bitsandbytes).")
-]
-TrustRemoteCode = Annotated[
-    str | None, typer.Option(help="The model's name once more: run the code it comes with.")
-]
-Words = Annotated[str, typer.Option("--word-list", help="Pairs of gendered words: name or path.")]
 Smoothing = Annotated[float, typer.Option(help="e of ADD in what is printed.")]
 MaxNewTokens = Annotated[int, typer.Option(help="Tokens of a greedy continuation.")]
-Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
-_WAREHOUSE, _REPORT = Path("out/warehouse"), Path("out/report")
+_REPORT = Path("out/report")
 
 
 @disclosure_app.command()
@@ -70,7 +55,7 @@ def prompts(
     allow_gendered: Annotated[
         bool, typer.Option("--allow-gendered", help="Keep prompts with gendered words.")
     ] = False,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """Put prompts that tell nobody's gender into the warehouse: released, derived or written ones.
 
@@ -98,7 +83,7 @@ def prompts(
     counts = f"{n_rows:,} rows, {done.n_prompts:,} prompts, {done.n_rejects:,} rejected"
     say(f"{probe_set}: {counts}{why}")
     say(f"Wrote probe_prompt{', reject' if rejects else ''} in {warehouse}")
-    where = command_path(warehouse, _WAREHOUSE, "--warehouse")
+    where = command_path(warehouse, option.DEFAULT_WAREHOUSE, "--warehouse")
     say(f"Next: plumbline disclosure probe {probe_set} --model ID_OR_PATH{where}")
 
 
@@ -106,26 +91,22 @@ def prompts(
 def probe(
     sets: Sets,
     model: Annotated[str, typer.Option(help="Hub ids or directories, by commas.")] = "",
-    models: Annotated[
-        str, typer.Option(help="In place of --model a list: a TOML file, or unstereoeval.")
-    ] = "",
-    revision: Revision = None,
-    dtype: Dtype = "float32",
-    device: Device = "auto",
-    batch_tokens: BatchTokens = None,
-    bos: Bos = None,
-    backend: BackendName = "transformers",
-    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
-    adapter: Annotated[
-        str | None, typer.Option(help="PEFT adapter for the model: hub id or directory.")
-    ] = None,
-    quantisation: Quantisation = None,
-    trust_remote_code: TrustRemoteCode = None,
-    word_list: Words = "gendered",
+    models: option.Models = "",
+    revision: option.Revision = None,
+    dtype: option.Dtype = "float32",
+    device: option.Device = "auto",
+    batch_tokens: option.BatchTokens = None,
+    bos: option.Bos = None,
+    backend: option.Backend = "transformers",
+    tensor_parallel: option.TensorParallel = 1,
+    adapter: option.Adapter = None,
+    quantisation: option.Quantisation = None,
+    trust_remote_code: option.TrustRemoteCode = None,
+    word_list: option.WordList = "gendered",
     smoothing: Smoothing = 0.0,
     max_new_tokens: MaxNewTokens = 50,
     out: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """GAS, GLD and ADD of sets of prompts under models; only what is missing is computed.
 
@@ -181,18 +162,18 @@ def tune(
         int | None, typer.Option(help="Steps between checkpoints: 50.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights and order: 0.")] = None,
-    revision: Revision = None,
-    dtype: Dtype = "float32",
-    device: Device = "auto",
-    batch_tokens: BatchTokens = None,
-    bos: Bos = None,
-    backend: BackendName = "transformers",
-    quantisation: Quantisation = None,
-    trust_remote_code: TrustRemoteCode = None,
-    word_list: Words = "gendered",
+    revision: option.Revision = None,
+    dtype: option.Dtype = "float32",
+    device: option.Device = "auto",
+    batch_tokens: option.BatchTokens = None,
+    bos: option.Bos = None,
+    backend: option.Backend = "transformers",
+    quantisation: option.Quantisation = None,
+    trust_remote_code: option.TrustRemoteCode = None,
+    word_list: option.WordList = "gendered",
     max_new_tokens: MaxNewTokens = 50,
     report: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """Tune a LoRA adapter on neutral prompts, so that its base says less of a gender.
 

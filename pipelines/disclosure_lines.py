@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
 from eval_workers.disclosure.measure import Measured
+from eval_workers.option import DEFAULT_WAREHOUSE
 from pipelines.disclosure_order import Order, Outcome, command_path
 from warehouse.connect import connect, query
 from warehouse.store import Store
@@ -17,7 +17,6 @@ from warehouse.store import Store
 Row = Mapping[str, Any]
 
 _HEADINGS = ("GAS, %", "female, %", "male, %", "GLD", "ADD, nats")
-_WAREHOUSE = Path("out/warehouse")
 _REASONS = 3
 
 
@@ -50,7 +49,7 @@ def after_probe(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
     yield f"Wrote {tables} in {store.root}"
     if outcome.page:
         yield f"Wrote {outcome.page}"
-    where = command_path(store.root, _WAREHOUSE, "--warehouse")
+    where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
     e = f"smoothing := {order.smoothing:g}" if order.smoothing else ""
     yield f'Next: open the report, or plumbline sql{where} "FROM disclosure({e})"'
 
@@ -80,7 +79,7 @@ def after_tune(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
     yield f"Wrote the adapter {row['path']}, its card, and tuning, tuning_step in {store.root}"
     if outcome.page:
         yield f"Wrote {outcome.page}"
-    where = command_path(store.root, _WAREHOUSE, "--warehouse")
+    where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
     yield f"Next: plumbline disclosure compare {order.subjects[0].model} {row['path']}{where}"
 
 

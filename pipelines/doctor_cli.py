@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.say import say
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ _STATUS_MISSING = 4
 
 
 def command(
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
     out: Annotated[Path, typer.Option(help="Directory that results go to.")] = Path("out"),
 ) -> None:
     """Look at Java, memory, disk, GPU, models, data and keys; say how to mend what is missing.

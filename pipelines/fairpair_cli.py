@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from eval_workers import option
 from pipelines import offline as prefect_environment
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.say import say
@@ -34,8 +35,7 @@ Phi = Annotated[
 Folds = Annotated[int | None, typer.Option(help="Folds of each side's samples; 0: none.")]
 Prices = Annotated[str | None, typer.Option(help="Price table of served models (TOML).")]
 Out = Annotated[Path, typer.Option(help="Directory of the report.")]
-Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
-_WAREHOUSE, _OUT = Path("out/warehouse"), Path("out/report")
+_OUT = Path("out/report")
 
 
 @fairpair_app.command()
@@ -44,9 +44,7 @@ def run(
     model: Annotated[
         str | None, typer.Option(help="Hub ids, directories or served names, by commas.")
     ] = None,
-    models: Annotated[
-        str | None, typer.Option(help="In place of --model a list: a TOML file, or unstereoeval.")
-    ] = None,
+    models: option.GivenModels = None,
     config: Config = None,
     prompts: Annotated[
         str | None, typer.Option(help="Templates, names and words of the prompts (TOML).")
@@ -71,24 +69,16 @@ def run(
         float | None, typer.Option(help="Most money a ledger, in the price table's currency.")
     ] = None,
     concurrency: Annotated[int | None, typer.Option(help="Requests at a time.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Hub revision.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
-    ] = None,
-    bos: Annotated[
-        str | None, typer.Option(help="Context token, for a model that names none.")
-    ] = None,
-    backend: Annotated[str | None, typer.Option(help="transformers or vllm.")] = None,
-    tensor_parallel: Annotated[
-        int | None, typer.Option(help="GPUs that share a model (vllm).")
-    ] = None,
-    adapter: Annotated[str | None, typer.Option(help="PEFT adapter: hub id or directory.")] = None,
-    quantisation: Annotated[str | None, typer.Option(help="int8 or nf4.")] = None,
-    trust_remote_code: Annotated[
-        str | None, typer.Option(help="The model's name once more: run the code it comes with.")
-    ] = None,
+    revision: option.Revision = None,
+    dtype: option.GivenDtype = None,
+    device: option.GivenDevice = None,
+    batch_tokens: option.BatchTokens = None,
+    bos: option.Bos = None,
+    backend: option.GivenBackend = None,
+    tensor_parallel: option.GivenTensorParallel = None,
+    adapter: option.Adapter = None,
+    quantisation: option.Quantisation = None,
+    trust_remote_code: option.TrustRemoteCode = None,
     perturber: PerturberName = None,
     perturber_url: PerturberUrl = None,
     terms: Terms = None,
@@ -99,7 +89,7 @@ def run(
         bool, typer.Option("--dry-run", help="Say what it would take; draw and write nothing.")
     ] = False,
     out: Out = _OUT,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """Sample both sides of each prompt, perturb, and hold bias against sampling noise.
 
@@ -157,7 +147,7 @@ def score(
     folds: Folds = None,
     seed: Annotated[int | None, typer.Option(help="Seed of folds and tests: 0.")] = None,
     prices: Prices = None,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """Measure anew what is in the warehouse: other folds, scoring functions or perturber.
 
@@ -198,7 +188,7 @@ def score(
 
 
 @fairpair_app.command()
-def report(out: Out = _OUT, warehouse: Warehouse = _WAREHOUSE) -> None:
+def report(out: Out = _OUT, warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE) -> None:
     """Write the report of all that is measured: one HTML page, and its plots as PNG files.
 
     Example: plumbline fairpair report --out out/report

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from eval_workers.fairpair import steps
 from eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
 from eval_workers.fairpair.texts import Sampled
+from eval_workers.option import DEFAULT_WAREHOUSE
 from eval_workers.sample_rows import Sampled as Drawn
 from pipelines.order import held
 from warehouse.connect import connect
@@ -110,7 +111,7 @@ TABLES = (
 
 
 def _example(probe_set: str, store: Store) -> str:
-    where = f" --warehouse {store.root}" if store.root != Path("out/warehouse") else ""
+    where = f" --warehouse {store.root}" if store.root != DEFAULT_WAREHOUSE else ""
     query = "FROM ngram_log_odds ORDER BY abs(z) DESC LIMIT 20"
     return f'plumbline sql{where} "{query}"'
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from eval_workers.backends.sampling import Draw
 from eval_workers.fairpair.spec import RULES, Target
-from eval_workers.generation.budget import Price
+from eval_workers.generation.budget import Price, money
 from eval_workers.generation.estimate import FRAME_TOKENS
 from eval_workers.generation.ledger import look
 from eval_workers.sample_rows import state_of
@@ -122,4 +122,4 @@ def _tokens(text: str) -> int:
 def _cost(price: Price | None, n_in: int, n_out: int) -> str:
     if price is None:
         return "cost: unknown without --prices FILE"
-    return f"cost: about {price.cost(n_in, n_out):,.2f} {price.currency} at the most"
+    return f"cost: about {money(price.cost(n_in, n_out), price.currency)} at the most"

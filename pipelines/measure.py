@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.connect import connect, model_labels, query, sql_names
 from warehouse.errors import UsageProblem
 from warehouse.runs import recorded
@@ -149,9 +150,7 @@ def _cell(row: Mapping[str, float | None], scale: float, digits: int) -> str:
 
 
 def command(
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
     epsilon: Annotated[
         float, typer.Option(help="Largest |log ratio| that is no preference, in nats.")
     ] = math.log(1.65),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.form import MARKER
 from warehouse.say import say
 from warehouse.store import Store
@@ -16,10 +16,8 @@ from warehouse.store import Store
 if TYPE_CHECKING:
     from warehouse.mirror import Mirrored, Progress
 
-Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
 Uri = Annotated[str, typer.Argument(help="s3://BUCKET/DIR, gs://, abfs://, hdfs:// or file:///.")]
 Force = Annotated[bool, typer.Option("--force", help="Also while a run may be writing.")]
-_WAREHOUSE = Path("out/warehouse")
 
 
 def push(
@@ -28,7 +26,7 @@ def push(
         bool, typer.Option("--delete", help="Remove files there that are not here.")
     ] = False,
     force: Force = False,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Copy the warehouse to object storage or another file system: only what changed.
 
@@ -57,7 +55,7 @@ def pull(
         bool, typer.Option("--delete", help="Remove files here that are not there.")
     ] = False,
     force: Force = False,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Bring a warehouse that was pushed to this machine, or up to date: only what changed.
 

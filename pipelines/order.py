@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eval_workers.card import Written
 from eval_workers.generation.bar import spending
+from eval_workers.generation.budget import money
 from eval_workers.generation.build import Counts, check_name, seed_words, spent
 from eval_workers.generation.client import find_key
 from eval_workers.generation.estimate import estimate
@@ -154,8 +155,8 @@ def before(order: Order, words: Sequence[str], store: Store | None) -> Iterator[
     yield f"requests: about {told.n_requests:,}, at most {told.n_requests_most:,}"
     yield f"tokens: about {told.n_input_tokens:,} in, {told.n_output_tokens:,} out"
     yield (
-        f"cost: about {told.cost:,.2f} {told.currency}"
-        if told.cost is not None
+        f"cost: about {money(told.cost, told.currency)}"
+        if told.cost is not None and told.currency is not None
         else "cost: unknown without --prices FILE"
     )
     held = look(store, order.name) if store is not None else None

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from pipelines.sql_cli import show
 from warehouse import history
 from warehouse.plain import printable
@@ -19,10 +20,8 @@ from warehouse.store import Store
 runs_app = typer.Typer(
     help="What was run, with which options and versions, and what it wrote.", no_args_is_help=True
 )
-Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON instead of tables.")]
 RunId = Annotated[str, typer.Argument(help="Run id, or the start of one.")]
-_WAREHOUSE = Path("out/warehouse")
 
 
 def _open(warehouse: Path) -> Store:
@@ -51,7 +50,7 @@ def list_runs(
         str, typer.Option(help="Only finished, failed, interrupted or running.")
     ] = "",
     as_json: AsJson = False,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """List runs, the newest first.
 
@@ -76,7 +75,9 @@ def _end(row: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 @runs_app.command("show")
-def show_run(run_id: RunId, as_json: AsJson = False, warehouse: Warehouse = _WAREHOUSE) -> None:
+def show_run(
+    run_id: RunId, as_json: AsJson = False, warehouse: Warehouse = DEFAULT_WAREHOUSE
+) -> None:
     """Show a run: options, versions, git commit, seeds, time, what it wrote and rejected.
 
     Example: plumbline runs show 20260501T12
@@ -97,7 +98,7 @@ def show_run(run_id: RunId, as_json: AsJson = False, warehouse: Warehouse = _WAR
 
 @runs_app.command()
 def compare(
-    first: RunId, second: RunId, as_json: AsJson = False, warehouse: Warehouse = _WAREHOUSE
+    first: RunId, second: RunId, as_json: AsJson = False, warehouse: Warehouse = DEFAULT_WAREHOUSE
 ) -> None:
     """Hold two runs side by side: options and versions that differ, metrics of both.
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from pipelines.sql_complete import complete_with_tab
 from pipelines.sql_output import format_of, write_result
 from warehouse.connect import connect
@@ -231,9 +232,7 @@ def _remember_lines() -> None:
 
 def command(
     query: Annotated[str, typer.Argument(help="One query; without it a shell opens.")] = "",
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
     kind: Annotated[str, typer.Option("--format", help="table, csv, json, jsonl or parquet.")] = "",
     out: Annotated[
         Path | None, typer.Option(help="File for the result; its extension is the format.")

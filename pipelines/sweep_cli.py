@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eval_workers import option
 from warehouse.errors import UsageProblem
 from warehouse.say import say
 
@@ -26,7 +27,7 @@ def sweep(
     probe_set: Annotated[str, typer.Argument(help="Set of prompts in the warehouse.")],
     model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
     by: Annotated[str, typer.Option(help="decoding or instruction.")],
-    word_list: Annotated[str, typer.Option(help="List of gendered words, or a file.")] = "gendered",
+    word_list: option.WordList = "gendered",
     temperature: Annotated[
         str | None, typer.Option(help="Temperatures, by commas: 0.3,0.5,0.7,1.")
     ] = None,
@@ -43,26 +44,18 @@ def sweep(
         str | None, typer.Option(help="prefix (the default), chat, or both by a comma.")
     ] = None,
     max_new_tokens: Annotated[int, typer.Option(help="Tokens of a continuation.")] = 50,
-    revision: Annotated[str | None, typer.Option(help="Hub revision.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Tokens of one forward pass; default: by the device.")
-    ] = None,
-    bos: Annotated[
-        str | None, typer.Option(help="Context token, for a model that names none.")
-    ] = None,
-    backend: Annotated[str, typer.Option(help="transformers or vllm.")] = "transformers",
-    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share a model (vllm).")] = 1,
-    adapter: Annotated[str | None, typer.Option(help="PEFT adapter: hub id or directory.")] = None,
-    quantisation: Annotated[str | None, typer.Option(help="int8 or nf4.")] = None,
-    trust_remote_code: Annotated[
-        str | None, typer.Option(help="The model's name once more: run the code it comes with.")
-    ] = None,
+    revision: option.Revision = None,
+    dtype: option.Dtype = "float32",
+    device: option.Device = "auto",
+    batch_tokens: option.BatchTokens = None,
+    bos: option.Bos = None,
+    backend: option.Backend = "transformers",
+    tensor_parallel: option.TensorParallel = 1,
+    adapter: option.Adapter = None,
+    quantisation: option.Quantisation = None,
+    trust_remote_code: option.TrustRemoteCode = None,
     out: Annotated[Path, typer.Option(help="Directory of the plot.")] = Path("out/report"),
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
     """Measure a set under many ways to decode, or under many instructions, beside none.
 
@@ -189,13 +182,19 @@ def _by_decoding(
     keys = {one.sampling_key for one in done}
     found = _figures(store, "decoding_sweep", probe_set, done[0].model_key, words.name)
     rows = [row for row in found if row["sampling_key"] in keys]
+    drawn = {row["sampling_key"]: row["is_best"] for row in rows if row["parameter"] != "greedy"}
+    n_best = sum(drawn.values())
+    if all_tie := 1 < n_best == len(drawn):
+        rows = [{**row, "is_best": False} for row in rows]
     yield f"{probe_set} by {done[0].model}: GAS by decoding (interval), female, male"
     for row in rows:
         value = "" if row["setting"] is None else f" {row['setting']:g}"
-        mark = ", lowest GAS of all" if row["is_best"] else ""
+        mark = f", lowest GAS of all{', a tie' if n_best > 1 else ''}" if row["is_best"] else ""
         empty = f", {row['n_empty']:,} prompts with nothing but blanks" if row["n_empty"] else ""
         figures = f"{_shown(row, 'gas', 'gas')}, {_number(row['gas_f'])}, {_number(row['gas_m'])}"
         yield f"  {row['parameter']}{value}: {figures}{mark}{empty}"
+    if all_tie:
+        yield "  all that is drawn ties: no value has the lowest GAS"
     rejected = sum(one.n_rejected for one in done)
     if rejected:
         yield f"  {rejected:,} continuations could not be drawn: table reject"

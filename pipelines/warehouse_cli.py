@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from pipelines.sql_cli import show
 from warehouse.errors import UsageProblem
 from warehouse.plain import printable
@@ -18,8 +19,6 @@ warehouse_app = typer.Typer(
     help="Check a warehouse, keep it small, bring it to today's form, hand it on.",
     no_args_is_help=True,
 )
-Warehouse = Annotated[Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")]
-_WAREHOUSE = Path("out/warehouse")
 
 
 def _say(text: str) -> None:
@@ -27,7 +26,7 @@ def _say(text: str) -> None:
 
 
 @warehouse_app.command()
-def check(warehouse: Warehouse = _WAREHOUSE) -> None:
+def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     """Read every file: schema, run, partition, unique keys, nothing left behind.
 
     Names each problem with what mends it, and leaves with status 3 if there is one.
@@ -50,7 +49,7 @@ def compact(
     force: Annotated[
         bool, typer.Option("--force", help="Also while a run may be writing.")
     ] = False,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Merge the small files of each partition, and remove what stopped commands left.
 
@@ -88,7 +87,7 @@ def migrate(
     force: Annotated[
         bool, typer.Option("--force", help="Also while a run may be writing.")
     ] = False,
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Bring every file of an older warehouse to today's form; stopped, it goes on.
 
@@ -119,7 +118,7 @@ def export(
     kind: Annotated[
         str, typer.Option("--format", help="parquet, csv, jsonl, or duckdb for one database.")
     ] = "parquet",
-    warehouse: Warehouse = _WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Write tables and views as files to hand on, with their data dictionary.
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from eval_workers.backends.base import TextScore
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -53,3 +58,19 @@ def data() -> Path:
 def store(tmp_path: Path) -> Store:
     """An empty warehouse."""
     return Store.open(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that reaches a model of transformers from now on, in order."""
+    from eval_workers.backends.transformers_backend import TransformersBackend
+
+    seen: list[str] = []
+    score = TransformersBackend.score
+
+    def watched(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
+        seen.extend(texts)
+        return score(self, texts)
+
+    monkeypatch.setattr(TransformersBackend, "score", watched)
+    return seen

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import typer
-from transformers import AutoModelForCausalLM
 
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
@@ -21,7 +19,8 @@ from eval_workers.mitigation.options import TuneOptions
 from eval_workers.mitigation.tune import tune
 from pipelines.compare_cli import compare
 from tests.metric_rows import fill, pair
-from tests.tiny_models import SENTENCES, save
+from tests.prompt_rows import list_file, put_prompts
+from tests.tiny_models import SENTENCES, save, save_calm
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store
 
@@ -45,33 +44,17 @@ waited could justify in cash."""
 '''
 
 
-def put(store: Store, name: str, prompts: list[str], topic: str | None = None) -> None:
-    shared = {"probe_set": name, "language": "en", "source_file": "<f>.txt", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i:02}", "prompt": p, "topic": topic, "source_row": i + 1}
-        for i, p in enumerate(prompts)
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse with sets, a benchmark, a base, another one of its shape, and an adapter."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     root = tmp_path_factory.mktemp("compare")
-    base = save("neox", root / "tiny", seed=2)
+    base = save_calm(root / "tiny")
     save("neox", root / "other", seed=9)
-    model = AutoModelForCausalLM.from_pretrained(base)
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.mul_(1.0 if "norm" in name else 0.25)
-    model.save_pretrained(base)
     store = Store.open(root / "warehouse")
-    put(store, "train", PROMPTS[:15])
-    put(store, "a<b>", PROMPTS[15:], topic="work & <b>")
-    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in WORDS)
-    (root / "mine.toml").write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
+    put_prompts(store, "train", PROMPTS[:15])
+    held_out = PROMPTS[15:]
+    put_prompts(store, "a<b>", held_out, topics=["work & <b>"] * len(held_out))
+    words = list_file(root / "mine.toml", WORDS)
     sides = zip(SENTENCES[0::2], SENTENCES[1::2], strict=True)
     pairs = [pair("mini", f"{i}", sentence_f=f, sentence_m=m) for i, (f, m) in enumerate(sides)]
     fill(store, "benchmark_pair", pairs)
@@ -83,11 +66,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         learning_rate=5e-3,
         batch_prompts=8,
         steps=24,
-        word_list=str(root / "mine.toml"),
+        word_list=words,
     )
     how = (ModelOptions(), options, "run")
     tune(store, str(base), *how, sets=["train"], name="calm", out=root / "adapters")
-    torch.set_num_threads(n_threads)
     return root
 
 

@@ -13,6 +13,7 @@ from scipy import stats
 
 from eval_workers.mitigation.prompts import plain
 from tests.metric_rows import fill, pair, score
+from tests.prompt_rows import put_prompts
 from warehouse.connect import connect
 from warehouse.store import Store
 
@@ -32,15 +33,6 @@ def student(values: Sequence[float]) -> tuple[float, float, float]:
     mean = float(np.mean(values))
     low, high = stats.t.interval(0.95, len(values) - 1, loc=mean, scale=stats.sem(values))
     return float(low), mean, float(high)
-
-
-def put_prompts(store: Store, name: str, prompts: Sequence[str]) -> None:
-    shared = {"probe_set": name, "language": "en", "source_file": "f", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i:02}", "prompt": p, "topic": "ab"[i % 2], "source_row": i + 1}
-        for i, p in enumerate(prompts)
-    ]
-    fill(store, "probe_prompt", rows)
 
 
 def put_disclosure(
@@ -80,7 +72,7 @@ def put_disclosure(
 
 
 def test_disclosure_is_compared_over_the_prompts_that_both_have(store: Store) -> None:
-    put_prompts(store, "s", [f"p {i}" for i in range(N)])
+    put_prompts(store, "s", [f"p {i}" for i in range(N)], topics=["ab"[i % 2] for i in range(N)])
     words = {"word_list": "l", "source": "made", "run_id": "r"}
     rows = [{**words, "pair": i, "female": f, "male": m} for i, (f, m) in enumerate(PAIRS, 1)]
     fill(store, "attribute_pair", rows)

@@ -19,8 +19,8 @@ from pytest import MonkeyPatch
 from jobs.growth import Limits
 from jobs.lines import line_blocks
 from jobs.memory import FULL_AT, MAX_CHUNK, PIECE
-from jobs.records import LONGEST_JUDGED
 from jobs.sweep import CountOptions, ShardCounts, Sweeper, count_texts, sweep_shard
+from jobs.verdict import LONGEST_JUDGED
 from jobs.windows import RULES
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
 from warehouse.errors import UsageProblem

@@ -19,6 +19,7 @@ from eval_workers.disclosure.measure import Measured, measure_set
 from eval_workers.disclosure.probe import probe_set
 from eval_workers.instruction import Instruction
 from eval_workers.sample import sample_set
+from tests.prompt_rows import put_prompts
 from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
 from warehouse.connect import connect
@@ -97,15 +98,6 @@ def test_words_behind_an_instruction_have_their_full_probability(
             assert found.probability != pytest.approx(plain.word(prompt, word)[0], rel=1e-3, abs=0)
 
 
-def _prompts(store: Store, prompts: Sequence[str]) -> None:
-    shared = {"probe_set": "demo", "language": "en", "source_file": "demo.txt", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i}", "prompt": p, "source_row": i + 1}
-        for i, p in enumerate(prompts)
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": "demo"}, "r")
-
-
 def _measure(store: Store, model: Path, *asked: Instruction, n_new: int = 5) -> list[Measured]:
     return measure_set(
         store,
@@ -133,7 +125,7 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
         return open_backend(model, options)
 
     monkeypatch.setattr(backends, "open_backend", counted)
-    _prompts(store, PROMPTS)
+    put_prompts(store, "demo", PROMPTS)
     done = _measure(store, saved[kind], *ALL)
     assert len(opened) == 1
     assert [m.probed.n_new for m in done] == [m.sampled.n_new for m in done] == [2, 2, 2]
@@ -173,7 +165,7 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
 def test_measuring_goes_on_where_it_was_stopped(
     store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _prompts(store, PROMPTS)
+    put_prompts(store, "demo", PROMPTS)
     score, calls = TransformersBackend.score, [0]
 
     def stopping(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
@@ -194,7 +186,7 @@ def test_measuring_goes_on_where_it_was_stopped(
 def test_empty_continuations_are_counted_and_no_verdict(
     store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _prompts(store, PROMPTS)
+    put_prompts(store, "demo", PROMPTS)
     monkeypatch.setattr(
         TransformersBackend, "_new_tokens", lambda self, prompts, *_: [(1,)] * len(prompts)
     )  # token 1 ends a text
@@ -227,7 +219,7 @@ def test_a_template_that_names_the_day_always_names_the_same(saved: dict[str, Pa
 
 
 def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) -> None:
-    _prompts(store, PROMPTS)
+    put_prompts(store, "demo", PROMPTS)
     with pytest.raises(UsageProblem, match=r"tiny-plain: has no chat template.*use the form pref"):
         _measure(store, saved["plain"], *ALL)
     assert not store.read("pronoun_probability").num_rows  # refused before anything was done
@@ -256,7 +248,7 @@ def test_forms_and_instructions_share_nothing(store: Store, saved: dict[str, Pat
         SamplingOptions().key == "d09b5563037fac4d"
         and SamplingOptions(instruction="Go").key == "28ba4d4112bbfdf5"
     )
-    _prompts(store, PROMPTS)
+    put_prompts(store, "demo", PROMPTS)
     model, options = str(saved["neox"]), ModelOptions()
     for asked in ALL:
         how = SamplingOptions(max_new_tokens=3, instruction=asked.text, form=asked.form)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from pipelines import offline
 from pipelines.cli import main
 from pipelines.report.write import write_report
 from tests.chat_server import Say, serving
-from tests.test_mitigation_tune import PAIRS, TEST, TRAIN, put
+from tests.prompt_rows import list_file, put_prompts
+from tests.test_mitigation_tune import PAIRS, TEST, TRAIN
 from tests.test_report import Page
 from tests.tiny_models import save
 from warehouse.connect import connect
@@ -23,14 +23,6 @@ FIGURES = "GAS, GLD and ADD by set, model and topic"
 EFFECTS = "What tuning changed"
 SMALL = ["--steps", "6", "--rank", "4", "--batch-prompts", "8", "--learning-rate", "5e-3"]
 DERIVED = ["Someone drank tea.", "A person lost the key of a lady.", "A dog runs.", "Someone ran."]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -71,19 +63,17 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """`prompts` of sentences, `probe`, `tune --probe` on what was probed; without Prefect."""
     here = tmp_path_factory.mktemp("disclosure")
     save("neox", here / "base", seed=2)
-    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in PAIRS)
-    (here / "mine.toml").write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
+    list_file(here / "mine.toml", PAIRS)
     (here / "some.txt").write_text("\n".join(DERIVED))
     one = Ran(here)
-    put(one.store, "train", [*TRAIN, TEST[0].upper(), "The CEO met a man, and"])
-    put(one.store, "test", TEST[:5])
+    put_prompts(one.store, "train", [*TRAIN, TEST[0].upper(), "The CEO met a man, and"])
+    put_prompts(one.store, "test", TEST[:5])
     held = one.store.read("probe_prompt", probe_set="test").to_pylist()
     named = [{**r, "topic": "tea" if "tea" in r["prompt"] else "rest"} for r in held]
     one.store.replace("probe_prompt", named, {"probe_set": "test"}, "r")
     derive = ["disclosure", "prompts", "mine", "--derive", str(here / "some.txt"), *one.where]
     with pytest.MonkeyPatch.context() as patch:
         _plain(patch)
-        torch.set_num_threads(1)
         commands = {"prompts": derive, "probe": one.probe("test", "mine")}
         commands["tune"] = one.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
         for name, command in commands.items():
@@ -347,9 +337,7 @@ def test_models_and_adapters_that_do_not_fit(
     adapter = ["--adapter", str(ran.here / "adapters" / "calm")]
     assert main([*ran.probe("mine", model="other"), *adapter]) == 3
     assert "trained on" in _line(capsys)
-    pairs = '{ female = "ж", male = "ю", weight = 1.0 }'
-    (ran.here / "far.toml").write_text(f'description = "d"\nsource = "s"\npairs = [{pairs}]\n')
-    far = ["--word-list", str(ran.here / "far.toml")]
+    far = ["--word-list", list_file(ran.here / "far.toml", [("ж", "ю")])]
     assert main([*ran.probe("mine", model="mute"), *far]) == 3
     assert "can't spell both words of any pair of the list far" in _line(capsys)
 

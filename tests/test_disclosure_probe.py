@@ -15,6 +15,7 @@ from eval_workers.backends.transformers_backend import TransformersBackend
 from eval_workers.disclosure import probe
 from eval_workers.disclosure.attributes import texts_to_score, word_probability
 from eval_workers.disclosure.probe import Probed, probe_set
+from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
 from warehouse.connect import connect
@@ -80,22 +81,6 @@ def test_a_form_that_changes_the_prompt_s_tokens_is_a_problem() -> None:
         assert "prompt's own tokens" in str(found.problem) and math.isnan(found.probability)
 
 
-def _prompts(store: Store, prompts: Sequence[str], name: str = "demo") -> None:
-    shared = {"probe_set": name, "language": "en", "source_file": "demo.txt", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i:02}", "prompt": p, "source_row": i + 1}
-        for i, p in enumerate(prompts)
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
-
-
-def _list(path: Path, *pairs: tuple[str, str], name: str = "mine") -> str:
-    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in pairs)
-    file = path / f"{name}.toml"
-    file.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
-    return str(file)
-
-
 def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> Probed:
     return probe_set(store, "demo", str(model), ModelOptions(**options), "run", word_list)
 
@@ -105,26 +90,12 @@ def _rows(store: Store) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["prompt_id"], r["word"]))
 
 
-@pytest.fixture
-def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every text that reaches the model, in order."""
-    seen: list[str] = []
-    score = TransformersBackend.score
-
-    def watched(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
-        seen.extend(texts)
-        return score(self, texts)
-
-    monkeypatch.setattr(TransformersBackend, "score", watched)
-    return seen
-
-
 def test_a_set_is_probed_from_prompts_to_figures(
     store: Store, saved: dict[str, Path], tmp_path: Path
 ) -> None:
     pairs = [("she", "he"), ("her", "his"), ("her", "him")]
-    _prompts(store, [*PROMPTS, PROMPTS[0]])  # the same prompt twice is two prompts
-    done = _probe(store, saved["neox"], _list(tmp_path, *pairs))
+    put_prompts(store, "demo", [*PROMPTS, PROMPTS[0]])  # the same prompt twice is two prompts
+    done = _probe(store, saved["neox"], list_file(tmp_path / "mine.toml", pairs))
     assert (done.n_prompts, done.n_probed, done.n_new, done.n_rejected) == (4, 4, 4, 0)
     assert done.left_out == () and done.word_list == "mine"
     rows = _rows(store)
@@ -157,13 +128,13 @@ def test_a_set_is_probed_from_prompts_to_figures(
 def test_a_second_run_scores_nothing_and_a_changed_prompt_alone(
     store: Store, saved: dict[str, Path], texts_scored: list[str]
 ) -> None:
-    _prompts(store, PROMPTS)
+    put_prompts(store, "demo", PROMPTS)
     _probe(store, saved["gpt2"])
     before = _rows(store)
     texts_scored.clear()
     assert _probe(store, saved["gpt2"]).n_new == 0
     assert not texts_scored and _rows(store) == before
-    _prompts(store, [PROMPTS[0], "The boss said"])
+    put_prompts(store, "demo", [PROMPTS[0], "The boss said"])
     done = _probe(store, saved["gpt2"])
     assert (done.n_prompts, done.n_probed, done.n_new) == (2, 2, 1)
     assert texts_scored and all(text.startswith("The boss said") for text in texts_scored)
@@ -177,8 +148,8 @@ def test_a_run_that_was_stopped_goes_on(
     store: Store, saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "CHUNK_PROMPTS", 1)
-    words = _list(tmp_path, ("she", "he"))
-    _prompts(store, PROMPTS)
+    words = list_file(tmp_path / "mine.toml", [("she", "he")])
+    put_prompts(store, "demo", PROMPTS)
     score, calls = TransformersBackend.score, [0]
 
     def stopping(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
@@ -195,7 +166,7 @@ def test_a_run_that_was_stopped_goes_on(
     assert calls[0] == 4  # two chunks were kept
     stopped = [r["probability"] for r in _rows(store)]
     whole = Store.open(tmp_path / "other")
-    _prompts(whole, PROMPTS)
+    put_prompts(whole, "demo", PROMPTS)
     monkeypatch.setattr(TransformersBackend, "score", score)
     _probe(whole, saved["gpt2"], words)
     assert stopped == [r["probability"] for r in _rows(whole)]
@@ -206,8 +177,8 @@ def test_words_that_can_t_be_spelled_take_their_pairs_along(
     store: Store, saved: dict[str, Path], tmp_path: Path
 ) -> None:
     """The small vocabulary has no `v`, `x` or `z`."""
-    words = _list(tmp_path, ("she", "he"), ("vixen", "his"), ("her", "him"))
-    _prompts(store, PROMPTS)
+    words = list_file(tmp_path / "mine.toml", [("she", "he"), ("vixen", "his"), ("her", "him")])
+    put_prompts(store, "demo", PROMPTS)
     done = _probe(store, saved["llama-adds-bos"], words)
     assert done.left_out == ("vixen",) and done.n_probed == 3
     assert {r["word"] for r in _rows(store)} == {"she", "he", "her", "him"}
@@ -224,8 +195,8 @@ def test_words_that_can_t_be_spelled_take_their_pairs_along(
 def test_a_model_without_the_words_is_refused(
     store: Store, saved: dict[str, Path], tmp_path: Path
 ) -> None:
-    _prompts(store, PROMPTS)
-    words = _list(tmp_path, ("vixen", "fox"), ("zax", "vex"))
+    put_prompts(store, "demo", PROMPTS)
+    words = list_file(tmp_path / "mine.toml", [("vixen", "fox"), ("zax", "vex")])
     with pytest.raises(BadInput, match=r"can't spell both words of any pair.*'vixen'.*give ano"):
         _probe(store, saved["llama-adds-bos"], words)
     assert not _rows(store) and not store.read("reject").num_rows
@@ -234,7 +205,8 @@ def test_a_model_without_the_words_is_refused(
 def test_prompts_that_can_t_be_scored_are_kept_with_their_reason(
     store: Store, saved: dict[str, Path]
 ) -> None:
-    _prompts(store, [PROMPTS[0], "word " * 80 + "end", "The nurse said ", "tea<|endoftext|>tea"])
+    bad = ["word " * 80 + "end", "The nurse said ", "tea<|endoftext|>tea"]
+    put_prompts(store, "demo", [PROMPTS[0], *bad])
     done = _probe(store, saved["neox"])
     assert (done.n_prompts, done.n_probed, done.n_rejected) == (4, 1, 3)
     found = {r["source_row"]: r["reason"] for r in store.read("reject", stage="probe").to_pylist()}
@@ -248,18 +220,18 @@ def test_what_contradicts_itself_is_refused(
     model = saved["gpt2"]
     with pytest.raises(UsageProblem, match="are not in the warehouse"):
         _probe(store, model)
-    _prompts(store, PROMPTS)
+    put_prompts(store, "demo", PROMPTS)
     with pytest.raises(UsageProblem, match="is for benchmarks"):
         _probe(store, model, text_form="released")
-    _probe(store, model, _list(tmp_path, ("she", "he")))
+    _probe(store, model, list_file(tmp_path / "mine.toml", [("she", "he")]))
     with pytest.raises(UsageProblem, match="stands for other words"):
-        _probe(store, model, _list(tmp_path, ("her", "him")))
+        _probe(store, model, list_file(tmp_path / "mine.toml", [("her", "him")]))
     with pytest.raises(BadInput, match="'her' on both sides"):
-        _probe(store, model, _list(tmp_path, ("she", "her"), ("her", "him"), name="both"))
+        _probe(store, model, list_file(tmp_path / "both.toml", [("she", "her"), ("her", "him")]))
 
 
 def test_the_default_list_has_a_row_for_each_word(store: Store, saved: dict[str, Path]) -> None:
-    _prompts(store, PROMPTS[:1])
+    put_prompts(store, "demo", PROMPTS[:1])
     _probe(store, saved["gpt2"])
     assert {r["word"] for r in _rows(store)} == set(load("gendered").targets)
     pairs = store.read("attribute_pair", word_list="gendered").to_pylist()

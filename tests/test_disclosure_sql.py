@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from tests.metric_rows import fill
+from tests.prompt_rows import put_prompts
 from warehouse.connect import connect
 from warehouse.store import Store
 
@@ -31,12 +32,7 @@ def _words(store: Store, word_list: str = "l", pairs: Sequence[tuple[str, str]] 
 
 
 def _prompts(store: Store, topics: Sequence[str | None]) -> None:
-    shared = {"probe_set": "s", "language": "en", "source_file": "f", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i:02}", "prompt": f"p {i}", "topic": t, "source_row": i + 1}
-        for i, t in enumerate(topics)
-    ]
-    fill(store, "probe_prompt", rows)
+    put_prompts(store, "s", [f"p {i}" for i in range(len(topics))], topics=topics)
 
 
 def _probabilities(

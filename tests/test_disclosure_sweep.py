@@ -21,6 +21,7 @@ from eval_workers.disclosure.sweep import Grid
 from eval_workers.instruction import Instruction
 from eval_workers.sample import sample_set
 from pipelines.sweep_cli import sweep
+from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import save
 from warehouse.connect import connect
 from warehouse.errors import BadInput, PlumblineError, UsageProblem
@@ -44,12 +45,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def prompts(store: Store) -> Store:
-    shared = {"probe_set": "demo", "language": "en", "source_file": "demo.txt", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": f"{i}", "prompt": p, "source_row": i + 1}
-        for i, p in enumerate(PROMPTS)
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": "demo"}, "r")
+    put_prompts(store, "demo", PROMPTS)
     return store
 
 
@@ -71,10 +67,7 @@ def _rows(store: Store, view: str) -> list[dict[str, Any]]:
 
 def _words(path: Path, *words: str) -> str:
     """Pairs of `she` and `he` with pieces that a random model is likely to write."""
-    pairs = [("she", "he"), *zip(words[::2], words[1::2], strict=True)]
-    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in pairs)
-    path.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
-    return str(path)
+    return list_file(path, [("she", "he"), *zip(words[::2], words[1::2], strict=True)])
 
 
 GRID = ("--temperature", "0.5,1", "--top-p", "1", "--top-k", "1,9", "--n", "2")
@@ -125,12 +118,25 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         assert row["is_best"] == (key in drawn and gas[key] == min(drawn.values()))
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
     assert said.count("lowest GAS of all") == sum(r["is_best"] for r in rows)
-    assert "Next: plumbline sql" in said
+    n_best = len({row["sampling_key"] for row in rows if row["is_best"]})
+    assert ("a tie" in said) == (n_best > 1) and "Next: plumbline sql" in said
     (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.png")
     assert plot.read_bytes().startswith(b"\x89PNG")
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(TransformersBackend, "_new_tokens", None)
     assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
+
+
+def test_where_all_values_tie_none_is_called_the_lowest(
+    prompts: Store, model: Path, tmp_path: Path
+) -> None:
+    """A random model writes neither `she` nor `he`: every share is 0."""
+    said = _run(prompts, model, "decoding", *GRID, "--word-list", _words(tmp_path / "two.toml"))
+    rows = _rows(prompts, "decoding_sweep")
+    assert {row["gas"] for row in rows} == {0} and sum(row["is_best"] for row in rows) == len(
+        rows
+    ) - 1
+    assert "no value has the lowest GAS" in said and "lowest GAS of all" not in said
 
 
 def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(

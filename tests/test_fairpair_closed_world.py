@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from eval_workers.closed_world.truth import grammar, lexicon, planted_deltas, planted_words
 from eval_workers.closed_world.writer import WorldOptions, write_world
@@ -167,15 +165,12 @@ def train(world: str, directory: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """World -> the directory of its model; trained side by side, a core each."""
     directory = tmp_path_factory.mktemp("worlds")
     with multiprocessing.get_context("spawn").Pool(len(WORLDS)) as pool:
         paths = pool.starmap(train, [(world, directory / world) for world in WORLDS])
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield dict(zip(WORLDS, paths, strict=True))
-    torch.set_num_threads(n_threads)
+    return dict(zip(WORLDS, paths, strict=True))
 
 
 @pytest.fixture(scope="module")

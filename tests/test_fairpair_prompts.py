@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.fairpair.prompts import load, make_prompts, prompt_rows
+from eval_workers.fairpair.prompts import load, prompt_rows
+from eval_workers.fairpair.steps import write_prompts
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store
 
@@ -52,7 +53,7 @@ def test_common_sents_are_the_published_ones(data: Path) -> None:
 def test_a_file_of_ones_own_is_rows_of_the_table(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(GOOD)
-    assert make_prompts(store, "own", path, "run") == 2 * 3 * 2
+    write_prompts(store, "own", prompt_rows(load(path), "own", ""), "run")
     rows = store.read("probe_prompt", probe_set="own").to_pylist()
     by_id = {row["prompt_id"]: row for row in rows}
     assert len(by_id) == 12
@@ -63,7 +64,7 @@ def test_a_file_of_ones_own_is_rows_of_the_table(store: Store, tmp_path: Path) -
     assert (row["axis"], row["entity_group"], row["perturbed_group"]) == ("age", "old", "young")
     assert {r["source_file"] for r in rows} == {"own.toml"}
     assert sorted(r["source_row"] for r in rows) == list(range(1, 13))
-    make_prompts(store, "own", None, "again")
+    write_prompts(store, "own", prompt_rows(load(), "own", ""), "again")
     assert store.read("probe_prompt", probe_set="own").num_rows == 60
 
 

@@ -17,7 +17,6 @@ import pytest
 
 from eval_workers.generation import prompts
 from eval_workers.generation.asker import Manners
-from eval_workers.generation.budget import Budget, Price
 from eval_workers.generation.judge import PairToJudge
 from eval_workers.generation.requests import ChatModel
 from eval_workers.generation.session import (
@@ -29,7 +28,7 @@ from eval_workers.generation.session import (
     write_sentences,
 )
 from eval_workers.generation.write import Progress, WritingSpec
-from tests.chat_server import ChatServer, Say, completion, good_script, serving
+from tests.chat_server import ChatServer, Say, good_script, serving
 from tests.conftest import REPOSITORY
 from warehouse.errors import BadInput, Interrupted, UsageProblem
 from warehouse.store import Store
@@ -226,47 +225,6 @@ def test_a_server_that_asks_for_too_long_a_wait_stops_the_build(store: Store) ->
     problem = pytest.raises(Interrupted, match="asks to wait 3600 s")
     with serving(lambda prompt, count: say) as server, problem:
         write_sentences(_build(store, server), WORDS, SPEC)
-
-
-@pytest.mark.parametrize("limit", [1, 5, 7])
-def test_the_budget_of_requests_is_never_exceeded(store: Store, limit: int) -> None:
-    with serving(good_script) as server:
-        with pytest.raises(Interrupted, match=f"exceed {limit} requests; . of 4 words") as stop:
-            write_sentences(_build(store, server, budget=Budget(limit)), WORDS, SPEC)
-        assert stop.value.exit_code == 5
-        assert server.n_asked == limit == len(_requests(store))
-        written = write_sentences(_build(store, server, budget=Budget(8)), WORDS, SPEC)
-        assert server.n_asked == 8 and set(server.asked.values()) == {1}
-    assert len(_texts(written)) == 24
-
-
-def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(store: Store) -> None:
-    price = Price(input=10.0, output=100.0, currency="EUR")
-    with serving(good_script) as server:
-        with pytest.raises(Interrupted, match="exceed 1200 tokens"):
-            write_sentences(_build(store, server, budget=Budget(None, 1200)), WORDS, SPEC)
-        spent = sum(r["n_tokens_most"] for r in _requests(store))
-        most = max(len(r["prompt"].encode()) for r in _requests(store)) + 64 + 232
-        assert 1200 - most < spent <= 1200
-        build = _build(store, server, budget=Budget(max_cost=0.07), price=price)
-        with pytest.raises(Interrupted, match=r"exceed a cost of 0\.07"):
-            write_sentences(build, [f"word{c}" for c in "abcdefghijkl"], SPEC)
-    rows = [r for r in _requests(store) if r["cost"] is not None]
-    assert rows and 0.03 < sum(r["cost"] for r in rows) <= 0.07
-    for row in rows:
-        wanted = row["n_input_tokens"] * 10e-6 + row["n_output_tokens"] * 100e-6
-        assert row["cost"] == pytest.approx(wanted)
-
-
-def test_tokens_that_are_not_told_count_at_the_most(store: Store) -> None:
-    def silent(prompt: str, count: int) -> Say:
-        return Say(body=completion(good_script(prompt, count).text, prompt, usage=False))
-
-    with serving(silent) as server:
-        write_sentences(_build(store, server), ["clock"], SPEC)
-    for row in _requests(store):
-        assert row["n_input_tokens"] is None
-        assert row["n_tokens_most"] == len(row["prompt"].encode()) + 64 + 3 * (40 + 16) + 64
 
 
 def test_a_replay_is_the_build_again(store: Store, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_workers.generation import prompts
 from eval_workers.generation.asker import Manners
 from eval_workers.generation.budget import Budget, Price, Purse, Spent, most, price_of
 from eval_workers.generation.estimate import Habits, estimate
@@ -21,13 +20,12 @@ from eval_workers.generation.ledger import Answer, open_ledger
 from eval_workers.generation.parse import sentences
 from eval_workers.generation.requests import ChatModel, Reply, Request
 from eval_workers.generation.session import judge_pairs, write_sentences
-from eval_workers.generation.write import WritingSpec, progress
-from tests.chat_server import good_script, serving
-from tests.test_generation import WORDS, _build, _requests
-from warehouse.errors import BadInput, UsageProblem
+from eval_workers.generation.write import progress
+from tests.chat_server import Say, completion, good_script, serving
+from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
+from warehouse.errors import BadInput, Interrupted, UsageProblem
 from warehouse.store import Store
 
-SPEC = WritingSpec(ChatModel("scripted"), prompts.load(), n_sentences=3)
 PRICES = """
 currency = "EUR"
 [models."small"]
@@ -223,3 +221,44 @@ def test_what_is_asked_first() -> None:
         replace(SPEC, n_sentences=0)
     with pytest.raises(UsageProblem, match="concurrency = 0"):
         Manners(concurrency=0)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 7])
+def test_the_budget_of_requests_is_never_exceeded(store: Store, limit: int) -> None:
+    with serving(good_script) as server:
+        with pytest.raises(Interrupted, match=f"exceed {limit} requests; . of 4 words") as stop:
+            write_sentences(_build(store, server, budget=Budget(limit)), WORDS, SPEC)
+        assert stop.value.exit_code == 5
+        assert server.n_asked == limit == len(_requests(store))
+        written = write_sentences(_build(store, server, budget=Budget(8)), WORDS, SPEC)
+        assert server.n_asked == 8 and set(server.asked.values()) == {1}
+    assert len(_texts(written)) == 24
+
+
+def test_the_budget_of_tokens_and_money_holds_at_the_most_a_request_can_cost(store: Store) -> None:
+    price = Price(input=10.0, output=100.0, currency="EUR")
+    with serving(good_script) as server:
+        with pytest.raises(Interrupted, match="exceed 1200 tokens"):
+            write_sentences(_build(store, server, budget=Budget(None, 1200)), WORDS, SPEC)
+        spent = sum(r["n_tokens_most"] for r in _requests(store))
+        most = max(len(r["prompt"].encode()) for r in _requests(store)) + 64 + 232
+        assert 1200 - most < spent <= 1200
+        build = _build(store, server, budget=Budget(max_cost=0.07), price=price)
+        with pytest.raises(Interrupted, match=r"exceed a cost of 0\.07"):
+            write_sentences(build, [f"word{c}" for c in "abcdefghijkl"], SPEC)
+    rows = [r for r in _requests(store) if r["cost"] is not None]
+    assert rows and 0.03 < sum(r["cost"] for r in rows) <= 0.07
+    for row in rows:
+        wanted = row["n_input_tokens"] * 10e-6 + row["n_output_tokens"] * 100e-6
+        assert row["cost"] == pytest.approx(wanted)
+
+
+def test_tokens_that_are_not_told_count_at_the_most(store: Store) -> None:
+    def silent(prompt: str, count: int) -> Say:
+        return Say(body=completion(good_script(prompt, count).text, prompt, usage=False))
+
+    with serving(silent) as server:
+        write_sentences(_build(store, server), ["clock"], SPEC)
+    for row in _requests(store):
+        assert row["n_input_tokens"] is None
+        assert row["n_tokens_most"] == len(row["prompt"].encode()) + 64 + 3 * (40 + 16) + 64

@@ -19,6 +19,7 @@ from eval_workers.mitigation.options import TuneOptions
 from eval_workers.mitigation.passes import Reader
 from eval_workers.mitigation.targets import Target, target
 from eval_workers.mitigation.train import adapted
+from tests.prompt_rows import put_prompts
 from tests.tiny_models import KINDS, save
 from warehouse.connect import connect
 from warehouse.store import Store
@@ -28,15 +29,6 @@ PAIRS = [WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")]
 PAIRS += [WordPair("herself", "himself")]
 WORDS = {"she": "f", "her": "f", "herself": "f", "he": "m", "his": "m", "him": "m", "himself": "m"}
 PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    """Models this small gain nothing by a second one, and wait for it on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +49,7 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
     table[5] = table[5, 0]  # all alike: no distance, yet more male words than female ones
     shared = {"probe_set": "s", "model_key": "k", "model": "m", "word_list": "l", "run_id": "r"}
     rows = [
-        {**shared, "prompt_id": str(i), "word": word, "gender": gender, "probability": float(p)}
+        {**shared, "prompt_id": f"{i:02}", "word": word, "gender": gender, "probability": float(p)}
         for i, values in enumerate(table)
         for (word, gender), p in zip(WORDS.items(), values, strict=True)
     ]
@@ -77,7 +69,7 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
         for i, p in enumerate(PAIRS, 1)
     ]
     store.replace("attribute_pair", pairs, {"word_list": "l"}, "r")
-    _put(store, "s", [f"prompt {i}" for i in range(6)])
+    put_prompts(store, "s", [f"prompt {i}" for i in range(6)])
     query = f"FROM disclosure_prompt(smoothing := {smoothing}) ORDER BY prompt_id"
     measured = connect(store.root).sql(query).to_arrow_table().to_pylist()
     assert len(measured) == 6
@@ -97,15 +89,6 @@ def test_a_difference_is_right_where_probabilities_leave_float32() -> None:
     """p = 3e-50 against 1e-50: their sum is 0 in float32, the difference is a half."""
     female, male = (torch.tensor([math.log(p)], dtype=torch.float32) for p in (3e-50, 1e-50))
     assert losses.difference(female, male).item() == pytest.approx(0.5, rel=1e-5)
-
-
-def _put(store: Store, name: str, prompts: Sequence[str]) -> None:
-    shared = {"probe_set": name, "language": "en", "source_file": f"{name}.txt", "run_id": "r"}
-    rows = [
-        {**shared, "prompt_id": str(i), "prompt": p, "source_row": i + 1}
-        for i, p in enumerate(prompts)
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
 
 
 def _targets(backend: TransformersBackend, prompts: Sequence[str]) -> list[Target]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
+from transformers import AutoConfig, LlamaForCausalLM
 
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
@@ -25,7 +25,8 @@ from eval_workers.mitigation.prompts import training_prompts
 from eval_workers.mitigation.train import _Run
 from eval_workers.mitigation.tune import Tuned, tune
 from tests.conftest import REPOSITORY
-from tests.tiny_models import save
+from tests.prompt_rows import list_file, put_prompts
+from tests.tiny_models import save, save_calm
 from warehouse.connect import connect
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store
@@ -40,48 +41,20 @@ TINY = TuneOptions(
 )
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With small weights, so that prompts have much in common and training is no chaos."""
-    path = save("neox", tmp_path_factory.mktemp("models") / "tiny-neox", seed=2)
-    model = AutoModelForCausalLM.from_pretrained(path)
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.mul_(1.0 if "norm" in name else 0.25)
-    model.save_pretrained(path)
-    return path
+    return save_calm(tmp_path_factory.mktemp("models") / "tiny-neox")
 
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> str:
-    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in PAIRS)
-    path = tmp_path_factory.mktemp("lists") / "mine.toml"
-    path.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n')
-    return str(path)
-
-
-def put(store: Store, name: str, prompts: list[str], counterparts: list[str] | None = None) -> None:
-    shared = {"probe_set": name, "language": "en", "source_file": f"{name}.txt", "run_id": "r"}
-    others = counterparts or [None] * len(prompts)
-    rows = [
-        {**shared, "prompt_id": f"{i:02}", "prompt": p, "perturbed_prompt": o, "source_row": i + 1}
-        for i, (p, o) in enumerate(zip(prompts, others, strict=True))
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": name}, "r")
+    return list_file(tmp_path_factory.mktemp("lists") / "mine.toml", PAIRS)
 
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    put(store, "train", TRAIN)
-    put(store, "test", TEST)
+    put_prompts(store, "train", TRAIN)
+    put_prompts(store, "test", TEST)
     return store
 
 
@@ -168,8 +141,6 @@ def test_without_the_difference_sides_stay_apart(
 KILLED = """
 import sys
 from pathlib import Path
-import torch
-torch.set_num_threads(1)
 from tests.test_mitigation_tune import run
 from warehouse.store import Store
 warehouse, base, words, out = sys.argv[1:]
@@ -314,9 +285,12 @@ def test_an_adapter_is_refused_on_another_base_of_the_same_shape(
 
 
 def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
-    put(store, "train", ["The clerk ran, and", "A man ran, and", "The boss ran, and", "A cat ran"])
-    put(store, "more", ["the boss  RAN.", "The nurse ran, and", "John ran, and", "Jane ran, and"])
-    put(store, "test", ["the  CLERK ran", "John ran, and"], ["The poet ran", "Jane ran, and"])
+    train = ["The clerk ran, and", "A man ran, and", "The boss ran, and", "A cat ran"]
+    more = ["the boss  RAN.", "The nurse ran, and", "John ran, and", "Jane ran, and"]
+    counterparts = ["The poet ran", "Jane ran, and"]
+    put_prompts(store, "train", train)
+    put_prompts(store, "more", more)
+    put_prompts(store, "test", ["the  CLERK ran", "John ran, and"], counterparts)
     found = training_prompts(store, ["train", "more"], None, "calm")
     assert [row["prompt"] for row in found.rows] == [
         "The boss ran, and",
@@ -337,7 +311,7 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
         training_prompts(store, ["train"], ["test", "train"], "calm")
     with pytest.raises(UsageProblem, match="'toast': are not in the warehouse"):
         training_prompts(store, ["train"], ["toast"], "calm")
-    put(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
+    put_prompts(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
     with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
         training_prompts(store, ["train"], ["copy"], "calm")
 
@@ -345,7 +319,7 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
 def test_the_warehouse_and_the_card_tell_what_was_done(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
-    put(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
+    put_prompts(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
     tuned = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
     assert (tuned.n_prompts, tuned.n_left_out, tuned.n_leaks) == (24, 2, 1)
     (row,) = filled.read("tuning").to_pylist()

@@ -30,14 +30,6 @@ LONG = " ".join(SENTENCES)
 DOCUMENTS = [LONG, SENTENCES[0], f"{SENTENCES[4]} {SENTENCES[10]}", SENTENCES[0], SENTENCES[2]]
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def neox(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eval_workers import sample_chunks
+from eval_workers import chunk_files, sample_chunks
 from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.sampling import Draw, Sample, SamplingOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
@@ -255,15 +255,15 @@ def test_a_damaged_chunk_is_drawn_again(
 ) -> None:
     fill(store)
     monkeypatch.setattr(sample_chunks, "CHUNK_DRAWS", 10)
-    write = sample_chunks.write_samples
+    write = chunk_files.write_results
     n_written = []
 
-    def torn(path: Path, samples: Sequence[Sample]) -> None:
-        write(path, samples)
+    def torn(path: Path, *rest: Any) -> None:
+        write(path, *rest)
         n_written.append(path)
         if len(n_written) == 2:
             path.write_bytes(path.read_bytes()[:100])
 
-    monkeypatch.setattr("eval_workers.sample.write_samples", torn)
+    monkeypatch.setattr(chunk_files, "write_results", torn)
     assert _sample(store, model, 5).n_samples == 25
     assert len(n_written) == 3 and len(drawn) == 30

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,6 @@ from warehouse.errors import UsageProblem
 PROMPTS = ["The nurse said", "He drank", "The CEO asked the clerk", "She", "Herself. The"]
 #: Random weights this wide are nearly certain of each token.
 HOT = 6.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads of tiny models wait for each other most of their time."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n_threads)
 
 
 @pytest.fixture(scope="module")

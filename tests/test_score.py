@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eval_workers import chunks
-from eval_workers.backends.base import ModelOptions, TextScore
-from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.backends.base import ModelOptions
 from eval_workers.benchmarks import Parsed
 from eval_workers.score import score_benchmarks
 from tests.tiny_models import one_by_one, save
@@ -53,20 +52,6 @@ def _rows(store: Store) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
-
-
-@pytest.fixture
-def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every text that reaches the model, in order."""
-    seen: list[str] = []
-    score = TransformersBackend.score
-
-    def watched(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
-        seen.extend(texts)
-        return score(self, texts)
-
-    monkeypatch.setattr(TransformersBackend, "score", watched)
-    return seen
 
 
 def test_every_pair_has_its_row_and_its_model(

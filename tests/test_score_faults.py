@@ -13,6 +13,7 @@ from eval_workers import chunks
 from eval_workers import score as score_module
 from eval_workers.backends.base import TextScore
 from eval_workers.backends.transformers_backend import TransformersBackend
+from eval_workers.chunk_files import write_results
 from pipelines.cli import main
 from tests.test_score import TEMPLATES, _pairs, _rows, _score
 from tests.tiny_models import save
@@ -51,12 +52,13 @@ def texts_scored(undisturbed: Store, monkeypatch: pytest.MonkeyPatch) -> list[st
 #: The ``score`` command on a disk that, from some call on, takes no file of more than 500 bytes.
 _FULL = """
 import resource, sys
-from eval_workers import chunks, score
+from eval_workers import chunk_files, chunks, score
 from pipelines.cli import main
 
 chunks.CHUNK_TEXTS = 16
 calls, name = [], sys.argv[1]
-function = getattr(score, name)
+module = score if name == "_publish" else chunk_files
+function = getattr(module, name)
 
 def full(*arguments):
     calls.append(name)
@@ -65,12 +67,14 @@ def full(*arguments):
         resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
     return function(*arguments)
 
-setattr(score, name, full)
+setattr(module, name, full)
 sys.exit(main(sys.argv[3:]))
 """
 
 
-@pytest.mark.parametrize(("where", "call", "n_lost"), [("write_scores", 3, 50), ("_publish", 1, 0)])
+@pytest.mark.parametrize(
+    ("where", "call", "n_lost"), [("write_results", 3, 50), ("_publish", 1, 0)]
+)
 def test_a_full_disk_is_one_line_and_loses_nothing(
     store: Store,
     model: Path,
@@ -104,7 +108,7 @@ def emptied(path: Path) -> None:
 
 
 def of_another_chunk(path: Path) -> None:
-    chunks.write_scores(path, [TextScore(-1.0, (5,), (-1.0,))])
+    write_results(path, [TextScore(-1.0, (5,), (-1.0,))], chunks.Chunks.schema)
 
 
 @pytest.mark.parametrize("damage", [cut_short, emptied, of_another_chunk])

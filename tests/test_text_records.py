@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobs.bits import SLACK
-from jobs.records import find_text, judge, unescape
+from jobs.records import find_text, unescape
+from jobs.verdict import judge
 
 GOOD = [
     '{"text": "tea"}',

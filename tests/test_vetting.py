@@ -180,6 +180,9 @@ def test_the_commands(store: Store, tmp_path: Path) -> None:
     shown = run("words", "--show")
     rows = [line for line in shown.splitlines() if "│" in line]
     assert len(rows) == 3 and "3 seed words of seed 0" in shown
+    first = run("words", "--show", "--n", "2")
+    assert [line for line in first.splitlines() if "│" in line] == rows[:2]
+    assert "the first 2 of 3 seed words of seed 0" in first
     verdicts = Counter(w for line in rows for w in ("accepted", "rejected") if w in line)
     known = {"tea": "accepted", "rum": "rejected", "ale": "rejected", "gin": "rejected"}
     assert verdicts == Counter(v for w, v in known.items() if any(w in line for line in rows))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 import torch
@@ -100,6 +101,15 @@ def _wordpiece() -> tokenizers.Tokenizer:
     )
 
 
+#: What the configurations of all kinds but GPT-2 call by the same names.
+_SHAPE: dict[str, Any] = {
+    "max_position_embeddings": 64,
+    "hidden_size": _WIDTH,
+    "num_hidden_layers": 2,
+    "num_attention_heads": _HEADS,
+}
+
+
 def _gpt2(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(
@@ -119,10 +129,7 @@ def _neox(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
     return transformers.GPTNeoXForCausalLM(
         transformers.GPTNeoXConfig(
             vocab_size=n_vocabulary,
-            max_position_embeddings=64,
-            hidden_size=_WIDTH,
-            num_hidden_layers=2,
-            num_attention_heads=_HEADS,
+            **_SHAPE,
             intermediate_size=64,
             initializer_range=0.4,
             bos_token_id=bos,
@@ -135,10 +142,7 @@ def _llama(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
     return transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
             vocab_size=n_vocabulary,
-            max_position_embeddings=64,
-            hidden_size=_WIDTH,
-            num_hidden_layers=2,
-            num_attention_heads=_HEADS,
+            **_SHAPE,
             num_key_value_heads=1,
             intermediate_size=64,
             initializer_range=0.4,
@@ -153,10 +157,7 @@ def _mistral(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
     return transformers.MistralForCausalLM(
         transformers.MistralConfig(
             vocab_size=n_vocabulary,
-            max_position_embeddings=64,
-            hidden_size=_WIDTH,
-            num_hidden_layers=2,
-            num_attention_heads=_HEADS,
+            **_SHAPE,
             num_key_value_heads=1,
             head_dim=_WIDTH // _HEADS,
             intermediate_size=64,
@@ -172,11 +173,8 @@ def _opt(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
     return transformers.OPTForCausalLM(
         transformers.OPTConfig(
             vocab_size=n_vocabulary,
-            max_position_embeddings=64,
-            hidden_size=_WIDTH,
+            **_SHAPE,
             word_embed_proj_dim=_WIDTH,
-            num_hidden_layers=2,
-            num_attention_heads=_HEADS,
             ffn_dim=64,
             init_std=0.4,
             bos_token_id=bos,
@@ -210,6 +208,17 @@ def save(kind: str, directory: Path, *, seed: int = 0, names_bos: bool = True) -
     if tokenizer.token_to_id("<unk>") is not None:
         special["unk_token"] = "<unk>"
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(directory)
+    return directory
+
+
+def save_calm(directory: Path) -> Path:
+    """With small weights, so that prompts have much in common and training is no chaos."""
+    save("neox", directory, seed=2)
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.mul_(1.0 if "norm" in name else 0.25)
+    model.save_pretrained(directory)
     return directory
 
 

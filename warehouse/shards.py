@@ -146,7 +146,7 @@ def text_batches(path: Path, column: str = "text") -> Iterator[pa.LargeStringArr
 def documents(path: Path) -> Iterator[str]:
     """The texts of a shard as Python strings: those that counting counts, in the same order.
 
-    Rejected records (see ``jobs.records``) are passed over. Comfortable rather than fast.
+    Rejected records (see ``jobs.verdict``) are passed over. Comfortable rather than fast.
 
     Raises:
         BadInput: truncated, damaged or unreadable shard, when the reading gets there.

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_workers.chunks import Chunks, texts_hash
-from eval_workers.claims import claimed_in_turn
 from eval_workers.disclosure.attributes import texts_to_score
 from eval_workers.disclosure.probe_rows import ProbeRows, probe_rows
 from eval_workers.disclosure.words import load_words, publish_words
@@ -187,10 +186,9 @@ def _probe(work: _Work, run_id: str, progress: Progress | None) -> Probed:
         if plan.todo():
             _ = work.backend.n_parameters  # the weights, before the first chunk is claimed
         score_chunks(work.backend, plan, work.probe_set, progress)
-        # Beside the chunks, which go once they are published.
-        with claimed_in_turn(plan.directory.with_name(f"{plan.directory.name}.claim")):
+        with plan.published_in_turn():
             state = work.state()
-            scores = work.chunks(state.missing, plan.directory).scores()
+            scores = work.chunks(state.missing, plan.directory).results()
             if scores is not None:
                 shared = {**work.partition, "model": work.backend.identity.model, "run_id": run_id}
                 made = probe_rows(state.missing, work.words, scores, shared)

@@ -29,11 +29,10 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Tally:
-    """What came of a set's continuations: all of them, valid or not."""
+    """Continuations of a set, and those that gave a valid perturbation."""
 
     n: int
     n_valid: int
-    n_invalid: int
 
 
 def perturb_set(
@@ -102,7 +101,7 @@ def _write(
         if tell is not None:
             tell(n_done, found.num_rows)
     assert n_done == found.num_rows, f"{n_done} rows written of {found.num_rows}"
-    return Tally(n_done, n_valid, n_done - n_valid)
+    return Tally(n_done, n_valid)
 
 
 def _prompts(store: Store, probe_set: str) -> dict[str, dict[str, Any]]:

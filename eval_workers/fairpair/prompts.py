@@ -15,7 +15,6 @@ from string import Formatter
 
 from eval_workers.fairpair.toml_file import Section, read
 from warehouse.errors import BadInput
-from warehouse.store import Store
 
 #: Group -> form of a word.
 Forms = Mapping[str, str]
@@ -216,17 +215,3 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
     if twice := next((i for i in ids if ids.count(i) > 1), None):
         raise BadInput(file.file, f"two prompts are called {twice}", "part their words otherwise")
     return rows
-
-
-def make_prompts(store: Store, name: str, toml: Path | None, run_id: str) -> int:
-    """Write the prompts of a file (``None``: Common Sents) as the probe set ``name``; their number.
-
-    Prompts that the set held before are replaced. Raises as ``load``.
-
-    >>> import tempfile
-    >>> make_prompts(Store.open(tempfile.mkdtemp() + "/w"), "common-sents", None, "r")
-    60
-    """
-    rows = prompt_rows(load(toml), name, run_id)
-    store.replace("probe_prompt", rows, {"probe_set": name}, run_id)
-    return len(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from eval_workers.generation.budget import Spent
+from eval_workers.generation.budget import Spent, money
 from eval_workers.generation.session import Tell
 
 
@@ -16,7 +16,7 @@ def spending(spent: Spent, currency: str | None) -> str:
     ('3 requests, 1,200 tokens, 0.05 EUR', '3 requests, 1,200 tokens')
     """
     said = f"{spent.n_requests:,} requests, {spent.n_tokens:,} tokens"
-    return f"{said}, {spent.cost:,.2f} {currency}" if currency else said
+    return f"{said}, {money(spent.cost, currency)}" if currency else said
 
 
 @contextmanager

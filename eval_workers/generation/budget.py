@@ -26,6 +26,16 @@ else:
 FRAME_TOKENS = 64
 
 
+def money(amount: float, currency: str) -> str:
+    """An amount in words: to the cent, or to two digits below a cent.
+
+    >>> money(1234.5, "EUR"), money(0.00342, "EUR"), money(0.0, "EUR")
+    ('1,234.50 EUR', '0.0034 EUR', '0.00 EUR')
+    """
+    digits = 1 - math.floor(math.log10(amount)) if 0 < amount < 0.01 else 2
+    return f"{amount:,.{digits}f} {currency}"
+
+
 @dataclass(frozen=True)
 class Price:
     """What a model costs, in ``currency`` per million tokens."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers.cli import DEFAULT_WAREHOUSE, Warehouse
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.neutral import terminal
 from warehouse.say import say
 

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
+from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from warehouse.say import say
 
 
 def command(
-    warehouse: Annotated[
-        Path, typer.Option(help="Warehouse directory.", envvar="PLUMBLINE_WAREHOUSE")
-    ] = Path("out/warehouse"),
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
     out: Annotated[Path, typer.Option(help="Directory of the page and its plots.")] = Path(
         "out/report"
     ),

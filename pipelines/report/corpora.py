@@ -92,7 +92,7 @@ def lean(facts: Facts) -> Section | Missing:
     for contrast in sorted({r["contrast"] for r in facts.delta}):
         rows = [r for r in facts.delta if r["contrast"] == contrast]
         n = sum(r["n_words"] for r in rows)
-        png = draw.delta_distribution(rows, contrast, MIN_PAIRS)
+        png = draw.delta_distribution(rows, contrast)
         figures.append(
             Figure(
                 stem("delta", contrast),

@@ -24,7 +24,7 @@ from pipelines.report.plot import (
 )
 
 
-def delta_distribution(rows: Sequence[Row], contrast: str, min_pairs: int) -> bytes:
+def delta_distribution(rows: Sequence[Row], contrast: str) -> bytes:
     """Share of a corpus's words in each bin of 0.1 nats of delta, a line a corpus."""
     title = f"How words lean: delta ({contrast})"
     with one_plot(title, "delta in nats (male < 0 < female)", "% of words in 0.1 nats") as (

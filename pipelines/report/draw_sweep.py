@@ -39,7 +39,8 @@ def decoding(rows: Sequence[Row], title: str) -> bytes:
                 ax.axhline(greedy[column], color=colour, linewidth=1, linestyle=":")
         best = [(x, row["gas"]) for x, row in at if row["is_best"]]
         ring: Any = {"ms": 10, "mfc": "none", "color": LINE, "label": "lowest GAS"}
-        ax.plot([x for x, _ in best], [y for _, y in best], "o", **ring)
+        if best:
+            ax.plot([x for x, _ in best], [y for _, y in best], "o", **ring)
         ax.plot([], [], ":", color=NEUTRAL, label="greedy")
         ax.set_ylim(bottom=0)
         ax.set_xticks([x for x, _ in at], [f"{row['setting']:g}" for _, row in at])

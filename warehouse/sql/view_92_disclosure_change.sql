@@ -1,0 +1,73 @@
+-- grain: key_before x key_after x probe_set x word_list x instruction_key x sampling_key x topic x
+-- measure; topic NULL is the whole set
+-- What became of disclosure from each model of a list of keys to the one at its place in another:
+-- disclosure_difference and tuning_effect are made of it. The measures are gas, gas_f, gas_m (of
+-- samplings that both have), gld, add_nats and p_gendered (p_f + p_m; these three have no
+-- sampling_key). Means are over the n_prompts that both have, with Wilson's intervals for gas and
+-- Student's for others; difference is after less before, prompt by prompt.
+CREATE OR REPLACE MACRO disclosure_change(keys_before, keys_after, smoothing := 0) AS TABLE
+WITH compared AS (
+    SELECT unnest(keys_before) AS key_before, unnest(keys_after) AS key_after
+),
+measured AS (
+    SELECT
+        probe_set, model_key, word_list, instruction_key, sampling_key, prompt_id, topic,
+        unnest(['gas', 'gas_f', 'gas_m']) AS measure,
+        unnest([gas, gas_f, gas_m]) AS figure
+    FROM gas_prompt
+    WHERE list_contains(keys_before || keys_after, model_key)
+    UNION ALL
+    SELECT
+        probe_set, model_key, word_list, instruction_key, NULL AS sampling_key, prompt_id,
+        topic,
+        unnest(['gld', 'add_nats', 'p_gendered']) AS measure,
+        unnest([gld, add_nats, p_f + p_m]) AS figure
+    FROM disclosure_prompt(smoothing := smoothing)
+    WHERE list_contains(keys_before || keys_after, model_key)
+),
+paired AS (
+    SELECT
+        c.key_before, c.key_after,
+        b.* EXCLUDE (model_key, figure), b.figure AS old, a.figure AS new
+    FROM compared AS c
+    JOIN measured AS b ON b.model_key = c.key_before
+    JOIN measured AS a
+        ON a.model_key = c.key_after
+        AND a.probe_set = b.probe_set AND a.word_list = b.word_list AND a.measure = b.measure
+        AND a.instruction_key = b.instruction_key
+        AND a.prompt_id = b.prompt_id AND a.sampling_key IS NOT DISTINCT FROM b.sampling_key
+    WHERE b.figure IS NOT NULL AND a.figure IS NOT NULL
+),
+member AS (
+    SELECT * FROM paired WHERE topic IS NOT NULL
+    UNION ALL
+    SELECT * REPLACE (NULL AS topic) FROM paired
+),
+counted AS (
+    SELECT
+        key_before, key_after, probe_set, word_list, instruction_key, sampling_key, topic, measure,
+        count(*) AS n_prompts,
+        avg(old) AS before_mean, avg(new) AS after_mean, avg(new - old) AS difference,
+        student_half(old) AS half_old, student_half(new) AS half_new,
+        student_half(new - old) AS half
+    FROM member
+    GROUP BY ALL
+)
+SELECT
+    key_before, key_after, probe_set, word_list, instruction_key, sampling_key, topic, measure,
+    n_prompts,
+    before_mean,
+    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(before_mean, n_prompts)
+        WHEN half_old IS NOT NULL THEN greatest(before_mean - half_old, 0) END AS before_low,
+    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_high(before_mean, n_prompts)
+        ELSE before_mean + half_old END AS before_high,
+    after_mean,
+    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(after_mean, n_prompts)
+        WHEN half_new IS NOT NULL THEN greatest(after_mean - half_new, 0) END AS after_low,
+    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_high(after_mean, n_prompts)
+        ELSE after_mean + half_new END AS after_high,
+    difference,
+    difference - half AS difference_low,
+    difference + half AS difference_high,
+    direction_of(difference - half, difference + half) AS direction
+FROM counted;

@@ -1,0 +1,38 @@
+-- grain: tuning x model_key x probe_set x word_list x instruction_key x sampling_key x measure
+-- What an adapter changed, with the base paired by prompt: gld, add_nats (smoothing 0), p_gendered
+-- (p_f + p_m) with sampling_key NULL, and gas by sampling. Both are measured alike in all that
+-- `model` holds. difference is tuned - base, a mean over prompts that both have, with Student's 95%
+-- interval, NULL below two; verdict `fell` or `rose` where it leaves out 0, else `unclear`.
+-- on_training_set and on_training_list tell what was tuned on: only figures where at least one is
+-- false say whether a change holds for what tuning never saw. Lists of other names may share words.
+CREATE OR REPLACE VIEW tuning_effect AS
+WITH matched AS (
+    SELECT t.*, b.model_key AS base_key, a.model_key
+    FROM tuning AS t
+    JOIN model AS b ON b.model = t.base AND b.revision = t.base_revision AND b.adapter IS NULL
+    JOIN model AS a
+        ON a.adapter = t.adapter AND a.model = b.model AND a.revision = b.revision
+        -- With an adapter the versions end with that of PEFT.
+        AND a.backend = b.backend
+        AND starts_with(a.backend_version || ', ', b.backend_version || ', ')
+        AND a.dtype = b.dtype AND a.quantisation IS NOT DISTINCT FROM b.quantisation
+        AND a.bos_policy = b.bos_policy AND a.bos_token_id = b.bos_token_id
+        AND a.text_form = b.text_form
+),
+base_and_tuned AS (
+    SELECT DISTINCT base_key, model_key FROM matched
+)
+SELECT
+    t.tuning, t.base_key, t.model_key, c.probe_set, c.word_list, c.instruction_key,
+    c.sampling_key, c.measure,
+    list_contains(string_split(t.probe_sets, ', '), c.probe_set) AS on_training_set,
+    c.word_list = t.word_list AS on_training_list,
+    c.n_prompts, c.before_mean AS base_mean, c.after_mean AS tuned_mean, c.difference,
+    c.difference_low AS low, c.difference_high AS high,
+    CASE WHEN c.direction IN ('fell', 'rose') THEN c.direction ELSE 'unclear' END AS verdict
+FROM matched AS t
+JOIN disclosure_change(
+    (SELECT list(base_key ORDER BY base_key, model_key) FROM base_and_tuned),
+    (SELECT list(model_key ORDER BY base_key, model_key) FROM base_and_tuned)
+) AS c ON c.key_before = t.base_key AND c.key_after = t.model_key
+WHERE c.topic IS NULL AND c.measure NOT IN ('gas_f', 'gas_m');
