@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     from pipelines.compare_order import Order
 
 #: The views and macros that the page's figures come from.
-_SQL = ("93_disclosure_difference", "94_preference_difference", "95_perplexity_difference")
+_SQL = (
+    "93_disclosure_difference",
+    "93_preference_pairwise",
+    "94_preference_difference",
+    "95_perplexity_difference",
+    "96_fairpair_difference",
+)
 MEASURES = {
     "gas": "GAS",
     "gas_f": "GAS, female",
