@@ -84,9 +84,7 @@ def _said(row: Row) -> str:
         verdict = "contradict each other"
     clear = ""
     if row["n_with_se"]:
-        clear = (
-            f"; {row['n_different']:,} of {row['n_with_se']:,} words with an interval differ clearly"
-        )
+        clear = f"; {row['n_different']:,} of {row['n_with_se']:,} with an interval differ clearly"
     return (
         f"{names} {verdict}: correlation {cell.text} {over}; {row['n_opposite']:,} lean the other "
         f"way{clear}."

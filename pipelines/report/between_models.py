@@ -41,7 +41,7 @@ _MIDDLE = (
 
 @dataclass(frozen=True)
 class _Compared:
-    """Models of a benchmark: the rows, and the query's parameters, which name one reference or none."""
+    """Models of a benchmark: the rows, and what the query was asked, with one reference or none."""
 
     rows: Sequence[Row]
     asked: Mapping[str, object]
@@ -149,7 +149,9 @@ def _counts(facts: Facts) -> Table:
         [text(r["benchmark"]), *(count(r[name]) for name in names)]
         for r in facts.ask("model_pair", epsilon=epsilon)
     ]
-    caption = "Of all pairs of models, those that differ clearly; chance alone makes about one in 20"
+    caption = (
+        "Of all pairs of models, those that differ clearly; chance alone makes about one in 20"
+    )
     return Table(caption, headings, rows, sql=facts.sql("model_pair", epsilon=epsilon))
 
 
@@ -181,7 +183,7 @@ def _table(facts: Facts, of: _Compared) -> Table:
     ]
     how = f"models against {of.reference}" if of.reference else "models two by two"
     caption = f"{of.asked['benchmark']}, {how}; 95% intervals in brackets"
-    query = facts.sql("model_difference", **of.asked)
+    query = facts.sql("model_difference", None, None, **of.asked)
     return Table(caption, headings, cells, sql=query, searchable=bool(of.reference))
 
 
@@ -195,5 +197,5 @@ def _figure(facts: Facts, of: _Compared) -> Figure:
         "lines are 95% intervals.",
         draw.against_reference(of.rows, f"{benchmark}: US against {of.reference}"),
         of.rows,
-        facts.sql("model_difference", **of.asked),
+        facts.sql("model_difference", None, None, **of.asked),
     )

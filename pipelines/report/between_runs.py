@@ -34,13 +34,14 @@ def section(facts: Facts) -> Section | Missing:
 def _changed(facts: Facts, pairs: Sequence[tuple[str, str, str]]) -> list[Row]:
     """A row a setting that differs."""
     runs = {r["run_id"]: r for r in facts.run}
-    found = []
+    found: list[Row] = []
     for command, before, last in pairs:
         for kind, settings in changes(runs[before], runs[last]).items():
-            for name, values in settings.items():
-                told = {"before": values[0], "last": values[1]}
-                ids = {"run_before": before, "run_last": last}
-                found.append({"command": command, "kind": kind, "name": name, **told, **ids})
+            rows = ({"name": n, "before": a, "last": b} for n, (a, b) in settings.items())
+            # Where one has it as null and the other not at all, nothing changed.
+            changed = (row for row in rows if row["before"] != row["last"])
+            ids = {"command": command, "run_before": before, "run_last": last}
+            found += [{**ids, "kind": kind, **row} for row in changed]
     return found
 
 
