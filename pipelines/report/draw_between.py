@@ -13,7 +13,7 @@ _COLOURS = {"rose": MALE, "fell": FEMALE}
 def against_reference(rows: Sequence[Row], title: str) -> bytes:
     """The difference in US of each model, with its interval; grey where it is not clear."""
     rows = sorted(rows, key=lambda r: (r["us_difference"], r["model"], r["model_key"]))
-    x = "difference in US, percentage points (less even < 0 < more even)"
+    x = "US, points of difference (less even < 0 < more)"
     with one_plot(title, x, "", 1.5 + 0.3 * len(rows)) as (ax, png):
         for y, row in enumerate(rows):
             colour = _COLOURS.get(row["us_direction"], NEUTRAL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,7 @@ class Facts:
     run: list[Row]
     connection: duckdb.DuckDBPyConnection
     labels: Mapping[str, str]
+    answers: dict[object, list[Row]] = field(default_factory=dict)
 
     def metrics(self, name: str, **wanted: object) -> list[Row]:
         """Rows of ``metric_value`` of one metric whose columns have the wanted values."""
@@ -75,13 +76,17 @@ class Facts:
 
     def ask(self, name: str, **params: object) -> list[Row]:
         """Rows of a query that only the parts with its data ask; models go by their labels."""
-        rows = _rows(self.connection, name, _params(name, params))
-        return [_labelled(row, self.labels) for row in rows]
+        asked = (name, *sorted(params.items()))
+        if asked not in self.answers:  # the opening and the sections ask the same
+            rows = _rows(self.connection, name, _params(name, params))
+            self.answers[asked] = [_labelled(row, self.labels) for row in rows]
+        return self.answers[asked]
 
 
 def read_facts(root: Path) -> Facts:
     """Run every query of the report on a warehouse; models go by their labels."""
     connection = connect(root)
+    connection.execute("SET enable_progress_bar = false")
     labels = model_labels(connection)
 
     def rows(name: str) -> list[Row]:

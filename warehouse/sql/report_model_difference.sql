@@ -1,34 +1,4 @@
--- grain: reference_key x model_key of $benchmark, on the pairs that both scored
--- All models against $reference_key; two by two, the reference first by name, where it is empty. US
--- is a share, PD in percentage points; differences are model less reference.
-WITH named AS (
-    SELECT model_key, coalesce(any_value(label), min(model)) AS model
-    FROM pair_score
-    LEFT JOIN model_label USING (model_key)
-    GROUP BY model_key
-),
-wide AS (
-    SELECT
-        benchmark, reference_key, model_key, any_value(n_pairs) AS n_pairs,
-        any_value(reference_mean) FILTER (measure = 'us') AS us_reference,
-        any_value(model_mean) FILTER (measure = 'us') AS us_model,
-        any_value(difference) FILTER (measure = 'us') AS us_difference,
-        any_value(difference_low) FILTER (measure = 'us') AS us_low,
-        any_value(difference_high) FILTER (measure = 'us') AS us_high,
-        any_value(direction) FILTER (measure = 'us') AS us_direction,
-        any_value(reference_mean) FILTER (measure = 'pd') AS pd_reference,
-        any_value(model_mean) FILTER (measure = 'pd') AS pd_model,
-        any_value(difference) FILTER (measure = 'pd') AS pd_difference,
-        any_value(difference_low) FILTER (measure = 'pd') AS pd_low,
-        any_value(difference_high) FILTER (measure = 'pd') AS pd_high,
-        any_value(direction) FILTER (measure = 'pd') AS pd_direction
-    FROM preference_pairwise(epsilon := $epsilon)
-    WHERE benchmark = $benchmark AND $reference_key IN ('', reference_key)
-    GROUP BY ALL
-)
-SELECT m.model, r.model AS reference, wide.*
-FROM wide
-JOIN named AS r ON r.model_key = reference_key
-JOIN named AS m ON m.model_key = wide.model_key
-WHERE $reference_key <> '' OR (r.model, reference_key) < (m.model, m.model_key)
-ORDER BY us_difference DESC, m.model, m.model_key, r.model, reference_key;
+-- grain: reference_key x model_key of $benchmark, on the pairs that both scored, the evenest first
+-- All models against $reference_key; two by two where it is empty.
+FROM preference_against($reference_key, $benchmark, epsilon := $epsilon)
+ORDER BY us_difference DESC, model, model_key, reference, reference_key;
