@@ -48,7 +48,7 @@ class Facts:
     run: list[Row]
     connection: duckdb.DuckDBPyConnection
     labels: Mapping[str, str]
-    answers: dict[object, list[Row]] = field(default_factory=dict)
+    answers: dict[str, list[Row]] = field(default_factory=dict)
 
     def metrics(self, name: str, **wanted: object) -> list[Row]:
         """Rows of ``metric_value`` of one metric whose columns have the wanted values."""
@@ -76,7 +76,7 @@ class Facts:
 
     def ask(self, name: str, **params: object) -> list[Row]:
         """Rows of a query that only the parts with its data ask; models go by their labels."""
-        asked = (name, *sorted(params.items()))
+        asked = f"{name} {sorted(params.items())}"
         if asked not in self.answers:  # the opening and the sections ask the same
             rows = _rows(self.connection, name, _params(name, params))
             self.answers[asked] = [_labelled(row, self.labels) for row in rows]
