@@ -43,7 +43,7 @@ class _Reader(HTMLParser):
         elif tag == "figure":
             self.shown.append(Shown(values["id"], True))
         elif tag == "table":
-            self.shown.append(Shown(self._summary, False))
+            self.shown.append(Shown(self._summary.strip(), False))
         elif tag == "tr":
             self.shown[-1].rows.append([])
         elif tag == "td" or values.get("scope") == "row":
