@@ -261,3 +261,19 @@ def test_paper_shows_what_is_folded(driven: Browser, index: Path) -> None:
     assert before > 0 == driven.ask(closed)
     driven.ask("dispatchEvent(new Event('afterprint'))")
     assert driven.ask(closed) == before
+
+
+@needs_browser
+def test_paper_leaves_out_long_tables(driven: Browser, page: Page, tmp_path: Path) -> None:
+    (section,) = [s for s in page.sections if s.anchor == "preference"]
+    row = section.tables[0].rows[0]
+    sizes = {"short": 100, "long": 101}
+    tables = [
+        replace(section.tables[0], caption=name, rows=[row] * n, folded=True)
+        for name, n in sizes.items()
+    ]
+    made = replace(section, figures=[], tables=tables)
+    driven.open(publish(Page(sections=[made]), tmp_path / "report"))
+    driven.ask("dispatchEvent(new Event('beforeprint'))")
+    closed = "[...document.querySelectorAll('#preference > details:not([open]) > summary')]"
+    assert driven.ask(f"{closed}.map(s => s.textContent)") == ["long"]
