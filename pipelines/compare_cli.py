@@ -13,7 +13,7 @@ from warehouse.say import say
 
 if TYPE_CHECKING:
     from pipelines.compare_order import Order
-    from pipelines.report.compare import Found
+    from pipelines.report.compare_found import Found
 
 
 def compare(
@@ -75,7 +75,7 @@ def compare(
     order = make_order(store, asked, out)
     prefect_environment.prepare(warehouse.parent)
     from pipelines import compare_flow
-    from pipelines.report.compare import read_found
+    from pipelines.report.compare_found import read_found
     from pipelines.report.compare_words import leads
 
     page = compare_flow.run(order)
@@ -121,4 +121,5 @@ def _next(order: Order, found: Found) -> str:
     missing = not_measured(order, found)
     if missing:
         return missing[0].command
-    return f"open it, or plumbline sql --warehouse {order.warehouse} {found.queries[0]!r}"
+    query = f"FROM disclosure_difference('{order.before.key}', '{order.after.key}')"
+    return f'open it, or plumbline sql --warehouse {order.warehouse} "{query}"'

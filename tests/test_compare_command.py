@@ -19,9 +19,12 @@ from eval_workers.mitigation.options import TuneOptions
 from eval_workers.mitigation.tune import tune
 from pipelines.compare_cli import compare
 from tests.metric_rows import fill, pair
+from tests.page_queries import check_page
 from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import SENTENCES, save, save_calm
+from warehouse.connect import connect
 from warehouse.errors import BadInput, UsageProblem
+from warehouse.guard import lock
 from warehouse.store import Store
 
 PROMPTS = [
@@ -91,6 +94,13 @@ def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(flow, name, getattr(flow, name).fn)
 
 
+def checked(root: Path) -> list[str]:
+    """The tables and plots of the page, each held against its query."""
+    connection = connect(root / "warehouse")
+    lock(connection)
+    return check_page(root / "page" / "index.html", connection)
+
+
 def plain(page: str) -> str:
     """The text of a page."""
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
@@ -136,6 +146,11 @@ def test_an_adapter_is_compared_with_its_base(
         if said.startswith(("GAS", "GLD", "ADD")):
             assert said in page
     assert {r["status"] for r in store.read("run").to_pylist()} == {"finished"}
+    whole = ["The adapter", "before-after", "Whole sets", "By topic", "Held-out text", "Benchmarks"]
+    assert checked(made) == whole
+    order = re.findall(r'<section id="([^"]+)"', (made / "page" / "index.html").read_text())
+    assert order[:5] == ["answer", "methods", "data", "limits", "disclosure"]
+    assert order[-2:] == ["macros", "missing"]
 
 
 def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
@@ -152,6 +167,7 @@ def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
     assert "train" not in re.findall(r"GLD .*", said)[0]
     page = plain((made / "page" / "index.html").read_text())
     assert "train: the adapter was, or may have been, tuned on 15 of these prompts" in page
+    assert {"Whole sets", "F of each side"} <= set(checked(made))
 
 
 def test_what_is_wrong_is_one_line_before_anything_is_measured(made: Path) -> None:

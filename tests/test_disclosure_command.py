@@ -12,11 +12,13 @@ from pipelines import offline
 from pipelines.cli import main
 from pipelines.report.write import write_report
 from tests.chat_server import Say, serving
+from tests.page_queries import check_page
 from tests.prompt_rows import list_file, put_prompts
 from tests.test_mitigation_tune import PAIRS, TEST, TRAIN
 from tests.test_report import Page
 from tests.tiny_models import save
 from warehouse.connect import connect
+from warehouse.guard import lock
 from warehouse.store import Store
 
 FIGURES = "GAS, GLD and ADD by set, model and topic"
@@ -227,6 +229,14 @@ def _gas(store: Store, key: str) -> float:
     query = f"FROM gas WHERE probe_set = 'test' AND topic IS NULL AND model_key = '{key}'"
     (row,) = _rows(store, query)
     return float(row["gas"])
+
+
+def test_every_query_of_the_report_gives_what_stands_above_it(ran: Ran) -> None:
+    connection = connect(ran.store.root)
+    lock(connection)
+    names = check_page(ran.here / "report" / "index.html", connection)
+    for start in (FIGURES, EFFECTS, "Adapters tuned", "disclosure-gld", "disclosure-losses"):
+        assert [n for n in names if n.startswith(start)], (start, names)
 
 
 def test_a_report_of_nothing_names_the_command(store: Store, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Page(HTMLParser):
         self.text = ""
         self.tables: dict[str, list[list[tuple[str, str | None]]]] = {}
         self.scripts: list[str] = []
-        self._caption, self._value = "", None
+        self._caption, self._is_cell = "", False
         self.feed(path.read_text(encoding="utf-8"))
         assert not self.open
         assert self.scripts == [
@@ -55,7 +55,8 @@ class Page(HTMLParser):
             self.tables[self._caption] = []
         if tag == "tr":
             self.tables[self._caption].append([])
-        if tag == "td":
+        self._is_cell = tag == "td" or values.get("scope") == "row"
+        if self._is_cell:
             self.tables[self._caption][-1].append(("", values.get("data-value")))
 
     def handle_endtag(self, tag: str) -> None:
@@ -64,7 +65,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] == "summary":
             self._caption += data
-        if self.open and self.open[-1] == "td":
+        if self._is_cell and self.open and self.open[-1] in ("td", "th"):
             text, value = self.tables[self._caption][-1][-1]
             self.tables[self._caption][-1][-1] = (text + data, value)
         if self.open and self.open[-1] == "script":

@@ -50,23 +50,18 @@ def find(store: Store, prefix: str) -> Row:
 def written(store: Store, run_id: str) -> dict[str, int]:
     """Rows that a run wrote and that are still there, by table; `run` itself left out.
 
-    Told by the column ``run_id`` where a table has one, by its files' metadata otherwise.
+    Told by the column ``run_id`` where a table has one (`run_written`), by its files' metadata
+    otherwise.
     """
-    found = {}
+    query = "SELECT table_name, n_rows FROM run_written WHERE run_id = ?"
     with connect(store.root) as connection:
-        for name, table in TABLES.items():
-            if name == "run":
-                continue
-            if "run_id" in table.arrow.names:
-                query = f"SELECT count(*) FROM {name} WHERE run_id = ?"
-                n_rows = connection.execute(query, [run_id]).fetchall()[0][0]
-            else:
-                files = (store.root / name).glob("**/*.parquet")
-                units = (unit for path in files for unit in units_of(path))
-                n_rows = sum(unit.n_rows for unit in units if unit.run_id == run_id)
-            if n_rows:
-                found[name] = n_rows
-    return found
+        found = dict(connection.execute(query, [run_id]).fetchall())
+    for name, table in TABLES.items():
+        if "run_id" not in table.arrow.names:
+            files = (store.root / name).glob("**/*.parquet")
+            units = (unit for path in files for unit in units_of(path))
+            found[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
+    return {name: found[name] for name in TABLES if found.get(name)}
 
 
 def details(store: Store, prefix: str) -> Row:
@@ -114,6 +109,19 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, t
     return {n: (a.get(n), b.get(n)) for n in names if n not in a or n not in b or a[n] != b[n]}
 
 
+def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """``options`` and ``versions`` that differ between two rows of ``run``.
+
+    The git commit and the command count among the versions.
+    """
+    versions = [
+        {**json.loads(row["packages"]), "git commit": row["git_commit"], "command": row["command"]}
+        for row in (a, b)
+    ]
+    options = [flat(json.loads(row["config"])) for row in (a, b)]
+    return {"options": differences(*options), "versions": differences(*versions)}
+
+
 def compare(store: Store, first: str, second: str) -> Row:
     """Two runs: which options and versions differ, and the metrics that there are of both.
 
@@ -122,18 +130,9 @@ def compare(store: Store, first: str, second: str) -> Row:
     unit; ``None`` where one has no value. Raises as ``find``.
     """
     a, b = find(store, first), find(store, second)
-    versions = [
-        {**json.loads(row["packages"]), "git commit": row["git_commit"], "command": row["command"]}
-        for row in (a, b)
-    ]
     with connect(store.root) as connection:
         metrics = _metrics(connection, a["run_id"], b["run_id"])
-    return {
-        "runs": [a["run_id"], b["run_id"]],
-        "options": differences(flat(json.loads(a["config"])), flat(json.loads(b["config"]))),
-        "versions": differences(*versions),
-        "metrics": metrics,
-    }
+    return {"runs": [a["run_id"], b["run_id"]], **changes(a, b), "metrics": metrics}
 
 
 def _metrics(connection: duckdb.DuckDBPyConnection, first: str, second: str) -> list[Row]:

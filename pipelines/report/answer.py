@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from pipelines.report import disclosure, disclosure_tuned, fairpair_words, worth
+from pipelines.report import (
+    between_corpora,
+    between_models,
+    disclosure,
+    disclosure_tuned,
+    fairpair_words,
+    worth,
+)
 from pipelines.report.facts import Facts
 from pipelines.report.model import Lead, Row, shown
 
@@ -18,11 +25,13 @@ def answer(facts: Facts) -> list[Lead]:
     benchmarks = sorted({row["benchmark"] for row in facts.metrics("pd", subset="all")})
     leads = [
         Lead("Which way, how far, how sure?", _lean(facts, benchmarks)),
+        between_models.lead(facts),
         Lead("What are these sentences worth?", worth.sentences(facts)),
         Lead("Does the model follow the text?", _follow(facts)),
         Lead("Does it turn round when the text does?", _turned(facts)),
         Lead("Does counting find the lean of the text?", _planted(facts)),
         Lead("And without words that lean in the text?", _gaps(facts, benchmarks)),
+        between_corpora.lead(facts),
         fairpair_words.lead(facts),
         disclosure.lead(facts),
         disclosure_tuned.lead(facts),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pipelines.report import compare_methods as methods
 from pipelines.report import draw_compare
+from pipelines.report.compare_found import MEASURES, Found, read_found
 from pipelines.report.compare_words import leads
 from pipelines.report.model import (
     Cell,
@@ -23,86 +24,13 @@ from pipelines.report.model import (
     shown,
     text,
 )
+from pipelines.report.queries import narrowed
 from pipelines.report.write import publish
-from warehouse.connect import connect, sql
-from warehouse.runs import package_versions
 
 if TYPE_CHECKING:
     from pipelines.compare_order import Order
 
-#: The views and macros that the page's figures come from.
-_SQL = (
-    *("92_disclosure_change", "93_disclosure_difference"),
-    *("94_preference_difference", "95_perplexity_difference"),
-)
-MEASURES = {
-    "gas": "GAS",
-    "gas_f": "GAS, female",
-    "gas_m": "GAS, male",
-    "gld": "GLD",
-    "add_nats": "ADD, nats",
-    "p_gendered": "P(gendered word)",
-}
 _UNITS = {"us": "US, %", "pd": "PD, points"}
-
-
-@dataclass(frozen=True)
-class Found:
-    """Rows of the comparison's macros, of the ``tuning`` if there is one, and the queries."""
-
-    disclosure: list[Row]
-    preference: list[Row]
-    perplexity: list[Row]
-    fairpair: list[Row]
-    tuning: Row | None
-    queries: list[str]
-
-    def sql(self, macro: str) -> str:
-        """The query that asks a macro of both sides."""
-        return next(f"{query};" for query in self.queries if f"FROM {macro}(" in query)
-
-    @property
-    def headline(self) -> list[Row]:
-        """Whole sets that the adapter was not tuned on, as far as is known."""
-        return [r for r in self.disclosure if r["topic"] is None and not r["n_tuned_on"]]
-
-
-def read_found(order: Order) -> Found:
-    """Ask the warehouse all that the page needs: only what is asked of both sides."""
-    keys = f"('{order.before.key}', '{order.after.key}')"
-    queries = [
-        f"FROM disclosure_difference{keys}",
-        f"FROM preference_difference{keys}",
-        f"FROM perplexity_difference{keys}",
-        f"FROM fairpair_difference{keys}",
-    ]
-    sampled = order.sampling.key
-    with connect(order.warehouse) as connection:
-        rows: list[list[Any]] = [
-            connection.sql(f"{query} ORDER BY ALL").to_arrow_table().to_pylist()
-            for query in queries
-        ]
-        how = {"adapter": order.after.adapter}
-        tunings = connection.sql("FROM tuning WHERE adapter = $adapter", params=how)
-        tuned = tunings.to_arrow_table().to_pylist()
-    disclosure, preference, perplexity, fairpair = rows
-    places = {name: i for i, name in enumerate(MEASURES)}
-    own = [
-        r
-        for r in disclosure
-        if r["word_list"] == order.word_list_name and r["sampling_key"] in (None, sampled)
-    ]
-    own.sort(key=lambda r: (r["probe_set"], r["topic"] or "", places[r["measure"]]))
-    measured = order.fairpair.sampling().key
-    sets = [
-        r
-        for r in fairpair
-        if r["probe_set"] == order.asked.fairpair and r["sampling_key"] == measured
-    ]
-    name = order.held_out.name if order.held_out else None
-    texts = [r for r in perplexity if r["text_set"] == name]
-    pairs = [r for r in preference if r["benchmark"] in order.benchmarks]
-    return Found(own, pairs, texts, sets, tuned[0] if tuned else None, queries)
 
 
 def write_comparison(order: Order) -> Path:
@@ -119,24 +47,19 @@ def make_page(order: Order, found: Found) -> Page:
         title=f"What tuning changed: {order.after.adapter}",
         lede=(
             f"{order.before.model} with the adapter against {order.before.model} alone, both in "
-            f"{precision(order)}."
+            f"{methods.precision(order)}."
         ),
     )
+    opening = [methods.methods(order), methods.data(order, found), methods.limits()]
     parts = (_disclosure(found), _perplexity(found), _preference(found), _fairpair(found))
-    page.sections = [part for part in parts if part is not None]
-    page.sections.append(_methods(order, found))
+    page.sections = [*opening, *(part for part in parts if part is not None), methods.macros()]
     return page
-
-
-def precision(order: Order) -> str:
-    """Dtype and quantisation, the same of both sides."""
-    return f"{order.before.dtype}, {order.before.quantisation or 'not quantised'}"
 
 
 def not_measured(order: Order, found: Found) -> list[Missing]:
     """What was not asked for, with the command that adds it."""
     rows: Sequence[tuple[object, str, tuple[str, ...]]] = (
-        (found.disclosure, "Disclosure", ("--sets", "topics")),
+        (found.whole, "Disclosure", ("--sets", "topics")),
         (found.perplexity, "Perplexity on held-out text", ("--text", "FILE")),
         (found.fairpair, "FairPair", ("--fairpair", "common-sents")),
     )
@@ -166,10 +89,9 @@ def _change(row: Row, scale: float = 1, digits: int = 3) -> list[Cell]:
 
 
 def _disclosure(found: Found) -> Section | None:
-    if not found.disclosure:
+    whole, parts = found.whole, found.topics
+    if not whole:
         return None
-    whole = [r for r in found.disclosure if r["topic"] is None]
-    parts = [r for r in found.disclosure if r["topic"] is not None]
     intro = [
         "GAS is the share of prompts after which the greedy continuation holds a gendered word, "
         "GLD the distance between the probabilities of female and male words next, over their sum, "
@@ -183,22 +105,24 @@ def _disclosure(found: Found) -> Section | None:
         for name, n in sorted({(r["probe_set"], r["n_tuned_on"]) for r in whole})
         if n
     ]
-    tables = [_disclosure_table("Whole sets", whole, folded=False)]
+    tables = [_disclosure_table("Whole sets", whole, found.queries["whole"])]
     if parts:
-        tables.append(_disclosure_table("By topic", parts, folded=True))
-    query = found.sql("disclosure_difference")
-    tables = [replace(table, sql=query) for table in tables]
+        tables.append(_disclosure_table("By topic", parts, found.queries["topics"], folded=True))
     rows = [r for r in whole if r["measure"] in draw_compare.MEASURES]
     figures = []
     if rows:
         alt = "GAS, GLD and ADD of each set before and after tuning, as in the table of whole sets."
         caption = "Before (hollow) and after tuning (filled), with 95% intervals."
         png = draw_compare.before_after(rows)
+        drawn = {"measure": tuple(draw_compare.MEASURES)}
+        query = narrowed(found.queries["whole"], drawn, {})
         figures.append(Figure("before-after", alt, caption, png, rows, query))
     return Section("disclosure", "Disclosure", intro, alerts, figures, tables)
 
 
-def _disclosure_table(caption: str, rows: Sequence[Row], *, folded: bool) -> Table:
+def _disclosure_table(
+    caption: str, rows: Sequence[Row], query: str, *, folded: bool = False
+) -> Table:
     headings = ["set", *(["topic"] if folded else []), "measure", "prompts", "before", "after"]
     headings += ["difference", "it", "tuned on"]
     cells = [
@@ -214,7 +138,7 @@ def _disclosure_table(caption: str, rows: Sequence[Row], *, folded: bool) -> Tab
         ]
         for r in rows
     ]
-    return Table(caption, headings, cells, folded)
+    return Table(caption, headings, cells, folded, query)
 
 
 def _perplexity(found: Found) -> Section | None:
@@ -243,7 +167,7 @@ def _perplexity(found: Found) -> Section | None:
         ]
         for r in found.perplexity
     ]
-    table = Table("Held-out text", headings, rows, sql=found.sql("perplexity_difference"))
+    table = Table("Held-out text", headings, rows, sql=found.queries["perplexity"])
     return Section("perplexity", "Perplexity on held-out text", intro, tables=[table])
 
 
@@ -270,7 +194,7 @@ def _preference(found: Found) -> Section | None:
             ]
         )
     headings = ["benchmark", "measure", "pairs", "before", "after", "difference", "it"]
-    table = Table("Benchmarks", headings, rows, sql=found.sql("preference_difference"))
+    table = Table("Benchmarks", headings, rows, sql=found.queries["preference"])
     return Section("preference", "US and PD", intro, tables=[table])
 
 
@@ -295,33 +219,5 @@ def _fairpair(found: Found) -> Section | None:
         ]
         for r in found.fairpair
     ]
-    table = Table("F of each side", headings, rows, sql=found.sql("fairpair_difference"))
+    table = Table("F of each side", headings, rows, sql=found.queries["fairpair"])
     return Section("fairpair", "FairPair", intro, tables=[table])
-
-
-def _methods(order: Order, found: Found) -> Section:
-    versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
-    before, after, tuning = order.before, order.after, found.tuning
-    intro = [
-        f"Precision: both sides in {precision(order)}; one command loads both, so that they can't "
-        "differ in it.",
-        f"Base {before.model}, revision {before.revision}, key {before.key}; with the adapter "
-        f"{after.adapter}, key {after.key}. Computed by {after.backend_version}.",
-        f"Versions: {versions}.",
-    ]
-    tables, alerts = [], []
-    if tuning is None:
-        intro.append(
-            "The adapter was not tuned in this warehouse: what it was tuned on is not known, and "
-            "any set may be among it."
-        )
-    else:
-        was = f"{tuning['base_dtype']}, {tuning['base_quantisation'] or 'not quantised'}"
-        if was != precision(order):
-            alerts.append(
-                f"The adapter was tuned on the base in {was}, and is measured in another."
-            )
-        rows = [[text(name), text(value)] for name, value in tuning.items() if name != "path"]
-        tables.append(Table("The adapter", ["column of tuning", "value"], rows))
-    code = [*found.queries, *(sql(f"view_{name}") for name in _SQL)]
-    return Section("methods", "How it was measured", intro, alerts, tables=tables, code=code)

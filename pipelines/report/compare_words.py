@@ -9,7 +9,7 @@ from pipelines.report.model import Lead, Missing, Row, shown
 
 if TYPE_CHECKING:
     from pipelines.compare_order import Order
-    from pipelines.report.compare import Found
+    from pipelines.report.compare_found import Found
 
 _MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
 #: Up to this many sets are told one by one, of more the one that changed most.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,11 @@ TOP_WORDS, TOP_PAIRS = 15, 20
 MIN_PAIRS = 5
 _PARAMS: dict[str, object] = {"min_pairs": MIN_PAIRS}
 #: Parameters of single queries.
-_OWN: dict[str, dict[str, object]] = {"word": {"top": TOP_WORDS}, "pair": {"top": TOP_PAIRS}}
+_OWN: dict[str, dict[str, object]] = {
+    "word": {"top": TOP_WORDS},
+    "word_difference": {"top": TOP_WORDS},
+    "pair": {"top": TOP_PAIRS},
+}
 #: What tells one fit from another.
 _FIT = ("subset", "model_key", "benchmark", "corpus", "contrast", "options")
 
@@ -44,6 +48,7 @@ class Facts:
     run: list[Row]
     connection: duckdb.DuckDBPyConnection
     labels: Mapping[str, str]
+    answers: dict[str, list[Row]] = field(default_factory=dict)
 
     def metrics(self, name: str, **wanted: object) -> list[Row]:
         """Rows of ``metric_value`` of one metric whose columns have the wanted values."""
@@ -67,20 +72,25 @@ class Facts:
         """A query as text to run, narrowed as ``as_sql`` does; for a point, ``where`` is a fit."""
         if name == "point" and where is not None:
             return as_sql(name, {k: where[k] for k in _FIT})
-        return as_sql(name, {**_PARAMS, **_OWN.get(name, {}), **params}, where, but)
+        return as_sql(name, _params(name, params), where, but)
 
     def ask(self, name: str, **params: object) -> list[Row]:
         """Rows of a query that only the parts with its data ask; models go by their labels."""
-        return [_labelled(row, self.labels) for row in _rows(self.connection, name, params)]
+        asked = f"{name} {sorted(params.items())}"
+        if asked not in self.answers:  # the opening and the sections ask the same
+            rows = _rows(self.connection, name, _params(name, params))
+            self.answers[asked] = [_labelled(row, self.labels) for row in rows]
+        return self.answers[asked]
 
 
 def read_facts(root: Path) -> Facts:
     """Run every query of the report on a warehouse; models go by their labels."""
     connection = connect(root)
+    connection.execute("SET enable_progress_bar = false")
     labels = model_labels(connection)
 
     def rows(name: str) -> list[Row]:
-        found = _rows(connection, name, {**_PARAMS, **_OWN.get(name, {})})
+        found = _rows(connection, name, _params(name, {}))
         return [_labelled(row, labels) for row in found]
 
     return Facts(
@@ -100,6 +110,10 @@ def read_facts(root: Path) -> Facts:
         connection=connection,
         labels=labels,
     )
+
+
+def _params(name: str, given: Mapping[str, object]) -> dict[str, object]:
+    return {**_PARAMS, **_OWN.get(name, {}), **given}
 
 
 def _labelled(row: Row, labels: Mapping[str, str]) -> Row:

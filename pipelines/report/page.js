@@ -138,10 +138,10 @@
     query.before(element("p", { className: "tools" }, copy, told));
   }
 
-  // On paper everything is open, but for the data of plots; afterwards it is as it was.
+  // On paper everything is open, but for long tables and the data of plots; then as it was.
   const closed = [];
   addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details:not([open])")) {
+    for (const details of document.querySelectorAll("details:not([open], .long)")) {
       details.open = true;
       closed.push(details);
     }

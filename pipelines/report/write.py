@@ -15,7 +15,17 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pipelines.report import answer, corpora, disclosure, fairpair, methods, models
+from pipelines.report import (
+    answer,
+    between_corpora,
+    between_models,
+    between_runs,
+    corpora,
+    disclosure,
+    fairpair,
+    methods,
+    models,
+)
 from pipelines.report.facts import Facts, read_facts
 from pipelines.report.model import Missing, Page, Row, Section
 from warehouse.errors import BadInput
@@ -70,7 +80,8 @@ def make_page(facts: Facts) -> Page:
     # Continuations after what was scored, before the text behind it.
     place = _SECTIONS.index(corpora.lean)
     continued = [*fairpair.sections(facts), disclosure.section(facts)]
-    for part in [*opening, *parts[:place], *continued, *parts[place:]]:
+    between = [part.section(facts) for part in (between_models, between_corpora, between_runs)]
+    for part in [*opening, *parts[:place], *continued, *between, *parts[place:]]:
         if isinstance(part, Missing):
             page.missing.append(part)
         else:

@@ -1,0 +1,269 @@
+"""Models, corpora and runs compared on the page, and the SQL behind it against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pipelines.measure import measure
+from pipelines.report.facts import read_facts
+from pipelines.report.model import Page, Section
+from pipelines.report.write import make_page, publish
+from tests.metric_rows import delta, fill, pair, score
+from tests.page_queries import check_page
+from tests.test_report import Page as Parsed
+from warehouse.connect import connect
+from warehouse.guard import lock
+from warehouse.runs import recorded
+from warehouse.schemas import TABLES
+from warehouse.store import Store
+
+LIMIT = math.log(1.65)
+
+
+def rows_of(store: Store, text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = connect(store.root).sql(text).to_arrow_table().to_pylist()
+    return found
+
+
+def section(page: Page, anchor: str) -> Section:
+    (found,) = [s for s in page.sections if s.anchor == anchor]
+    return found
+
+
+def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray]:
+    """Models that are the less even the higher their number; each lacks a pair of its own."""
+    rng = np.random.default_rng(7)
+    fill(store, "benchmark_pair", [pair("b", f"{i:02}") for i in range(n)])
+    common, ratios = rng.normal(0, 0.5, n), {}
+    for k in range(n_models):
+        ratios[f"m{k}"] = common * (0.3 + k) + rng.normal(0, 0.1, n)
+        scores = [score("b", f"{i:02}", float(x), f"m{k}") for i, x in enumerate(ratios[f"m{k}"])]
+        del scores[k]
+        fill(store, "pair_score", scores)
+    return ratios
+
+
+def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
+    ratios = put_models(store, 3)
+    found = rows_of(store, "FROM preference_pairwise()")
+    assert len(found) == 3 * 2 * 2
+    for row in found:
+        r, m = (int(row[name][-1]) for name in ("reference_key", "model_key"))
+        kept = [i for i in range(40) if i not in (r, m)]
+        lean = [
+            np.where(np.abs(x) <= LIMIT, 0, np.sign(x))[kept]
+            for x in (ratios[f"m{r}"], ratios[f"m{m}"])
+        ]
+        old, new = [(v == 0) * 1.0 if row["measure"] == "us" else 100 * v for v in lean]
+        assert row["n_pairs"] == len(kept) == 38
+        assert (row["reference_mean"], row["model_mean"]) == pytest.approx((old.mean(), new.mean()))
+        low, high = stats.t.interval(0.95, 37, loc=(new - old).mean(), scale=stats.sem(new - old))
+        ends = (row["difference_low"], row["difference_high"])
+        assert ends == pytest.approx((low, high), rel=1e-3, abs=1e-6)
+        expected = "fell" if high < 0 else "rose" if low > 0 else "neither"
+        assert row["direction"] == expected
+
+
+def put_corpora(store: Store) -> dict[str, dict[str, dict[str, Any]]]:
+    """Three corpora that share some words; one knows no counts."""
+    rng = np.random.default_rng(8)
+    found = {}
+    for name, sign in (("one", 1), ("three", -1), ("two", 1)):
+        words = {}
+        for i in range(60):
+            if rng.random() < 0.2:
+                continue
+            value = round(sign * (i - 30) / 20 + float(rng.normal(0, 0.3)), 1)  # with ties
+            row = delta(f"w{i}", value, name)
+            row |= {"n_pair_f": int(rng.integers(1, 40)), "n_pair_m": int(rng.integers(3, 40))}
+            row["delta_se_nats"] = float(rng.uniform(0.1, 0.5))
+            if name == "two":
+                row |= {"n_pair_f": None, "n_pair_m": None, "delta_se_nats": None}
+            words[f"w{i}"] = row
+        fill(store, "word_delta", list(words.values()))
+        found[name] = words
+    return found
+
+
+def test_words_of_two_corpora_and_their_correlation(store: Store) -> None:
+    corpora = put_corpora(store)
+    differences = {
+        (r["corpus_a"], r["corpus_b"], r["word"]): r for r in rows_of(store, "FROM word_difference")
+    }
+    agreement = {
+        (r["corpus_a"], r["corpus_b"]): r
+        for r in rows_of(store, "FROM corpus_agreement(min_pairs := 5)")
+    }
+    two_by_two = list(itertools.combinations(sorted(corpora), 2))
+    assert set(agreement) == set(two_by_two)
+    seen = 0
+    for a, b in two_by_two:
+        x, y, clear, n_se = [], [], 0, 0
+        for word in corpora[a].keys() & corpora[b].keys():
+            p, q = corpora[a][word], corpora[b][word]
+            row = differences[a, b, word]
+            seen += 1
+            counts = [r[c] for r in (p, q) for c in ("n_pair_f", "n_pair_m") if r[c] is not None]
+            assert row["n_least"] == min(counts)
+            change = q["delta_nats"] - p["delta_nats"]
+            assert row["difference_nats"] == pytest.approx(change)
+            has_both = None not in (p["delta_se_nats"], q["delta_se_nats"])
+            if has_both:
+                se = math.hypot(p["delta_se_nats"], q["delta_se_nats"])
+                low, high = stats.norm.interval(0.95, loc=change, scale=se)
+                ends = (row["ci_low_nats"], row["ci_high_nats"])
+                assert ends == pytest.approx((low, high)) and row["se_nats"] == pytest.approx(se)
+            else:
+                assert row["se_nats"] is row["ci_low_nats"] is row["ci_high_nats"] is None
+            if min(counts) >= 5:
+                x.append(p["delta_nats"])
+                y.append(q["delta_nats"])
+                n_se += has_both
+                clear += has_both and (low > 0 or high < 0)
+        row = agreement[a, b]
+        assert (row["n_words"], row["n_with_se"], row["n_different"]) == (len(x), n_se, clear)
+        assert row["n_opposite"] == sum(p * q < 0 for p, q in zip(x, y, strict=True))
+        pearson = stats.pearsonr(x, y)
+        ends = tuple(pearson.confidence_interval(0.95))
+        assert row["correlation"] == pytest.approx(pearson.statistic)
+        assert (row["r_low"], row["r_high"]) == pytest.approx(ends)
+        rho = stats.spearmanr(x, y).statistic
+        half = 1.959964 * math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
+        assert row["rank_correlation"] == pytest.approx(rho)
+        ends = (math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
+        assert (row["rho_low"], row["rho_high"]) == pytest.approx(ends)
+    assert seen == len(differences) > 90
+
+
+def test_the_words_that_differ_most_are_the_surest(store: Store) -> None:
+    put_corpora(store)
+    every = [
+        r
+        for r in rows_of(store, "FROM word_difference")
+        if (r["corpus_a"], r["corpus_b"]) == ("one", "three") and r["n_least"] >= 5
+    ]
+    nearest = {r["word"]: abs(r["difference_nats"]) - 1.959964 * r["se_nats"] for r in every}
+    page = make_page(read_facts(store.root))
+    (table,) = [
+        t for t in section(page, "compare-corpora").tables if "one and three (" in t.caption
+    ]
+    words = [row[0].text for row in table.rows]
+    assert words == sorted(nearest, key=lambda w: -nearest[w])[:15]
+    said = " ".join(section(page, "compare-corpora").intro)
+    assert "one and three (she/he) contradict each other" in said
+    assert "one and two (she/he) agree" in said
+
+
+def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_path: Path) -> None:
+    put_models(store, 7)
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    facts = read_facts(store.root)
+    us = {r["model"]: r["value"] for r in facts.metrics("us", subset="all")}
+    middle = sorted(us, key=lambda m: us[m])[3]
+    found = section(make_page(facts), "compare-models")
+    counts, table = found.tables
+    assert f"models against {middle}" in table.caption
+    assert {row[0].text for row in table.rows} == set(us) - {middle}
+    assert [c.value for c in counts.rows[0][1:3]] == [7, 21]
+    each = rows_of(store, "FROM preference_pairwise() WHERE reference_key < model_key")
+    for cell, name in zip(counts.rows[0][3:], ("us", "pd"), strict=True):
+        n = Counter(r["direction"] != "neither" for r in each if r["measure"] == name)
+        assert cell.value == n[True] and sum(n.values()) == 21
+    more = sum(row[4].text == "more even" for row in table.rows)
+    less = sum(row[4].text == "less even" for row in table.rows)
+    said = f"{more} are clearly more even, {less} clearly less, and {6 - more - less} are not told"
+    assert said in found.intro[0] and 0 < more + less < 6
+    path = publish(make_page(facts), tmp_path / "report")
+    lock(facts.connection)
+    assert "compare-b" in check_page(path, facts.connection)
+
+
+def test_few_models_are_compared_two_by_two(store: Store) -> None:
+    put_models(store, 3)
+    measure(store, "r")
+    (table,) = section(make_page(read_facts(store.root)), "compare-models").tables
+    two = {(row[0].text, row[1].text) for row in table.rows}
+    assert two == {("m1", "m0"), ("m2", "m0"), ("m2", "m1")}
+
+
+def test_one_of_a_kind_is_compared_with_nothing(store: Store, tmp_path: Path) -> None:
+    put_models(store, 1)
+    fill(store, "word_delta", [delta(f"w{i}", i / 10) for i in range(9)])
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    page = make_page(read_facts(store.root))
+    assert not [s for s in page.sections if s.anchor.startswith("compare")]
+    assert [m.title for m in page.missing if m.title.startswith("Comparisons")] == [
+        f"Comparisons: {what}" for what in ("models", "corpora", "runs")
+    ]
+    assert "compare-models" not in Parsed(publish(page, tmp_path / "report")).anchors
+
+
+def test_runs_wrote_what_the_tables_hold(store: Store) -> None:
+    put_models(store, 2)
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    found = {
+        (r["run_id"], r["table_name"]): r["n_rows"] for r in rows_of(store, "FROM run_written")
+    }
+    counted: Counter[tuple[str, str]] = Counter()
+    for name, table in TABLES.items():
+        if name != "run" and "run_id" in table.arrow.names:
+            counted.update((str(row["run_id"]), name) for row in store.read(name).to_pylist())
+    assert found == dict(counted) and (run_id, "metric_value") in found
+
+
+def test_every_table_that_names_its_run_is_counted(store: Store) -> None:
+    ((definition,),) = (
+        connect(store.root)
+        .execute("SELECT sql FROM duckdb_views() WHERE view_name = 'run_written'")
+        .fetchall()
+    )
+    for name, table in TABLES.items():
+        is_counted = f"FROM {name} " in f"{definition} ".replace(")", " ").replace("\n", " ")
+        assert is_counted == (name != "run" and "run_id" in table.arrow.names), name
+
+
+def test_what_changed_between_two_runs_of_a_command(store: Store, tmp_path: Path) -> None:
+    put_models(store, 1)
+    for config in (
+        {"seed": 0},
+        {"a": {"b": [1], "gone": None}, "same": 1},
+        {"a": {"b": [1, 2]}, "same": 1, "new": "<x>"},
+    ):
+        with recorded(store, "measure", config) as run_id:
+            measure(store, run_id)
+    with pytest.raises(ValueError, match="broken"), recorded(store, "measure", {"seed": 9}):
+        raise ValueError("broken")
+    with recorded(store, "alone", {"seed": 1}):
+        pass
+    facts = read_facts(store.root)
+    runs = [r for r in facts.run if r["command"] == "measure" and r["status"] == "finished"]
+    page = make_page(facts)
+    found = section(page, "compare-runs")
+    written, settings = found.tables
+    n_rows = len(store.read("metric_value").to_pylist())
+    assert [[c.value if c.is_number else c.text for c in row] for row in written.rows] == [
+        ["measure", "metric_value", runs[-2]["run_id"], 0, runs[-1]["run_id"], n_rows]
+    ]
+    assert [[c.text for c in row[2:]] for row in settings.rows] == [
+        ["a.b", "[1]", "[1, 2]"],
+        ["new", "–", "<x>"],
+    ]
+    assert "a.b of measure" in found.intro[0] and "alone" not in found.intro[0]
+    path = publish(page, tmp_path / "report")
+    lock(facts.connection)
+    check_page(path, facts.connection)
+    rows = facts.connection.sql(settings.sql).to_arrow_table().to_pylist()
+    configs = [json.loads(row["config"]) for row in rows]
+    assert configs == [json.loads(r["config"]) for r in runs[-2:]]

@@ -1,0 +1,37 @@
+-- grain: reference_key x model_key x benchmark x measure, `us` (a share) and `pd` (points)
+-- US and PD of any two models, both ways: figures of the pairs that both scored, their difference
+-- (model less reference) with Student's 95% interval over pairs, each with both of its scores, and
+-- direction: whether the model's is lower (`fell`), higher (`rose`) or `neither`. Name one or both
+-- models in WHERE, e.g. `FROM preference_pairwise() WHERE reference_key = 'KEY'`.
+CREATE OR REPLACE MACRO preference_pairwise(epsilon := ln(1.65)) AS TABLE
+WITH leaning AS (
+    SELECT
+        r.model_key AS reference_key, m.model_key, m.benchmark,
+        lean(r.log_ratio_nats, epsilon) AS old,
+        lean(m.log_ratio_nats, epsilon) AS new
+    FROM scored_pair AS r
+    JOIN scored_pair AS m
+        ON m.benchmark = r.benchmark AND m.pair_id = r.pair_id AND m.model_key <> r.model_key
+),
+measured AS (
+    SELECT
+        reference_key, model_key, benchmark,
+        unnest(['us', 'pd']) AS measure,
+        unnest([(old = 0)::INTEGER, 100 * old]) AS old,
+        unnest([(new = 0)::INTEGER, 100 * new]) AS new
+    FROM leaning
+),
+counted AS (
+    SELECT
+        reference_key, model_key, benchmark, measure, count(*) AS n_pairs,
+        avg(old) AS reference_mean, avg(new) AS model_mean, avg(new - old) AS difference,
+        student_half(new - old) AS half
+    FROM measured
+    GROUP BY ALL
+)
+SELECT
+    reference_key, model_key, benchmark, measure, n_pairs, reference_mean, model_mean, difference,
+    difference - half AS difference_low,
+    difference + half AS difference_high,
+    direction_of(difference - half, difference + half) AS direction
+FROM counted;

@@ -1,0 +1,37 @@
+-- grain: reference_key x model_key of a benchmark, on the pairs that both scored
+-- All models of a benchmark against one, by key: figures and differences of preference_pairwise, US
+-- (shares) beside PD (points), with the models' names, e.g. `FROM preference_against('KEY',
+-- 'use-5')`. Against '' all are compared two by two, the reference being the first by name.
+CREATE OR REPLACE MACRO preference_against(
+    against_key, benchmark_name, epsilon := ln(1.65)
+) AS TABLE
+WITH named AS (
+    SELECT model_key, coalesce(any_value(label), min(model)) AS model
+    FROM pair_score
+    LEFT JOIN model_label USING (model_key)
+    GROUP BY model_key
+),
+wide AS (
+    SELECT
+        benchmark, reference_key, model_key, any_value(n_pairs) AS n_pairs,
+        any_value(reference_mean) FILTER (measure = 'us') AS us_reference,
+        any_value(model_mean) FILTER (measure = 'us') AS us_model,
+        any_value(difference) FILTER (measure = 'us') AS us_difference,
+        any_value(difference_low) FILTER (measure = 'us') AS us_low,
+        any_value(difference_high) FILTER (measure = 'us') AS us_high,
+        any_value(direction) FILTER (measure = 'us') AS us_direction,
+        any_value(reference_mean) FILTER (measure = 'pd') AS pd_reference,
+        any_value(model_mean) FILTER (measure = 'pd') AS pd_model,
+        any_value(difference) FILTER (measure = 'pd') AS pd_difference,
+        any_value(difference_low) FILTER (measure = 'pd') AS pd_low,
+        any_value(difference_high) FILTER (measure = 'pd') AS pd_high,
+        any_value(direction) FILTER (measure = 'pd') AS pd_direction
+    FROM preference_pairwise(epsilon := epsilon)
+    WHERE benchmark = benchmark_name AND against_key IN ('', reference_key)
+    GROUP BY ALL
+)
+SELECT m.model, r.model AS reference, wide.*
+FROM wide
+JOIN named AS r ON r.model_key = reference_key
+JOIN named AS m ON m.model_key = wide.model_key
+WHERE against_key <> '' OR (r.model, reference_key) < (m.model, m.model_key);

@@ -1,0 +1,22 @@
+-- grain: corpus_a x corpus_b x contrast x word, words with a delta in both; corpus_a comes first
+-- Words whose lean two corpora can be asked about. difference_nats is delta in corpus_b less delta
+-- in corpus_a, with its standard error and 95% interval from both counts, the texts taken as
+-- independent; NULL where either is unknown. n_least is the fewest co-occurrences behind the two
+-- deltas, NULL where a corpus was imported without its counts.
+CREATE OR REPLACE VIEW word_difference AS
+WITH paired AS (
+    SELECT
+        a.corpus AS corpus_a, b.corpus AS corpus_b, a.contrast, a.word,
+        a.delta_nats AS delta_a_nats, b.delta_nats AS delta_b_nats,
+        b.delta_nats - a.delta_nats AS difference_nats,
+        sqrt(a.delta_se_nats ** 2 + b.delta_se_nats ** 2) AS se_nats,
+        least(a.n_pair_f, a.n_pair_m, b.n_pair_f, b.n_pair_m) AS n_least
+    FROM word_delta AS a
+    JOIN word_delta AS b
+        ON b.contrast = a.contrast AND b.word = a.word AND b.corpus > a.corpus
+)
+SELECT
+    *,
+    difference_nats - z975() * se_nats AS ci_low_nats,
+    difference_nats + z975() * se_nats AS ci_high_nats
+FROM paired;

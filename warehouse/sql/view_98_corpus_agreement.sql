@@ -1,0 +1,53 @@
+-- grain: corpus_a x corpus_b x contrast
+-- How far two corpora agree on which way words lean: Pearson's and Spearman's correlation of their
+-- deltas with Fisher's z intervals (Bonett and Wright's for ranks), over the n_words that both have
+-- and saw at least min_pairs times with either side, e.g. `FROM corpus_agreement(min_pairs := 5)`;
+-- counts that are not known leave no word out. n_opposite words lean the other way in the other
+-- corpus; of the n_with_se whose interval is known, n_different differ clearly: their interval
+-- leaves out 0, as it would for one in twenty by chance alone.
+CREATE OR REPLACE MACRO corpus_agreement(min_pairs := 1) AS TABLE
+WITH ranked AS (
+    SELECT
+        *,
+        rank() OVER (of_pair ORDER BY delta_a_nats) + (count(*) OVER same_a - 1) / 2 AS rank_a,
+        rank() OVER (of_pair ORDER BY delta_b_nats) + (count(*) OVER same_b - 1) / 2 AS rank_b
+    FROM word_difference
+    WHERE coalesce(n_least, min_pairs) >= min_pairs
+    WINDOW
+        of_pair AS (PARTITION BY corpus_a, corpus_b, contrast),
+        same_a AS (PARTITION BY corpus_a, corpus_b, contrast, delta_a_nats),
+        same_b AS (PARTITION BY corpus_a, corpus_b, contrast, delta_b_nats)
+),
+correlated AS (
+    SELECT
+        corpus_a, corpus_b, contrast, count(*) AS n_words,
+        CASE
+            WHEN least(stddev_pop(delta_a_nats), stddev_pop(delta_b_nats)) > 1e-9
+                THEN greatest(-1, least(1, corr(delta_a_nats, delta_b_nats ORDER BY word)))
+        END AS r,
+        CASE
+            WHEN least(stddev_pop(rank_a), stddev_pop(rank_b)) > 0
+                THEN greatest(-1, least(1, corr(rank_a, rank_b ORDER BY word)))
+        END AS rho,
+        count(*) FILTER (delta_a_nats * delta_b_nats < 0) AS n_opposite,
+        count(se_nats) AS n_with_se,
+        count(*) FILTER (ci_low_nats > 0 OR ci_high_nats < 0) AS n_different
+    FROM ranked
+    GROUP BY ALL
+)
+SELECT
+    corpus_a, corpus_b, contrast, n_words,
+    r AS correlation,
+    CASE WHEN n_words > 3 THEN fisher_bound(r, -z975() / sqrt(n_words - 3)) END AS r_low,
+    CASE WHEN n_words > 3 THEN fisher_bound(r, z975() / sqrt(n_words - 3)) END AS r_high,
+    rho AS rank_correlation,
+    CASE
+        WHEN n_words > 3
+            THEN fisher_bound(rho, -z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
+    END AS rho_low,
+    CASE
+        WHEN n_words > 3
+            THEN fisher_bound(rho, z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
+    END AS rho_high,
+    n_opposite, n_with_se, n_different
+FROM correlated;
