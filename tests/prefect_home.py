@@ -1,7 +1,7 @@
 """Prefect's directory with a database as its server makes it, made once a test run.
 
-A server's first start in an empty directory takes longer than all others; `tests/test_flow.py` has
-one. The other flows find a copy of what such a start leaves behind.
+A server's first start in an empty directory takes longer than all others. `tests/test_flow.py` has
+one; tests of something else find a copy of what such a start leaves behind.
 """
 
 from __future__ import annotations
