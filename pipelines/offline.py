@@ -16,9 +16,14 @@ _DEFAULTS = {
     "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",  # what its threads say when the server is gone
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
 }
-#: For the embedded server alone, which Ctrl-C ends too: five retries of a call take minutes then. A
-#: server elsewhere may be away for a moment, which is what they are for.
-_EMBEDDED = {"PREFECT_CLIENT_MAX_RETRIES": "1"}
+#: For the embedded server alone.
+_EMBEDDED = {
+    # Ctrl-C ends it, too: five retries of a call take minutes then. A server elsewhere may be away
+    # for a moment, which is what they are for.
+    "PREFECT_CLIENT_MAX_RETRIES": "1",
+    # No flow here uses a block; a first start takes seconds to register their kinds.
+    "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
+}
 
 
 def prepare(out: str | Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.prefect_home import copy_database
 from warehouse.store import Store
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def data() -> Path:
     path = reference_directory()
     assert path is not None, "tests that use this fixture carry the marker `reference`"
     return path
+
+
+@pytest.fixture(scope="session")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Makes a directory that Prefect's server starts in without making its database first."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return lambda home: copy_database(shared, home)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -232,8 +233,9 @@ def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: 
 
 
 @pytest.mark.slow
-def test_the_command(here: Path) -> None:
+def test_the_command(here: Path, prefect_home: Callable[[Path], Path]) -> None:
     """One process, one Prefect server: a budget that stops, the rest, replays, offline."""
+    prefect_home(here / "out/prefect")
     model = save("neox", here / "tiny-neox")
     replay = ["--replay", "--base-url", "http://127.0.0.1:9/v1"]
     limit = ["--max-difference", "0.25"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -177,8 +178,10 @@ def test_a_second_run_computes_nothing(
 
 
 @pytest.mark.slow
-def test_the_flow_goes_by_prefect_too(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PREFECT_HOME", str(ran.here / "prefect"))
+def test_the_flow_goes_by_prefect_too(
+    ran: Ran, prefect_home: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_HOME", str(prefect_home(ran.here / "prefect")))
     n_runs = ran.store.read("run").num_rows
     assert main(ran.probe("test", "mine")) == 0
     assert ran.store.read("run").num_rows == n_runs + 1

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,15 @@ def server() -> Any:
 
 
 @pytest.mark.slow
-def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_flow(
+    here: Path,
+    server: ChatServer,
+    prefect_home: Callable[[Path], Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Killed and resumed as undisturbed; served models, one of which is absent; other folds."""
+    for name in ("killed", "served"):
+        prefect_home(here / name / "prefect")
     local = ["--model", "tiny"]
     served = ["--model", "fine,absent", "--base-url", server.url, "--perturber", "scripted"]
     _kill_midway(here, _run("killed", *local))

@@ -81,7 +81,7 @@ def share(ratios: list[float], epsilon: float) -> float:
     return sum(at_most(r, epsilon) for r in ratios) / len(ratios)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(_pairs)
 def test_metrics_equal_brute_force(pairs: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Prefect's directory of all commands here: only the first has to make the database."""
-    return tmp_path_factory.mktemp("prefect")
+def home(tmp_path_factory: pytest.TempPathFactory, prefect_home: Callable[[Path], Path]) -> Path:
+    """Prefect's directory of all commands here."""
+    return prefect_home(tmp_path_factory.mktemp("stop") / "prefect")
 
 
 def _start(

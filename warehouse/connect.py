@@ -24,6 +24,8 @@ _SQL_TYPES = {
     pa.float32(): "FLOAT",
     pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
 }
+#: Statements are copied when they run; parsing them takes as long as binding some.
+_DERIVED: list[duckdb.Statement] = []
 
 
 def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
@@ -43,6 +45,9 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
     connection.execute("SET TimeZone = 'UTC'")
+    # A view is bound when it is made, with all that it reads: in place of files, empty tables.
+    for statement in _derived_views(connection):
+        connection.execute(statement)
     for table in TABLES.values():
         try:
             connection.execute(table_view(store, table))
@@ -50,9 +55,20 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
             problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
             fix = f"move {store.root / table.name} away and write it again"
             raise BadInput(f"warehouse {store.root}", problem, fix) from e
-    for name in sql_names("view_"):
-        connection.execute(sql(name))
     return connection
+
+
+def _derived_views(connection: duckdb.DuckDBPyConnection) -> list[duckdb.Statement]:
+    """The views of ``sql/`` on tables that are gone again at the end; parsed once a process."""
+    if not _DERIVED:
+        tables = []
+        for table in TABLES.values():
+            columns = ", ".join(f'"{c.name}" {_SQL_TYPES[c.type]}' for c in table.columns)
+            tables.append(f'CREATE TABLE "{table.name}" ({columns})')
+        views = [sql(name) for name in sql_names("view_")]
+        gone = [f'DROP TABLE "{name}"' for name in TABLES]
+        _DERIVED[:] = connection.extract_statements(";\n".join([*tables, *views, *gone]))
+    return _DERIVED
 
 
 def table_view(store: Store, table: Table, place: Path | None = None) -> str:
