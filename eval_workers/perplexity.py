@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_workers.chunks import Chunks, texts_hash
-from eval_workers.claims import claimed_in_turn
 from eval_workers.held_out import Document, HeldOut
 from eval_workers.score import Progress, publish_model, score_chunks
+from warehouse.claims import claimed_in_turn
 from warehouse.errors import BadInput, disk_problems
 from warehouse.store import Store
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_workers.backends.sampling import Continuer, Draw, Sample, SamplingOptions
-from eval_workers.claims import claimed, claimed_in_turn
 from eval_workers.instruction import publish_instruction
 from eval_workers.sample_chunks import DrawChunks, draw_chunks, write_samples
 from eval_workers.sample_rows import (
@@ -30,6 +29,7 @@ from eval_workers.sample_rows import (
     wanted,
 )
 from eval_workers.score import publish_model
+from warehouse.claims import claimed, claimed_in_turn
 from warehouse.errors import disk_problems
 from warehouse.store import Store
 

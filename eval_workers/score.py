@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_workers.chunks import Chunks, chunked, write_scores
-from eval_workers.claims import claimed, claimed_in_turn
 from eval_workers.score_rows import Row, score_rows, sentences, text_id
 from eval_workers.score_workers import Job, helpers
 from eval_workers.text_form import pair_in_form
 from eval_workers.token_rows import pairs_with_tokens, publish_tokens
+from warehouse.claims import claimed, claimed_in_turn
 from warehouse.errors import UsageProblem, disk_problems
 from warehouse.store import Store
 

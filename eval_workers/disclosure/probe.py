@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_workers.chunks import Chunks, texts_hash
-from eval_workers.claims import claimed_in_turn
 from eval_workers.disclosure.attributes import texts_to_score
 from eval_workers.disclosure.probe_rows import ProbeRows, probe_rows
 from eval_workers.disclosure.words import load_words, publish_words
 from eval_workers.instruction import NONE, Instruction, publish_instruction
 from eval_workers.score import Progress, publish_model, score_chunks
+from warehouse.claims import claimed_in_turn
 from warehouse.errors import BadInput, UsageProblem, disk_problems
 from warehouse.store import Store
 from warehouse.wordlists import WordList
