@@ -1,4 +1,4 @@
-"""Two commands that write the same thing at once: one is told of the other, or the last one stays."""
+"""Two commands that write the same thing: one is told of the other, or the last one stays."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ train_model([Path(sys.argv[1])], "m", "c", options, sys.argv[2], told)
 
 
 def test_a_model_is_trained_by_one_command(tmp_path: Path) -> None:
-    """The second is refused and spoils nothing; after the first one's death it trains to the end."""
+    """The second is refused and spoils nothing; after the first is killed it trains to the end."""
     shard, out = tmp_path / "a.jsonl.zst", tmp_path / "out"
     write_jsonl_zst(shard, ["she has tea and he has coffee in the morning"] * 40)
     options = TrainOptions(300, 16, 1, 2, 16, 4, 1e-3, max_tokens=600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.form import tables_of_older_form
 from warehouse.schemas import TABLES
+from warehouse.steady import steadily
 from warehouse.store import Store
 
 _SQL_TYPES = {
@@ -45,7 +47,7 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     for table in TABLES.values():
         try:
-            connection.execute(table_view(store, table))
+            steadily(partial(_make_view, connection, store, table))
         except duckdb.Error as e:
             problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
             fix = f"move {store.root / table.name} away and write it again"
@@ -53,6 +55,10 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
     for name in sql_names("view_"):
         connection.execute(sql(name))
     return connection
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, store: Store, table: Table) -> None:
+    connection.execute(table_view(store, table))
 
 
 def table_view(store: Store, table: Table, place: Path | None = None) -> str:
@@ -109,4 +115,4 @@ def query(
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     given = {key: value for key, value in (params or {}).items() if key in named}
-    return connection.sql(text, params=given).to_arrow_table()
+    return steadily(lambda: connection.sql(text, params=given).to_arrow_table())
