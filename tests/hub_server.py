@@ -1,18 +1,20 @@
-"""A hub of one model on a real socket, which is away in one of several ways, and comes back."""
+"""A hub on a real socket, which can be away in several ways and comes back."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-MODEL = "somebody/tiny"
+from tests.conftest import REPOSITORY
+
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"
 #: How it can be away: nobody listens, a proxy says so, connections end before an answer.
 AWAY = ("refused", "503", "dropped", "reset")
@@ -20,9 +22,9 @@ AWAY = ("refused", "503", "dropped", "reset")
 
 @dataclass
 class Hub:
-    """A server of the files of ``directory`` as ``MODEL``; ``away`` is one of ``AWAY`` or empty."""
+    """A server of models by name, from directories; ``away`` is one of ``AWAY`` or empty."""
 
-    directory: Path
+    models: Mapping[str, Path]
     away: str = ""
     asked: list[str] = field(default_factory=list)
     _server: ThreadingHTTPServer | None = None
@@ -75,12 +77,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             self.close_connection = True
         else:
-            before, _, name = self.path.partition("/resolve/")
-            path = self.told.directory / name.partition("/")[2]
-            if before == f"/{MODEL}" and name and path.is_file():
-                self._answer(200, path.read_bytes())
+            model, _, place = self.path.lstrip("/").partition("/resolve/")
+            directory, name = self.told.models.get(model), place.partition("/")[2]
+            if directory and name and (directory / name).is_file():
+                self._answer(200, (directory / name).read_bytes())
             else:
-                lacks = "EntryNotFound" if f"/{MODEL}/" in self.path else "RepoNotFound"
+                known = any(f"/{model}/" in self.path for model in self.told.models)
+                lacks = "EntryNotFound" if known else "RepoNotFound"
                 self._answer(404, b"{}", **{"X-Error-Code": lacks})
 
     do_HEAD = do_GET
@@ -100,11 +103,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def hub(directory: Path) -> Iterator[Hub]:
-    """Serve the files of a saved model."""
-    server = Hub(directory)
+def hub(models: Mapping[str, Path]) -> Iterator[Hub]:
+    """Serve saved models by these names."""
+    server = Hub(models)
     server.start()
     try:
         yield server
     finally:
         server.stop()
+
+
+def environment(server: Hub, home: Path) -> dict[str, str]:
+    """This process's environment with this hub in place of the real one, and nothing cached."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "HF_"))}
+    kept |= {"PYTHONPATH": str(REPOSITORY), "HF_HOME": str(home), "HF_ENDPOINT": server.url}
+    return kept | {"HF_HUB_DISABLE_TELEMETRY": "1"}

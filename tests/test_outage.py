@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pipelines.retries import may_pass
-from tests.conftest import REPOSITORY
-from tests.hub_server import AWAY, MODEL, Hub, hub
+from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
 
+MODEL = "somebody/tiny"
 #: Says "tried" on each decision about another try and waits for a line. The hub's own waits between
 #: its attempts are left out, as are ours: what they would wait for is what the test does meanwhile.
 _DRIVER = """
@@ -72,7 +71,7 @@ else:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Hub]:
-    with hub(save("gpt2", tmp_path / "model")) as server:
+    with hub({MODEL: save("gpt2", tmp_path / "model")}) as server:
         yield server
 
 
@@ -80,15 +79,12 @@ def driven(
     code: str, served: Hub, away: str, place: Path, model: str = MODEL, *, returns: bool = True
 ) -> tuple[list[str], str]:
     """What was decided after each try, and how it ended, of a hub that is back after the first."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "HF_"))}
-    environment |= {"PYTHONPATH": str(REPOSITORY), "HF_HOME": str(place / "hf")}
-    environment |= {"HF_ENDPOINT": served.url, "HF_HUB_DISABLE_TELEMETRY": "1"}
     served.go(away)
     tries: list[str] = []
     with subprocess.Popen(
         [sys.executable, "-c", _DRIVER + code, model],
         cwd=place,
-        env=environment,
+        env=environment(served, place / "hf"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -114,7 +110,7 @@ def test_what_a_client_says_of_a_server_that_is_away_may_pass(
     client: str, away: str, tmp_path: Path
 ) -> None:
     http = pytest.importorskip(client)
-    with hub(tmp_path) as server:
+    with hub({}) as server:
         server.go(away)
         with pytest.raises(http.HTTPError) as caught:
             http.get(server.url, trust_env=False).raise_for_status()
