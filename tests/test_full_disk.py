@@ -93,6 +93,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 _SHORT = ("--max-tokens", "3000")
+_FEW = ("--n", "2", "--max-new-tokens", "8")
 _PLUMBLINE = (sys.executable, "-c", "from pipelines.cli import entry; entry()")
 #: Training that writes a checkpoint of some 600 kB at each step.
 _CHECKPOINTS = """
@@ -115,7 +116,7 @@ COMMANDS = {
     "associate": ("corpus", "associate", "--corpus", "c", *WAREHOUSE),
     "constrain": ("constrain", "--corpus", "c", "--benchmark", "b", *WAREHOUSE),
     "probe": ("disclosure", "probe", "topics", "--model", "model", *WAREHOUSE),
-    "fairpair": ("fairpair", "run", "common-sents", "--model", "model", *WAREHOUSE),
+    "fairpair": ("fairpair", "run", "common-sents", "--model", "model", *_FEW, *WAREHOUSE),
 }
 
 
