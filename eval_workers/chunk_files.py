@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eval_workers.claims import claimed, claimed_in_turn
+from warehouse.claims import claimed, claimed_in_turn
 from warehouse.store import write_file
 
 Item = TypeVar("Item", bound=Hashable)

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from warehouse.errors import UsageProblem
+from warehouse.claims import sole
+from warehouse.errors import UsageProblem, disk_problems
 from warehouse.runs import config_hash, package_versions
 from warehouse.shards import fingerprint
 from warehouse.store import Store
@@ -122,9 +123,10 @@ def train_model(
     """Train a model on shards into ``<out>/<name>``, or return it when it is there already.
 
     A run that was stopped goes on from its last checkpoint and ends with the weights it would have
-    had. A model of this name that was trained otherwise is replaced, once the new one is whole;
-    a directory that Plumbline did not make is never touched (``UsageProblem``). Raises ``BadInput``
-    for shards that can't be read or hold no text, and for a loss that is not finite.
+    had. A model of this name that was trained otherwise is replaced, once the new one is whole.
+    Raises ``UsageProblem`` for a directory that Plumbline did not make, and for one that another
+    command is training; ``BadInput`` for shards that can't be read or hold no text, for a loss that
+    is not finite, and for a disk that can't be written.
     """
     path = Path(out) / plain_name(name)
     identity = {
@@ -134,17 +136,27 @@ def train_model(
         "trainer_version": TRAINER_VERSION,
     }
     key = config_hash(identity)
-    known = read_marker(path)
-    if known is not None and known["key"] == key:
-        return TrainedModel(**known["figures"], path=path, reused=True)
+    if (found := _trained(path, key)) is not None:
+        return found
     from eval_workers.backends.train import train
 
     work = path.with_name(f".{name}.partial")
-    figures = train([Path(s) for s in shards], name, corpus, options, key, work, progress)
-    marker = {"key": key, "identity": identity, "figures": figures}
-    (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
-    put_in_place(work, path)
+    with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):
+        if (found := _trained(path, key)) is not None:  # by the command that was here before
+            return found
+        figures = train([Path(s) for s in shards], name, corpus, options, key, work, progress)
+        marker = {"key": key, "identity": identity, "figures": figures}
+        (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
+        put_in_place(work, path)
     return TrainedModel(**figures, path=path)
+
+
+def _trained(path: Path, key: str) -> TrainedModel | None:
+    """The model that is in ``path`` if it is the one of ``key``."""
+    known = read_marker(path)
+    if known is None or known["key"] != key:
+        return None
+    return TrainedModel(**known["figures"], path=path, reused=True)
 
 
 def plain_name(name: str) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.association import Counts, association_rows, delta_rows
+from jobs.writer import writes_corpus
 from warehouse import wordlists
 from warehouse.errors import UsageProblem
 from warehouse.runs import recorded
@@ -60,6 +61,7 @@ def usable_lists(own: wordlists.WordList) -> dict[str, wordlists.WordList]:
     return {n: x for n, x in loaded.items() if counted.issuperset(x.targets)} | {own.name: own}
 
 
+@writes_corpus
 def associate(store: Store, corpus: str) -> Associated:
     """Compute PMI of every (word, target) and delta of every contrast of a counted corpus.
 

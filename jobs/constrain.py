@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from jobs.associate import corpus_list, corpus_row
 from jobs.text import DEFAULT_TARGETS, tokenize_all
+from jobs.writer import writes_corpus
 from warehouse.errors import UsageProblem
 from warehouse.placeholders import PLACEHOLDER
 from warehouse.runs import recorded
@@ -54,6 +55,7 @@ def lean(words: Sequence[str], delta: Mapping[str, float]) -> Lean:
     return Lean(value, word, sum(d for _, d in defined), len(words), len(defined))
 
 
+@writes_corpus
 def constrain(store: Store, corpus: str, benchmark: str, contrast: str = "she/he") -> int:
     """Write ``pair_association`` of one benchmark; returns the number of pairs.
 

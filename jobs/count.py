@@ -20,6 +20,7 @@ from jobs.session import losses_named, spark_session, stop_jobs, tasks_done
 from jobs.sweep import CountOptions, warm_up
 from jobs.tables import TOKENIZER_VERSION
 from jobs.watch import watched
+from jobs.writer import sole_writer
 from warehouse import wordlists
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
@@ -112,31 +113,37 @@ def count_corpus(
         progress: called with (shards done, shards) about five times a second.
 
     Raises:
-        UsageProblem: the corpus exists with other settings (and not ``request.replace``).
+        UsageProblem: the corpus exists with other settings (and not ``request.replace``), or
+            another command writes it.
         BadInput: after everything else is written, when shards have failed; names them.
         Interrupted: stopped from the keyboard, or too many processes died; the same command goes
             on.
     """
     options = request.options()
-    _check_binding(store, request)
     config = {f.name: getattr(request, f.name) for f in fields(request) if f.name != "shards"}
-    with recorded(
-        store, "corpus count", {**config, "shards": list(map(str, request.shards))}
-    ) as run:
-        # Compiled here once, so that no worker has to.
-        warm_up()
-        with losses_named():
-            spark = spark_session(master)
-            ledgers = _count_shards(spark, store, request, options, progress)
-            counted = watched(
-                lambda: _write(spark, store, request, options, ledgers, run),
-                cancel=lambda: stop_jobs(spark),
-            )
-        failed = [x for x in counted.ledgers if x.status == "failed"]
-        if failed:
-            more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
-            raise BadInput(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
+    config |= {"shards": list(map(str, request.shards))}
+    with sole_writer(store, request.corpus):
+        _check_binding(store, request)
+        with recorded(store, "corpus count", config) as run:
+            # Compiled here once, so that no worker has to.
+            warm_up()
+            with losses_named():
+                spark = spark_session(master)
+                ledgers = _count_shards(spark, store, request, options, progress)
+                counted = watched(
+                    lambda: _write(spark, store, request, options, ledgers, run),
+                    cancel=lambda: stop_jobs(spark),
+                )
+            _tell_failed(counted.ledgers)
     return counted
+
+
+def _tell_failed(ledgers: Sequence[Ledger]) -> None:
+    """Raise ``BadInput`` naming the shards that can't be read, if there are any."""
+    failed = [x for x in ledgers if x.status == "failed"]
+    if failed:
+        more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
+        raise BadInput(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
 
 
 def _check_binding(store: Store, request: CountRequest) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from jobs.verdict import excerpt
+from jobs.writer import sole_writer
 from warehouse.csv_rows import records
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store
@@ -70,7 +71,7 @@ def import_statistics(store: Store, path: Path, corpus: str, run_id: str) -> Imp
         path: the table, plain or gzipped, or a directory with it or with it in ``data/``.
 
     Raises:
-        UsageProblem: a corpus of that name was counted from shards.
+        UsageProblem: a corpus of that name was counted from shards, or another command writes it.
         BadInput: the file is not there, can't be read to its end, lacks a column, or holds no
             usable row or no total; the warehouse is then left as it was.
     """
@@ -81,7 +82,10 @@ def import_statistics(store: Store, path: Path, corpus: str, run_id: str) -> Imp
     good, late = _agreeing(rows, total)
     if (n_sum := sum(r.n_word for r in good)) > total:
         raise BadInput(f"{file}", f"counts sum to {n_sum:,}, more than the {total:,} of freq")
-    _write(store, file, corpus, good, sorted(bad + late, key=lambda b: b.number), total, run_id)
+    rejects = sorted(bad + late, key=lambda b: b.number)
+    with sole_writer(store, corpus):
+        _refuse_counted(store, corpus)
+        _write(store, file, corpus, good, rejects, total, run_id)
     return ImportedStatistics(corpus, len(good), len(bad) + len(late), total)
 
 

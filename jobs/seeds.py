@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 from jobs.associate import corpus_row
 from jobs.selection import neutral_interval, stratified, within
 from jobs.vetting import REJECTED, verdicts
+from jobs.writer import writes_corpus
 from warehouse import wordlists
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
@@ -41,6 +42,7 @@ class Selected:
     words: tuple[str, ...]
 
 
+@writes_corpus
 def select_seed_words(
     store: Store,
     corpus: str,

@@ -122,6 +122,8 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
     if not submitted:
         os.environ["JAVA_HOME"] = str(find_java_home())
         settings = {**_quiet_start(), **settings}
+        if local:  # workers elsewhere may not find it
+            settings = {"spark.python.daemon.module": "jobs.python_daemon", **settings}
     builder = SparkSession.builder.appName("plumbline")
     for key, value in settings.items():
         builder.config(key, value)

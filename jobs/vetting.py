@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.associate import corpus_row
+from jobs.writer import writes_corpus
 from warehouse.csv_rows import records
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.runs import recorded
@@ -73,6 +74,7 @@ def read_opinions(path: Path) -> list[Opinion]:
     return found
 
 
+@writes_corpus
 def vet(store: Store, corpus: str, said: Sequence[Opinion]) -> Vetted:
     """Record opinions beside earlier ones; of a word that had a verdict the new one counts.
 

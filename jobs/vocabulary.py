@@ -18,6 +18,7 @@ from jobs import language, lexicon
 from jobs.associate import corpus_row
 from jobs.language import LanguageModel
 from jobs.lexicon import WordNet
+from jobs.writer import writes_corpus
 from warehouse.errors import MissingComponent, UsageProblem
 from warehouse.runs import recorded
 from warehouse.store import Store
@@ -161,6 +162,7 @@ def _english(by_model: bool, by_wordnet: bool) -> str:
     return FASTTEXT if by_model else WORDNET if by_wordnet else FOREIGN
 
 
+@writes_corpus
 def build_vocabulary(
     store: Store, corpus: str, rules: Rules | None = None, model: Path | None = None
 ) -> Built:

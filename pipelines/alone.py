@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from eval_workers.claims import claimed, holder
-from warehouse.errors import UsageProblem, disk_problems
+from warehouse.claims import sole
+from warehouse.errors import disk_problems
 from warehouse.store import Store
 
 _CLAIM = "pipeline.claim"
@@ -22,26 +22,21 @@ def alone(warehouse: Path, out: Path) -> Iterator[None]:
     is there, ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
+    >>> from warehouse.errors import UsageProblem
     >>> place = Path(tempfile.mkdtemp())
     >>> with alone(place / "w", place):
     ...     try:
     ...         with alone(place / "w", place / "elsewhere"):
     ...             pass
     ...     except UsageProblem as e:
-    ...         "another pipeline writes to it: process" in str(e)
+    ...         "another command writes to it: process" in str(e)
     True
     """
-    with ExitStack() as held:
-        with disk_problems(warehouse):
-            claim = Store.open(warehouse).work_directory() / _CLAIM
-            _claim(held, claim, f"warehouse {warehouse}")
-        with disk_problems(out):
-            out.mkdir(parents=True, exist_ok=True)
-            _claim(held, out / f".{_CLAIM}", f"output directory {out}")
+    with disk_problems(warehouse):
+        claim = Store.open(warehouse).work_directory() / _CLAIM
+    fix = "wait for its end, or use another --out"
+    with (
+        sole(claim, f"warehouse {warehouse}", fix),
+        sole(out / f".{_CLAIM}", f"output directory {out}", fix),
+    ):
         yield
-
-
-def _claim(held: ExitStack, path: Path, place: str) -> None:
-    if not held.enter_context(claimed(path)):
-        fix = "wait for its end, or use another --out"
-        raise UsageProblem(place, f"another pipeline writes to it: {holder(path)}", fix)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from pipelines import (
 )
 from pipelines import flow as parts
 from pipelines.plan import Plan, make_plan
+from pipelines.retries import patiently
 from pipelines.settings import Settings, load
 from pipelines.stages import Stages
 from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
@@ -102,8 +104,6 @@ def evaluate(
 
 
 def _evaluate(settings: Settings, check_only: bool) -> Any:
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.base import ModelOptions
     from eval_workers.score import check_imported
 
     plan = make_plan(settings)
@@ -112,7 +112,7 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
         raise UsageProblem(missing, "is not given", "name some in the settings or as parameter")
     for model in plan.models:
         if not model.preset:
-            _ = open_backend(model.location, ModelOptions()).identity
+            patiently(partial(_check_model, model.location))
     if check_only:
         return Completed(message=f"{len(plan.models)} models can be loaded")
     store = Store.open(settings.warehouse_path(), create=False)
@@ -120,6 +120,13 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
     parts.evaluate(settings, plan, Stages())
     attached.attach_scores(store, plan.scored())
     return Completed(message=f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
+
+
+def _check_model(location: str) -> None:
+    from eval_workers.backends import open_backend
+    from eval_workers.backends.base import ModelOptions
+
+    _ = open_backend(location, ModelOptions()).identity
 
 
 @flow(name="report")
@@ -187,7 +194,7 @@ def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> An
     warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
     file, given = Path(config) if config else None, {"model": model or None}
     wanted, _ = fairpair_order.checked_order(probe_set, file, given, warehouse, page)
-    fairpair_order.check_means(wanted)
+    patiently(partial(fairpair_order.check_means, wanted))
     outcome = fairpair_flow.fairpair.fn(wanted)
     attached.attach_lines("fairpair", fairpair_order.after(wanted, outcome, Store.open(warehouse)))
     return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
@@ -220,7 +227,7 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
         model or settings.model, "", ModelOptions(adapter=adapter or None)
     )
     wanted = disclosure_order.Order(names, who, "gendered", MAX_NEW_TOKENS, 0.0, warehouse, page)
-    disclosure_order.check_means(wanted)
+    patiently(partial(disclosure_order.check_means, wanted))
     store = Store.open(warehouse)
     outcome = disclosure_flow.disclosure.fn(wanted)
     attached.attach_lines("disclosure", disclosure_lines.after_probe(wanted, outcome, store))

@@ -17,6 +17,7 @@ from eval_workers.mitigation.tune import Tuned
 from eval_workers.mitigation.tune import tune as tune_adapter
 from pipelines.disclosure_order import Order, Outcome, Subject, missing_sets
 from pipelines.report.write import write_report
+from pipelines.retries import RETRY
 from pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
 from warehouse.errors import Interrupted, PlumblineError
 from warehouse.runs import recorded
@@ -31,7 +32,7 @@ def prompts(order: Order, names: list[str]) -> None:
             import_probe(_store(order), name, None, run_id)
 
 
-@task(task_run_name="measure under {subject.model}", cache_policy=NO_CACHE)
+@task(task_run_name="measure under {subject.model}", cache_policy=NO_CACHE, **RETRY)
 def measure(order: Order, subject: Subject, run_id: str) -> list[Measured]:
     """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
     try:

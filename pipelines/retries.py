@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from warehouse.errors import BadInput, PlumblineError
 
@@ -19,6 +20,14 @@ _PASSING = frozenset(
 #: Too many requests, and servers that say they can't just now.
 _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ASKED_TO_STAY_OFFLINE = "OfflineModeIsEnabled"
+#: What the hub's HTTP client calls a network or server that is away. Its errors are no
+#: ``ConnectionError`` and keep no error number; by name they need no import.
+_OF_HTTP = frozenset(("NetworkError", "RemoteProtocolError", "TimeoutException"))
+_HTTP_CLIENTS = frozenset(("httpx", "httpx2"))
+_TRIES = 3
+_DELAY_S = 5.0
+
+_Found = TypeVar("_Found")
 
 
 def may_pass(error: BaseException | None) -> bool:
@@ -51,7 +60,29 @@ def _passes(error: BaseException) -> bool:
         return status in _BUSY
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
+    if any(k.__name__ in _OF_HTTP and _package(k) in _HTTP_CLIENTS for k in type(error).__mro__):
+        return True
     return isinstance(error, OSError) and error.errno in _PASSING
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def patiently(work: Callable[[], _Found]) -> _Found:
+    """Do what is outside of any task as often as a task with ``RETRY`` is tried; its result.
+
+    >>> patiently(lambda: "done")
+    'done'
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return work()
+        except Exception as e:
+            if not may_pass(e):
+                raise
+        time.sleep(_DELAY_S)
+    return work()
 
 
 def _condition(_task: Any, _run: Any, state: Any) -> bool:
@@ -60,7 +91,7 @@ def _condition(_task: Any, _run: Any, state: Any) -> bool:
 
 #: For ``@task(**RETRY)``.
 RETRY: dict[str, Any] = {
-    "retries": 2,
-    "retry_delay_seconds": 5,
+    "retries": _TRIES - 1,
+    "retry_delay_seconds": _DELAY_S,
     "retry_condition_fn": _condition,
 }

@@ -6,6 +6,7 @@ import atexit
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from warehouse.guard import check, lock
 from warehouse.init_sql import init_sql
 from warehouse.plain import printable
 from warehouse.sql_reference import Question, questions
+from warehouse.steady import steadily
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,10 +52,15 @@ def run_query(
     """
     with _one_line():
         check(connection, text, write=write)
-        cursor = connection.execute(text)
-        if not cursor.description:
-            return [], []
-        return [column[0] for column in cursor.description], cursor.fetchall()
+        run = partial(_result, connection, text)
+        return run() if write else steadily(run)
+
+
+def _result(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
+    cursor = connection.execute(text)
+    if not cursor.description:
+        return [], []
+    return [column[0] for column in cursor.description], cursor.fetchall()
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from eval_workers import claims
 from pipelines import cli, disk, offline, stages
 from pipelines.alone import alone
 from tests.conftest import REPOSITORY
+from warehouse import claims
 from warehouse.errors import BadInput, Interrupted, UsageProblem
 from warehouse.store import Store
 
@@ -37,7 +37,7 @@ def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_pat
         named = f"process {other.pid} on {socket.gethostname()}"
         for warehouse, out, place in (("w", "out2", "warehouse"), ("w2", "out", "output")):
             with (
-                pytest.raises(UsageProblem, match=f"^{place} .*another pipeline.*{named}"),
+                pytest.raises(UsageProblem, match=f"^{place} .*another command.*{named}"),
                 alone(tmp_path / warehouse, tmp_path / out),
             ):
                 pass

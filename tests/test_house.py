@@ -29,7 +29,8 @@ ALLOWED = {
 HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttext")
 #: Modules whose work a heavy package is; every other one must not load any.
 ENGINE_ROOMS = (
-    *("jobs.session", "jobs.count", "eval_workers.backends.", "eval_workers.mitigation."),
+    *("jobs.session", "jobs.count", "jobs.python_daemon"),
+    *("eval_workers.backends.", "eval_workers.mitigation."),
     *("pipelines.flow", "pipelines.benchmark_flow", "pipelines.fairpair_flow"),
     "pipelines.disclosure_flow",
     "pipelines.compare_flow",

@@ -61,10 +61,10 @@ def test_being_asked_to_stay_offline_is_no_outage() -> None:
 
 
 def test_tasks_that_ask_nobody_are_not_tried_again() -> None:
-    from pipelines import benchmark_flow, fairpair_flow, flow
+    from pipelines import benchmark_flow, disclosure_flow, fairpair_flow, flow
 
     again = [flow.count, flow.import_benchmark, flow.score]
-    again += [benchmark_flow.opinion, fairpair_flow.sample]
+    again += [benchmark_flow.opinion, fairpair_flow.sample, disclosure_flow.measure]
     assert {task.retries for task in again} == {2}
     once = [flow.measure, flow.report, flow.train, benchmark_flow.write, fairpair_flow.score]
     assert {task.retries for task in once} == {0}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from eval_workers import models
 from eval_workers.backends import train
 from eval_workers.backends._loading import _refuse_pickles
 from eval_workers.backends._source import Source
@@ -20,6 +23,7 @@ from eval_workers.backends.base import ModelOptions
 from eval_workers.backends.transformers_backend import TransformersBackend
 from eval_workers.mitigation import train as tune
 from jobs.language import load as load_language
+from tests.hub_server import environment, hub
 from tests.test_model_sources import TARGETS, lora, refused, scored
 from tests.tiny_models import save
 from warehouse.errors import BadInput, UsageProblem
@@ -101,6 +105,61 @@ def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch)
         check("somebody/model", pickled, "model.safetensors")
         check("somebody/model", pickled, "model.safetensors.index.json")
         check("facebook/opt-350m", pickled)  # of a shipped list
+
+
+#: Scores a sentence by each model named, or says why not.
+_SCORES = """
+import sys
+from eval_workers.backends import open_backend
+from eval_workers.backends.base import ModelOptions
+from warehouse.errors import BadInput
+for name in sys.argv[1:]:
+    try:
+        print("scored", open_backend(name, ModelOptions()).score(["She ran."])[0].logprob_nats)
+    except BadInput as e:
+        print("refused", e)
+"""
+
+
+def pickled(base: Path, out: Path, mark: Path | None, *, is_zip: bool = True) -> Path:
+    """A model with its weights as a pickle, which makes the file ``mark`` when it is unpickled."""
+    shutil.copytree(base, out)
+    weights: dict[str, object] = dict(load_file(out / "model.safetensors"))
+    (out / "model.safetensors").unlink()
+    weights |= {"extra": _Touch(mark)} if mark else {}
+    torch.save(weights, out / "pytorch_model.bin", _use_new_zipfile_serialization=is_zip)
+    return out
+
+
+def test_a_pickle_on_the_hub_runs_nothing_whoever_names_the_model(
+    base: Path, tmp_path: Path
+) -> None:
+    """Of models of a shipped list tensors alone are read, of others nothing; both from a server."""
+    mark = tmp_path / "ran"
+    honest, evil, older = (listed.id for listed in models.load("unstereoeval")[:3])
+    made = {
+        honest: pickled(base, tmp_path / "honest", None),
+        evil: pickled(base, tmp_path / "evil", mark),
+        older: pickled(base, tmp_path / "older", mark, is_zip=False),
+        "somebody/model": pickled(base, tmp_path / "other", None),
+    }
+    for name in (evil, older):  # each would run if it were read as what it is
+        torch.load(made[name] / "pytorch_model.bin", weights_only=False)
+        mark.unlink()
+    with hub(made) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", _SCORES, *made],
+            env=environment(server, tmp_path / "hf"),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    lines = done.stdout.splitlines()
+    (expected,) = TransformersBackend(str(base), ModelOptions()).score(["She ran."])
+    assert lines[0] == f"scored {expected.logprob_nats}"
+    assert all(line.startswith("refused model") for line in lines[1:]) and len(lines) == 4
+    assert "as pickles, no safetensors" in lines[3]
+    assert not mark.exists()
 
 
 def test_our_own_checkpoints_are_read_as_tensors_alone(tmp_path: Path) -> None:

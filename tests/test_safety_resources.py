@@ -15,6 +15,7 @@ import zstandard
 
 from eval_workers.disclosure import neutral
 from eval_workers.generation import parse
+from eval_workers.training import TrainOptions, train_model
 from jobs.lines import line_blocks
 from warehouse import csv_rows
 from warehouse.csv_rows import read_text, records
@@ -61,6 +62,32 @@ def test_a_line_longer_than_memory_should_hold_goes_through_a_file(tmp_path: Pat
     path.write_bytes(b'{"text": "' + b"a" * (1 << 16) + b'"}\n{"text": "b"}\n')
     sizes = [end for _, end in line_blocks(path, long_line=1 << 12)]
     assert sum(sizes) + 1 >= path.stat().st_size - 1 and len(sizes) == 2
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, suffix: str) -> None:
+    """What reads whole lines, as training does; a gigabyte of one line in a megabyte."""
+    path, block = tmp_path / f"line.jsonl{suffix}", b"a" * (1 << 20)
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    if suffix == ".zst":
+        packer = zstandard.ZstdCompressor().compressobj()  # type: ignore[assignment]
+    parts = [packer.compress(b'{"text": "tea"}\n{"text": "')]
+    parts += [packer.compress(block) for _ in range(1024)]
+    path.write_bytes(b"".join(parts) + packer.flush())
+    options = TrainOptions(300, 16, 1, 2, 16, 4, 1e-3, max_tokens=600)
+    before = peak_mb()
+    with pytest.raises(BadInput, match=r"shard line\.jsonl.*, line 2: has more than 134,217,728"):
+        list(documents(path))
+    assert peak_mb() - before < 400
+    with pytest.raises(BadInput, match=r"line 2: has more than 134,217,728 bytes"):
+        train_model([path], "m", "c", options, tmp_path)
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_long_line_is_read_whole(tmp_path: Path) -> None:
+    path, text = tmp_path / "long.jsonl", "a" * (9 << 20)
+    path.write_text(json.dumps({"text": text}) + '\n{"text": "b"}\n')
+    assert list(documents(path)) == [text, "b"]
 
 
 def test_json_made_to_exhaust_is_passed_over(tmp_path: Path) -> None:

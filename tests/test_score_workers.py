@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers import chunks, claims, score_workers
+from eval_workers import chunks, score_workers
 from eval_workers.backends import devices
 from eval_workers.backends.base import ModelOptions, TextScore
 from eval_workers.backends.transformers_backend import TransformersBackend
@@ -19,6 +19,7 @@ from eval_workers.score import Scored, score_benchmarks
 from eval_workers.score_workers import Job
 from tests.test_score import _pairs, _rows, _score
 from tests.tiny_models import save
+from warehouse import claims
 from warehouse.errors import UsageProblem
 from warehouse.store import Store
 

@@ -20,6 +20,7 @@ from warehouse.merged import PREFIX, Unit, units_metadata, units_of
 from warehouse.migrations import newest_version
 from warehouse.schemas import TABLES
 from warehouse.store import Store, cast
+from warehouse.swap import put
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
@@ -108,7 +109,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
                 os.link(path, staged / path.name)
             except OSError:  # no hard links on this file system
                 shutil.copy2(path, staged / path.name)
-    store.put(staged, merge.directory)
+    put(staged, merge.directory)
 
 
 def _write(table: str, files: Sequence[Path], made: Path, run_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from warehouse.columns import Table
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.form import tables_of_older_form
 from warehouse.schemas import TABLES
+from warehouse.steady import steadily
 from warehouse.store import Store
 
 _SQL_TYPES = {
@@ -50,7 +52,7 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
         connection.execute(statement)
     for table in TABLES.values():
         try:
-            connection.execute(table_view(store, table))
+            steadily(partial(_make_view, connection, store, table))
         except duckdb.Error as e:
             problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
             fix = f"move {store.root / table.name} away and write it again"
@@ -69,6 +71,10 @@ def _derived_views(connection: duckdb.DuckDBPyConnection) -> list[duckdb.Stateme
         gone = [f'DROP TABLE "{name}"' for name in TABLES]
         _DERIVED[:] = connection.extract_statements(";\n".join([*tables, *views, *gone]))
     return _DERIVED
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, store: Store, table: Table) -> None:
+    connection.execute(table_view(store, table))
 
 
 def table_view(store: Store, table: Table, place: Path | None = None) -> str:
@@ -125,4 +131,4 @@ def query(
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     given = {key: value for key, value in (params or {}).items() if key in named}
-    return connection.sql(text, params=given).to_arrow_table()
+    return steadily(lambda: connection.sql(text, params=given).to_arrow_table())

@@ -21,6 +21,8 @@ from warehouse.errors import BadInput
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 _PACK = "make a shard of text files with plumbline corpus pack"
 _BLOCK = 1 << 22
+#: Bytes of a line that is read as a Python object; counting reads longer ones, through a file.
+LONGEST_LINE = 1 << 27
 #: Rows of a Parquet shard handed over at a time.
 _BATCH_ROWS = 1024
 
@@ -149,7 +151,8 @@ def documents(path: Path) -> Iterator[str]:
     Rejected records (see ``jobs.verdict``) are passed over. Comfortable rather than fast.
 
     Raises:
-        BadInput: truncated, damaged or unreadable shard, when the reading gets there.
+        BadInput: truncated, damaged or unreadable shard, or a line of more than ``LONGEST_LINE``
+            bytes, when the reading gets there.
     """
     if is_parquet(path):
         for batch in text_batches(path):
@@ -165,8 +168,13 @@ def documents(path: Path) -> Iterator[str]:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """The lines of a JSON-lines shard without their newline, blank ones included."""
+    """The lines of a JSON-lines shard without their newline, blank ones included.
+
+    Raises:
+        BadInput: as ``documents``, and for a line of more than ``LONGEST_LINE`` bytes.
+    """
     rest: list[bytes] = []
+    n_lines = n_bytes = 0
     with ByteStream(path) as stream:
         block = bytearray(_BLOCK)
         while n := stream.readinto(block):
@@ -174,8 +182,12 @@ def lines(path: Path) -> Iterator[bytes]:
             if whole:
                 yield b"".join([*rest, whole[0]])
                 yield from whole[1:]
-                rest = []
+                rest, n_lines, n_bytes = [], n_lines + len(whole), 0
             rest.append(last)
+            n_bytes += len(last)
+            if n_bytes > LONGEST_LINE:
+                problem = f"has more than {LONGEST_LINE:,} bytes, as much as is held in memory"
+                raise BadInput(f"shard {path.name}, line {n_lines + 1}", problem, "leave it out")
     if final := b"".join(rest):
         yield final
 

@@ -27,6 +27,8 @@ from warehouse.form import MARKER, check_form, form_today, note_form, write_form
 from warehouse.migrations import newest_version
 from warehouse.places import segment, unlinked
 from warehouse.schemas import TABLES
+from warehouse.steady import steadily
+from warehouse.swap import put
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 
@@ -210,19 +212,7 @@ class Store:
 
     def commit(self, staged: Staged) -> None:
         """Put a staged partition in the place of the published one."""
-        self.put(Path(staged.directory), Path(staged.destination))
-
-    def put(self, directory: Path, destination: Path) -> None:
-        """Put a directory of ``_staging`` in the place of a partition's, or none if it is empty."""
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        retired = directory.with_name(f"{directory.name}-retired")
-        if destination.exists():
-            os.rename(destination, retired)
-        if any(directory.iterdir()):
-            os.rename(directory, destination)
-        else:
-            directory.rmdir()
-        shutil.rmtree(retired, ignore_errors=True)
+        put(Path(staged.directory), Path(staged.destination))
 
     def drop(self, table: str, partition: Mapping[str, str]) -> None:
         """Remove a partition, or with a prefix of the partition columns a subtree of them."""
@@ -232,13 +222,18 @@ class Store:
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of one partition, in the table's schema; empty if none.
 
-        ``where`` selects rows; ``partition`` gives the leading partition columns in order.
+        ``where`` selects rows; ``partition`` gives the leading partition columns in order. Of a
+        partition that is replaced meanwhile these are the old rows or the new ones.
         """
-        files = sorted(self.directory(table, partition).glob("**/*.parquet"))
-        schema = TABLES[table].arrow
-        if not files:
-            return schema.empty_table()
-        return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
+        directory, schema = self.directory(table, partition), TABLES[table].arrow
+
+        def rows() -> pa.Table:
+            files = sorted(directory.glob("**/*.parquet"))
+            if not files:
+                return schema.empty_table()
+            return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
+
+        return steadily(rows)
 
     def units(self, table: str, **partition: str) -> set[str]:
         """Names of the units published in a partition, as quoted, merged ones among them."""

@@ -26,11 +26,18 @@ from eval_workers.backends._source import (
     file_hash,
     looks_like_path,
 )
+from eval_workers.patterns import why_refused
 from warehouse.errors import BadInput, MissingComponent
 
 _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.
 _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
+
+#: Keys of a configuration whose strings, or keys, PEFT matches with names of layers.
+_PATTERNS = (
+    *("target_modules", "exclude_modules", "modules_to_save", "layers_pattern"),
+    *("rank_pattern", "alpha_pattern"),
+)
 
 
 @dataclass(frozen=True)
@@ -157,4 +164,15 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
     if task not in (None, "CAUSAL_LM"):
         problem = f"was made for the task {task}, it has no log p(sentence)"
         raise BadInput(what, problem, "give an adapter for CAUSAL_LM")
+    _check_patterns(what, config)
     return dict(config)
+
+
+def _check_patterns(what: str, config: dict[str, Any]) -> None:
+    """Raise ``BadInput`` for a regular expression that PEFT may match for ever."""
+    for key in _PATTERNS:
+        held = config.get(key) or ()
+        for pattern in map(str, [held] if isinstance(held, str) else held):
+            if problem := why_refused(pattern):
+                said = f"its {key} holds a pattern that {problem}: {pattern[:80]}"
+                raise BadInput(what, said, "name the layers one by one in it")

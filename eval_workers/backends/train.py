@@ -25,6 +25,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
+from eval_workers.backends._checkpoints import save_state
 from eval_workers.batches import rows_of_step
 from eval_workers.training import Progress, TrainOptions, model_card
 from warehouse.errors import BadInput
@@ -264,7 +265,7 @@ def _checkpoint(
     temporary = work / f"{_CHECKPOINT}.tmp"
     state = {"key": key, "losses": losses, "seconds": seconds}
     state |= {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save(state, temporary)
+    save_state(state, temporary)
     os.replace(temporary, work / _CHECKPOINT)
 
 

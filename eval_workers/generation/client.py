@@ -88,14 +88,21 @@ class ChatClient:
         await self._client.close()
 
     async def attempt(self, request: Request) -> Answer | Failure:
-        """Send a request once, and wait for its reply for no longer than the time-out."""
+        """Send a request once, and wait for its reply for no longer than the time-out.
+
+        Of a reply no more is read than ``bounded.LARGEST`` bytes.
+        """
         import openai
+
+        from eval_workers.generation.bounded import TooLarge
 
         try:
             response = await asyncio.wait_for(self._call(request), self._timeout_s)
             return self._answer(response.http_response.text)
         except (openai.APITimeoutError, asyncio.TimeoutError):
             return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
+        except TooLarge as e:
+            return Failure(self._clean(str(e)), retry=True, charged=True)
         except openai.APIStatusError as e:
             return self._refusal(e)
         except openai.APIConnectionError as e:
@@ -170,7 +177,16 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
         raise MissingComponent("chat completions", "the package openai is absent", fix) from e
     for name in _TALKERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout_s)
+    from eval_workers.generation.bounded import UNPACKED, bound
+
+    return openai.AsyncOpenAI(
+        api_key=key,
+        base_url=base_url,
+        max_retries=0,
+        timeout=timeout_s,
+        default_headers=UNPACKED,
+        http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bound]}),
+    )
 
 
 def checked_url(url: str) -> str:

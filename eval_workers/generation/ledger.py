@@ -17,9 +17,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from eval_workers.claims import claimed
 from eval_workers.generation.budget import Spent
 from eval_workers.generation.requests import Reply, Request
+from warehouse.claims import claimed
 from warehouse.errors import BadInput, UsageProblem
 from warehouse.store import Store
 

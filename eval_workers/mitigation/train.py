@@ -26,6 +26,7 @@ from safetensors.torch import load_file
 
 from eval_workers.backends import _loading as loading
 from eval_workers.backends import devices
+from eval_workers.backends._checkpoints import save_state
 from eval_workers.backends.transformers_backend import TransformersBackend
 from eval_workers.batches import rows_of_step
 from eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
@@ -185,7 +186,7 @@ class _Run:
         shutil.rmtree(temporary, ignore_errors=True)
         self.save(temporary)
         state = {"log": self.log, "seconds": self.seconds}
-        torch.save({**state, "optimizer": self.optimizer.state_dict()}, temporary / _STATE)
+        save_state({**state, "optimizer": self.optimizer.state_dict()}, temporary / _STATE)
         temporary.rename(self.work / self.name_of(len(self.log)))
         for path in before:
             shutil.rmtree(path, ignore_errors=True)

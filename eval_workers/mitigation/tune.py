@@ -19,6 +19,7 @@ from eval_workers.mitigation.prompts import Training, reject, training_prompts
 from eval_workers.mitigation.targets import Target, target
 from eval_workers.mitigation.train import Outcome, train
 from eval_workers.training import MARKER, plain_name, put_in_place, read_marker
+from warehouse.claims import sole
 from warehouse.errors import BadInput, UsageProblem, disk_problems
 from warehouse.runs import config_hash
 from warehouse.store import Store
@@ -88,8 +89,8 @@ def tune(
     once the new one is whole; a directory that Plumbline did not make never (``UsageProblem``).
 
     Raises ``BadInput`` where no prompt is left, for a loss that is not finite, a disk that can't be
-    written or too little memory; ``UsageProblem`` for options that contradict themselves; and what
-    loading the word list and the model raises.
+    written or too little memory; ``UsageProblem`` for options that contradict themselves and for an
+    adapter that another command is tuning; and what loading the word list and the model raises.
     """
     path = Path(out) / plain_name(name)
     check(how)
@@ -189,6 +190,13 @@ def _tuned(
 
     What the prompts are held against may change without another adapter: the card says the latest.
     """
+    with sole(path.with_name(f".{path.name}.claim"), f"adapter {path}"):
+        return _tuned_alone(work, path, progress)
+
+
+def _tuned_alone(
+    work: _Work, path: Path, progress: Progress | None
+) -> tuple[Row, list[dict[str, float]], bool]:
     known = read_marker(path)
     if known is not None and known["key"] == work.key:
         row = {**work.facts, **known["figures"]["outcome"]}

@@ -14,8 +14,10 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from warehouse.errors import UsageProblem, disk_problems
 
 #: Seconds without a touch after which a claim from another host is abandoned.
 EXPIRES_S = 60.0
@@ -61,6 +63,32 @@ def claimed_in_turn(path: Path) -> Iterator[None]:
                 yield
                 return
         time.sleep(_WAIT_S)
+
+
+@contextmanager
+def sole(path: Path, place: str, fix: str = "wait for its end") -> Iterator[None]:
+    """Claim ``path`` for the block; its directory is made where there is none.
+
+    Raises ``UsageProblem`` naming ``place`` and the process that holds it, ``BadInput`` for a disk
+    that can't be written.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.claim"
+    >>> with sole(path, "model m"):
+    ...     try:
+    ...         with sole(path, "model m"):
+    ...             pass
+    ...     except UsageProblem as e:
+    ...         str(e).startswith("model m: another command writes to it: process")
+    True
+    """
+    with ExitStack() as held:
+        with disk_problems(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            is_mine = held.enter_context(claimed(path))
+        if not is_mine:
+            raise UsageProblem(place, f"another command writes to it: {holder(path)}", fix)
+        yield
 
 
 def holder(path: Path) -> str:

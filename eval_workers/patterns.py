@@ -1,0 +1,78 @@
+"""Regular expressions of others: which may be matched without taking for ever. Pure.
+
+Python's matcher tries every way through a pattern. These are too many where what repeats can itself
+be matched in several ways, as in ``(a+)+`` and ``(a|a)*``, and where many parts in a row can.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+_IN_RE = sys.version_info >= (3, 11)
+ops: Any = import_module("re._constants" if _IN_RE else "sre_constants")
+parser: Any = import_module("re._parser" if _IN_RE else "sre_parse")
+
+_LONGEST = 2000
+#: In a row: over a name of 60 letters, five repeats are some million ways.
+_MOST_REPEATS = 5
+_MOST_CHOICES = 12
+#: What takes one way, and a letter or none.
+_PLAIN = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN, ops.AT)
+
+
+def why_refused(pattern: str) -> str:
+    """What is wrong with a pattern of somebody else's; empty if it may be matched with names.
+
+    >>> why_refused(r".*\\.layers\\.\\d+\\.(q|k|v)_proj")
+    ''
+    >>> why_refused("(a+)+$"), why_refused("(a|a)*b"), why_refused("(")[:12]
+    ('repeats what is not fixed', 'repeats what is not fixed', 'is no patter')
+    """
+    if len(pattern) > _LONGEST:
+        return f"has {len(pattern):,} characters, at most {_LONGEST:,} may be"
+    try:
+        n_repeats, n_choices = _ways(parser.parse(pattern))
+    except (re.error, OverflowError, RecursionError) as e:
+        return f"is no pattern: {str(e) or type(e).__name__}"
+    except _Ambiguous:
+        return "repeats what is not fixed"
+    if n_repeats > _MOST_REPEATS or n_choices > _MOST_CHOICES:
+        return f"has more than {_MOST_REPEATS} repeats or {_MOST_CHOICES} choices in a row"
+    return ""
+
+
+class _Ambiguous(Exception):
+    """A repeat of what can be matched in several ways."""
+
+
+def _ways(parts: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
+    """Most repeats and choices in a row."""
+    n_repeats = n_choices = 0
+    for op, value in parts:
+        within = (0, 0)
+        if op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
+            within = _repeated(*value)
+        elif op is ops.BRANCH:
+            each = [_ways(branch) for branch in value[1]]
+            within = max(r for r, _ in each), 1 + max(c for _, c in each)
+        elif op is ops.SUBPATTERN:
+            within = _ways(value[-1])
+        elif op in (ops.ASSERT, ops.ASSERT_NOT):
+            within = _ways(value[1])
+        elif op not in _PLAIN:  # groups meant again, conditions
+            raise _Ambiguous
+        n_repeats, n_choices = n_repeats + within[0], n_choices + within[1]
+    return n_repeats, n_choices
+
+
+def _repeated(_: int, most: Any, body: Any) -> tuple[int, int]:
+    ways = _ways(body)
+    if most == 1:  # a part that may be left out
+        return ways[0] + 1, ways[1]
+    if ways != (0, 0):
+        raise _Ambiguous
+    return 1, 0

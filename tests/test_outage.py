@@ -1,0 +1,151 @@
+"""A hub that is away for a moment: what needs it is tried again, and only that."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.retries import may_pass
+from tests.hub_server import AWAY, Hub, environment, hub
+from tests.tiny_models import save
+
+MODEL = "somebody/tiny"
+#: Says "tried" on each decision about another try and waits for a line. The hub's own waits between
+#: its attempts are left out, as are ours: what they would wait for is what the test does meanwhile.
+_DRIVER = """
+import sys
+import huggingface_hub.utils._http as http
+from pipelines import retries
+
+http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
+real = retries.may_pass
+
+def told(error):
+    answer = real(error)
+    print("tried", answer, flush=True)
+    sys.stdin.readline()
+    return answer
+
+retries.may_pass = told
+retries._DELAY_S = 0
+"""
+#: The run of `prefect.yaml` up to its end, without a server of Prefect: nothing in it is a task.
+_CHECK = """
+from pipelines import deployed
+state = deployed.evaluate.fn(model=sys.argv[1], benchmarks="closed-world", check_only=True)
+print("end", state.type.value, state.message)
+"""
+#: The pipeline's own task, as Prefect runs it.
+_SCORE = """
+from pathlib import Path
+from pipelines import offline
+offline.prepare(".")
+from prefect import flow
+from pipelines.flow import score
+from pipelines.settings import Settings
+from eval_workers import benchmarks
+from warehouse.store import Store
+
+settings = Settings(out=".")
+store = Store.open(settings.warehouse_path())
+benchmarks.import_benchmark(store, "closed-world", None, "r")
+rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2)
+store.replace("benchmark_pair", rows, {"benchmark": "closed-world"}, "r")
+
+@flow
+def scoring():
+    score.with_options(retry_delay_seconds=0)(settings, sys.argv[1], ("closed-world",))
+
+try:
+    scoring()
+except Exception as e:
+    print("end FAILED", e)
+else:
+    print("end COMPLETED", store.read("pair_score").num_rows)
+"""
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Hub]:
+    with hub({MODEL: save("gpt2", tmp_path / "model")}) as server:
+        yield server
+
+
+def driven(
+    code: str, served: Hub, away: str, place: Path, model: str = MODEL, *, returns: bool = True
+) -> tuple[list[str], str]:
+    """What was decided after each try, and how it ended, of a hub that is back after the first."""
+    served.go(away)
+    tries: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", _DRIVER + code, model],
+        cwd=place,
+        env=environment(served, place / "hf"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for line in process.stdout:
+            kind, _, said = line.strip().partition(" ")
+            if kind == "end":
+                process.stdin.close()
+                return tries, said
+            if kind == "tried":
+                tries.append(said)
+                if returns:
+                    served.come_back()
+                process.stdin.write("\n")
+                process.stdin.flush()
+    raise AssertionError("it said nothing of an end")
+
+
+@pytest.mark.parametrize("client", ["httpx", "httpx2"])
+@pytest.mark.parametrize("away", AWAY)
+def test_what_a_client_says_of_a_server_that_is_away_may_pass(
+    client: str, away: str, tmp_path: Path
+) -> None:
+    http = pytest.importorskip(client)
+    with hub({}) as server:
+        server.go(away)
+        with pytest.raises(http.HTTPError) as caught:
+            http.get(server.url, trust_env=False).raise_for_status()
+        assert may_pass(caught.value)
+        server.come_back()
+        with pytest.raises(http.HTTPError) as caught:
+            http.get(server.url, trust_env=False).raise_for_status()
+        assert not may_pass(caught.value)
+        with pytest.raises(http.UnsupportedProtocol) as caught:
+            http.get("hub.invalid", trust_env=False)
+        assert not may_pass(caught.value)
+
+
+@pytest.mark.parametrize("away", ["refused", "503"])
+def test_a_check_of_models_waits_for_the_hub_to_come_back(
+    served: Hub, away: str, tmp_path: Path
+) -> None:
+    tries, end = driven(_CHECK, served, away, tmp_path)
+    assert (tries, end) == (["True"], "COMPLETED 1 models can be loaded")
+
+
+def test_a_hub_that_stays_away_ends_with_its_line(served: Hub, tmp_path: Path) -> None:
+    tries, end = driven(_CHECK, served, "refused", tmp_path, returns=False)
+    assert tries == ["True", "True"]
+    assert end.startswith(f"FAILED model {MODEL}: not a local directory, and can't be had")
+
+
+def test_a_model_that_the_hub_has_not_is_not_asked_for_again(served: Hub, tmp_path: Path) -> None:
+    tries, end = driven(_CHECK, served, "", tmp_path, "somebody/else")
+    assert tries == ["False"] and end.startswith("FAILED model somebody/else")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("away", ["refused", "503"])
+def test_scoring_goes_on_when_the_hub_is_back(served: Hub, away: str, tmp_path: Path) -> None:
+    """Under Prefect: the task's second try downloads the model and scores both pairs."""
+    tries, end = driven(_SCORE, served, away, tmp_path)
+    assert tries[0] == "True" and end == "COMPLETED 2"

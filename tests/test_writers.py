@@ -1,0 +1,111 @@
+"""Two commands that write the same thing: one is told of the other, or the last one stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from eval_workers.training import MARKER, TrainOptions, train_model
+from jobs.associate import associate
+from jobs.writer import sole_writer
+from pipelines.cli import main
+from tests.conftest import REPOSITORY
+from warehouse.errors import UsageProblem
+from warehouse.shards import write_jsonl_zst
+from warehouse.store import Store
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+#: A process that works on corpus `c` until its input ends.
+_HOLDER = """
+import sys
+from jobs.writer import sole_writer
+from warehouse.store import Store
+with sole_writer(Store.open(sys.argv[1]), "c"):
+    print("in", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def another(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has said "in"; killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env=ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "in\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+COMMANDS = {
+    "count": ("corpus", "count", "a.jsonl.zst", "--corpus", "c"),
+    "associate": ("corpus", "associate", "--corpus", "c"),
+    "constrain": ("constrain", "--corpus", "c", "--benchmark", "b"),
+    "vocabulary": ("corpus", "vocabulary", "--corpus", "c"),
+    "words": ("corpus", "words", "--corpus", "c", "--n", "2"),
+    "vet": ("corpus", "vet", "--corpus", "c", "--accept", "tea"),
+}
+
+
+def test_what_writes_a_corpus_is_told_of_who_does(
+    store: Store,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_jsonl_zst(tmp_path / "a.jsonl.zst", ["she has tea"])
+    with another(_HOLDER, str(store.root)) as process:
+        for name, arguments in COMMANDS.items():
+            assert main([*arguments, "--warehouse", str(store.root)]) == 2, name
+            (line,) = capsys.readouterr().err.strip().splitlines()
+            said = f"corpus 'c': another command writes to it: process {process.pid} on "
+            assert said in line, name
+        with sole_writer(store, "d"):  # another corpus is free
+            pass
+    assert store.read("run").num_rows == 0
+    with pytest.raises(UsageProblem, match="no corpus is in the warehouse"):
+        associate(store, "c")  # a killed one holds nothing
+
+
+_TRAINER = """
+import sys
+from pathlib import Path
+from eval_workers.training import TrainOptions, train_model
+def told(done, n, loss):
+    if done == 1:
+        print("in", flush=True)
+        sys.stdin.read()
+options = TrainOptions(300, 16, 1, 2, 16, 4, 1e-3, max_tokens=600)
+train_model([Path(sys.argv[1])], "m", "c", options, sys.argv[2], told)
+"""
+
+
+def test_a_model_is_trained_by_one_command(tmp_path: Path) -> None:
+    """The second is refused and spoils nothing; after the first is killed it trains to the end."""
+    shard, out = tmp_path / "a.jsonl.zst", tmp_path / "out"
+    write_jsonl_zst(shard, ["she has tea and he has coffee in the morning"] * 40)
+    options = TrainOptions(300, 16, 1, 2, 16, 4, 1e-3, max_tokens=600)
+    with another(_TRAINER, str(shard), str(out)) as process:
+        before = sorted(out.rglob("*"))
+        with pytest.raises(UsageProblem, match=f"model .*out/m: another.*process {process.pid} "):
+            train_model([shard], "m", "c", options, out)
+        assert sorted(out.rglob("*")) == before
+    alone = train_model([shard], "m", "c", options, tmp_path / "alone")
+    trained = train_model([shard], "m", "c", options, out)
+    assert not trained.reused and train_model([shard], "m", "c", options, out).reused
+    weights = [(m.path / "model.safetensors").read_bytes() for m in (alone, trained)]
+    assert weights[0] == weights[1] and sorted(p.name for p in out.iterdir()) == ["m"]
+    assert (out / "m" / MARKER).is_file()
