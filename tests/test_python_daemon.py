@@ -45,7 +45,7 @@ def test_other_errors_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_workers_are_started_by_it_and_their_errors_arrive() -> None:
-    context = spark_session("local[1]").sparkContext
+    context = spark_session().sparkContext
 
     def parents(_: int) -> str:
         command = ["ps", "-o", "args=", "-p", str(__import__("os").getppid())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
@@ -26,8 +26,6 @@ _SQL_TYPES = {
     pa.float32(): "FLOAT",
     pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
 }
-#: Statements are copied when they run; parsing them takes as long as binding some.
-_DERIVED: list[duckdb.Statement] = []
 
 
 def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
@@ -48,8 +46,7 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET TimeZone = 'UTC'")
     # A view is bound when it is made, with all that it reads: in place of files, empty tables.
-    for statement in _derived_views(connection):
-        connection.execute(statement)
+    connection.execute(_derived_views())
     for table in TABLES.values():
         try:
             steadily(partial(_make_view, connection, store, table))
@@ -60,17 +57,16 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _derived_views(connection: duckdb.DuckDBPyConnection) -> list[duckdb.Statement]:
-    """The views of ``sql/`` on tables that are gone again at the end; parsed once a process."""
-    if not _DERIVED:
-        tables = []
-        for table in TABLES.values():
-            columns = ", ".join(f'"{c.name}" {_SQL_TYPES[c.type]}' for c in table.columns)
-            tables.append(f'CREATE TABLE "{table.name}" ({columns})')
-        views = [sql(name) for name in sql_names("view_")]
-        gone = [f'DROP TABLE "{name}"' for name in TABLES]
-        _DERIVED[:] = connection.extract_statements(";\n".join([*tables, *views, *gone]))
-    return _DERIVED
+@cache
+def _derived_views() -> str:
+    """Makes the views of ``sql/`` on tables that are gone again at the end."""
+    tables = []
+    for table in TABLES.values():
+        columns = ", ".join(f'"{c.name}" {_SQL_TYPES[c.type]}' for c in table.columns)
+        tables.append(f'CREATE TABLE "{table.name}" ({columns})')
+    views = [sql(name) for name in sql_names("view_")]
+    gone = [f'DROP TABLE "{name}"' for name in TABLES]
+    return ";\n".join([*tables, *views, *gone])
 
 
 def _make_view(connection: duckdb.DuckDBPyConnection, store: Store, table: Table) -> None:
