@@ -21,8 +21,7 @@ fi
 # Some pinned packages have ended their support of Python 3.10; it has pins of its own.
 lock=$("$venv/bin/python" -c \
     'import sys; print("requirements" + ("-py310" if sys.version_info < (3, 11) else "") + ".lock")')
-# Of 23,000 modules most are never imported; Python compiles the others when they first are.
-pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile)
+pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
 echo "installing $lock into $venv (a few minutes the first time)"
 "${pip[@]}" -r "$lock"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
