@@ -99,6 +99,8 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
     for name in benchmarks:
         if not store.units("benchmark_pair", benchmark=name):
             fix = f"run `plumbline benchmark import {name}` first"
+            if "," in name:
+                fix = "give --benchmark once for each"
             raise UsageProblem(f"benchmark {name!r}", "is not in the warehouse", fix)
 
 

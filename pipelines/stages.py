@@ -85,8 +85,6 @@ def run_flow(flow: Callable[[Order], Outcome], order: Order) -> Outcome:
         line = e if isinstance(e, PlumblineError) else told(e)
         if line is None or line is e:
             raise
-        # What was still to be told to the server is tried at the end, aloud, also when it is gone.
-        logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)
         raise line from None
 
 
@@ -101,8 +99,20 @@ def told(error: BaseException) -> PlumblineError | None:
         return None
     if (full := disk.full_place()) is not None:
         return BadInput(str(full), "no space left for Prefect", "make room, or set PREFECT_HOME")
+    _forget_events()
     fix = "a machine too busy, or its process killed? The same command goes on from here"
     return Interrupted("Prefect's server", "does not answer", fix)
+
+
+def _forget_events() -> None:
+    """At the end Prefect tries for seconds to tell each event to a server that is gone, aloud."""
+    from prefect.events.worker import EventsWorker
+
+    async def forget(*_: object) -> None:
+        pass
+
+    setattr(EventsWorker, "_handle", forget)  # noqa: B010 (there is no public way)
+    logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)
 
 
 def _is_of_server(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import shutil
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prefect.events.schemas.events import Event, Resource
+from prefect.events.worker import EventsWorker
 
 from pipelines import cli, disk, offline, stages
 from pipelines.alone import alone
@@ -106,13 +109,22 @@ def test_a_full_disk_for_prefect_is_told_before_its_server_waits(
     offline.prepare(tmp_path / "out")
 
 
+_RESOURCE = Resource({"prefect.resource.id": "r"})
+
+
 def test_a_server_of_prefect_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what Prefect has still to tell that server is dropped: no client is asked for it."""
+    monkeypatch.setattr(EventsWorker, "_handle", EventsWorker._handle)  # as it was, afterwards
     monkeypatch.setattr(disk, "full_place", lambda: None)
+    assert stages.told(_unanswered("http://127.0.0.1:8000/v1/completions")) is None
+    without_client = object.__new__(EventsWorker)
+    with pytest.raises(AttributeError):
+        asyncio.run(without_client._handle(Event(event="e", resource=_RESOURCE)))
     never_up = RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server")
     for error in (never_up, _unanswered("http://127.0.0.1:8123/api/task_runs/")):
         line = stages.told(error)
         assert isinstance(line, Interrupted) and "Prefect's server: does not answer" in str(line)
-    assert stages.told(_unanswered("http://127.0.0.1:8000/v1/completions")) is None
+    asyncio.run(without_client._handle(Event(event="e", resource=_RESOURCE)))
     assert stages.told(ValueError("a defect")) is None
     monkeypatch.setattr(disk, "full_place", lambda: Path("/small"))
     assert isinstance(stages.told(never_up), BadInput)

@@ -240,6 +240,8 @@ def test_a_pair_that_cannot_be_scored_is_kept_with_its_reason(store: Store, mode
 def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> None:
     with pytest.raises(UsageProblem, match=r"'nothing'.*plumbline benchmark import nothing"):
         score_benchmarks(store, "no such model", ["nothing"], ModelOptions(), "run")
+    with pytest.raises(UsageProblem, match=r"'a,b'.*give --benchmark once for each"):
+        score_benchmarks(store, "no such model", ["a,b"], ModelOptions(), "run")
 
 
 def test_command(store: Store, model: Path) -> None:
