@@ -13,8 +13,8 @@ from rich.table import Table
 
 from benchmarks import all_pairs, counting, fairpair, growth, on_spark, scoring, stages
 from benchmarks.shards import joined, rotated
-from jobs.sweep import CountOptions
-from warehouse import wordlists
+from plumbline.jobs.kernel.counter import CountOptions
+from plumbline.warehouse import wordlists
 
 #: Corpora of the reference data that are measured when there is one, each as one shard.
 REAL = ("gutenberg", "nltk")
@@ -61,7 +61,7 @@ def main(
 
 
 def _world(directory: Path) -> Path:
-    from eval_workers.closed_world.writer import WorldOptions, write_world
+    from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 
     world = write_world(WorldOptions(n_tokens=1_000_000, n_shards=1), directory)
     return Path(world.shards[0])

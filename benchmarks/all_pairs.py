@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from warehouse import wordlists
+from plumbline.warehouse import wordlists
 
 
 @dataclass(frozen=True)

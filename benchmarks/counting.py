@@ -111,10 +111,10 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     Spark's session is started and its code compiled by a first run that is not timed.
     """
     from benchmarks.spark_peer import with_spark
-    from jobs.session import spark_session, stop_session
-    from jobs.sweep import CountOptions, sweep_shard
-    from jobs.tables import stop_words
-    from warehouse import wordlists
+    from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+    from plumbline.jobs.kernel.tables import stop_words
+    from plumbline.jobs.spark.session import spark_session, stop_session
+    from plumbline.warehouse import wordlists
 
     options = CountOptions(wordlists.load("gendered").targets)
     kept = sweep_shard(shard, options).n_kept_tokens  # also compiles
@@ -150,6 +150,6 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
 
 
 def _decompressed(shard: Path) -> int:
-    from warehouse.shards import lines
+    from plumbline.warehouse.shards import lines
 
     return sum(len(line) + 1 for line in lines(shard))

@@ -79,7 +79,7 @@ def _texts(shards: Sequence[Path], n: int) -> list[str]:
 def _beside(texts: list[str]) -> list[Beside]:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-    from eval_workers.fairpair.phi import Means, jaccard, vader
+    from plumbline.eval_workers.fairpair.phi import Means, jaccard, vader
 
     analyzer = SentimentIntensityAnalyzer()
     sets, scores = jaccard.items(texts), vader.items(texts)
@@ -135,7 +135,7 @@ def _timed(
 
 
 def _whole(name: str, texts: list[str]) -> Whole:
-    from eval_workers.fairpair.phi import find
+    from plumbline.eval_workers.fairpair.phi import find
 
     phi = find(name)
     phi.items(texts[:1])

@@ -25,7 +25,7 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
     Documents are taken in turn from every shard, so that each part is a sample of the whole.
     """
-    from warehouse.shards import lines
+    from plumbline.warehouse.shards import lines
 
     files = [list(lines(shard)) for shard in shards]
     mixed = [file[k] for k in range(max(map(len, files))) for file in files if k < len(file)]
@@ -33,8 +33,8 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
 
 def _count(records: list[bytes]) -> Grown:
-    from jobs.partial import count_shard, parts
-    from warehouse import wordlists
+    from plumbline.jobs.counting.partials import count_shard, parts
+    from plumbline.warehouse import wordlists
 
     options = {"targets": wordlists.load("gendered").targets, "rule": "pairs", "window": 10}
     with tempfile.TemporaryDirectory() as directory:

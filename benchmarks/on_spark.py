@@ -26,8 +26,8 @@ def run(shards: Sequence[Path]) -> tuple[list[OnSpark], int]:
     All shards are read once before. Spark's session and its Python workers are started first, as in
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
-    from jobs.sweep import CountOptions, sweep_shard
-    from warehouse import wordlists
+    from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+    from plumbline.warehouse import wordlists
 
     options = CountOptions(wordlists.load("gendered").targets)
     for shard in shards:
@@ -46,9 +46,9 @@ def run(shards: Sequence[Path]) -> tuple[list[OnSpark], int]:
 
 
 def _through_spark(shards: Sequence[Path], n_cores: int) -> OnSpark:
-    from jobs.count import CountRequest, count_corpus
-    from jobs.session import spark_session, stop_session
-    from warehouse.store import Store
+    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+    from plumbline.jobs.spark.session import spark_session, stop_session
+    from plumbline.warehouse.storage.store import Store
 
     with tempfile.TemporaryDirectory() as directory:
         spark = spark_session(f"local[{n_cores}]")
@@ -71,7 +71,7 @@ def _through_spark(shards: Sequence[Path], n_cores: int) -> OnSpark:
 
 def _loaded(n: int) -> int:
     """Load the kernel into a worker."""
-    from jobs.sweep import warm_up
+    from plumbline.jobs.kernel.counter import warm_up
 
     warm_up()
     time.sleep(2.0)  # so that every core's worker gets one of these

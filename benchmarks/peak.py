@@ -12,8 +12,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from jobs.partial import count_shard
-from jobs.sweep import CountOptions, count_texts, warm_up
+from plumbline.jobs.counting.partials import count_shard
+from plumbline.jobs.kernel.counter import CountOptions, count_texts, warm_up
 
 
 def own_bytes() -> int:

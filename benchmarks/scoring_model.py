@@ -10,9 +10,9 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from eval_workers.benchmarks import import_benchmark
-from warehouse.shards import documents
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.warehouse.shards import documents
+from plumbline.warehouse.storage.store import Store
 
 _BOS = "<|endoftext|>"
 #: Sizes of Pythia-70m (Biderman et al., 2023, Table 1); its vocabulary is padded.

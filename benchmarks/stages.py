@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.counting import Timing, median_seconds
-from jobs.bits import SLACK
-from jobs.lines import line_blocks
-from jobs.sweep import CountOptions, Sweeper
+from plumbline.jobs.counting.lines import line_blocks
+from plumbline.jobs.kernel.bits import SLACK
+from plumbline.jobs.kernel.counter import CountOptions, Sweeper
 
 
 def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:

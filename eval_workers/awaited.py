@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from eval_workers.chunks import chunked
-from eval_workers.score import Progress, Work, check_imported
-from warehouse.store import Store
+from plumbline.eval_workers.chunks import chunked
+from plumbline.eval_workers.score import Progress, Work, check_imported
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.base import ModelOptions
 
 #: Seconds between two looks: a disk that many machines share is not asked more often.
 _PERIOD_S = 2.0
@@ -33,7 +33,7 @@ def await_scores(
     """
     names = list(dict.fromkeys(benchmarks))
     check_imported(store, names)
-    from eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends import open_backend
 
     identity = open_backend(model, options).identity
     for name in names:

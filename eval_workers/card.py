@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eval_workers.benchmarks import find
-from eval_workers.card_text import Card, card_text
-from warehouse import wordlists
-from warehouse.columns import Column
-from warehouse.connect import connect, query
-from warehouse.errors import BadInput, UsageProblem, disk_problems
-from warehouse.placeholders import PLACEHOLDER
-from warehouse.schemas import TABLES
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks import find
+from plumbline.eval_workers.card_text import Card, card_text
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.query.connection import connect, query
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Column
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 #: The list whose words are counted as gendered.
 GENDERED = "gendered"

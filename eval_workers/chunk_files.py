@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.claims import claimed, claimed_in_turn
-from warehouse.store import write_file
+from plumbline.warehouse.storage.locks import claimed, claimed_in_turn
+from plumbline.warehouse.storage.store import write_file
 
 Item = TypeVar("Item", bound=Hashable)
 Result = TypeVar("Result")

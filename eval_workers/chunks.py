@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from eval_workers.backends.base import TextScore
-from eval_workers.chunk_files import ChunkFiles
+from plumbline.eval_workers.backends.base import TextScore
+from plumbline.eval_workers.chunk_files import ChunkFiles
 
 #: Texts of a chunk. Its claim, its file and its last, part-filled forward pass cost some
 #: milliseconds: little beside its texts even at thousands a second, whose tokens take longer to be

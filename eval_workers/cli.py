@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from warehouse.errors import PlumblineError
-from warehouse.neutral import terminal
-from warehouse.places import segment
-from warehouse.say import say
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.storage.paths import segment
+from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from eval_workers.benchmarks import Imported
-    from warehouse.store import Store
+    from plumbline.eval_workers.benchmarks import Imported
+    from plumbline.warehouse.storage.store import Store
 
 benchmark_app = typer.Typer(
     help="Sentence pairs: import released benchmarks, build new ones, list and show them.",
@@ -36,9 +36,9 @@ def import_(
 
     Example: plumbline benchmark import winobias winogender use-5
     """
-    from eval_workers.benchmarks import find
-    from warehouse.runs import recorded
-    from warehouse.store import Store
+    from plumbline.eval_workers.benchmarks import find
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
 
     for name in names:
         find(name)
@@ -59,7 +59,7 @@ def import_(
 
 
 def _import(store: Store, name: str, source: Path | None, run_id: str) -> Imported:
-    from eval_workers.benchmarks import import_benchmark
+    from plumbline.eval_workers.benchmarks import import_benchmark
 
     return import_benchmark(store, name, source, run_id)
 
@@ -78,7 +78,7 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from eval_workers.benchmarks import discover
+    from plumbline.eval_workers.benchmarks import discover
 
     held = _held(warehouse)
     known = discover()
@@ -92,7 +92,7 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
 
 def _held(warehouse: Path) -> dict[str, tuple[str, str]]:
     """Pairs and natural pairs (`-` without a verdict) of each benchmark in the warehouse."""
-    from warehouse.connect import connect
+    from plumbline.warehouse.query.connection import connect
 
     if not warehouse.exists():
         return {}
@@ -116,8 +116,8 @@ def show(
 
     Example: plumbline benchmark show winobias --n 3
     """
-    from warehouse.connect import connect
-    from warehouse.errors import UsageProblem
+    from plumbline.warehouse.errors import UsageProblem
+    from plumbline.warehouse.query.connection import connect
 
     rows = (
         connect(warehouse)
@@ -164,9 +164,9 @@ def card(
 
     Example: plumbline benchmark card use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """
-    from eval_workers.card import Constraint, write_card
-    from warehouse.errors import UsageProblem
-    from warehouse.store import Store
+    from plumbline.eval_workers.card import Constraint, write_card
+    from plumbline.warehouse.errors import UsageProblem
+    from plumbline.warehouse.storage.store import Store
 
     if eta is not None and not corpus:
         raise UsageProblem("--eta", "is a limit on the MaxPMI in a corpus", "give --corpus NAME")

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eval_workers.counting_bar import Tell, counting_bar
-from eval_workers.scoring_bar import scoring_bar
-from warehouse.store import Store
+from plumbline.eval_workers.counting_bar import Tell, counting_bar
+from plumbline.eval_workers.scoring_bar import scoring_bar
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.fairpair.spec import FairPairSpec
-    from eval_workers.held_out import HeldOut
-    from eval_workers.score import Progress
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.fairpair.spec import FairPairSpec
+    from plumbline.eval_workers.held_out import HeldOut
+    from plumbline.eval_workers.score import Progress
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def measure_disclosure(
     run_id: str,
 ) -> None:
     """Probabilities of gendered words, and greedy continuations, after the prompts of some sets."""
-    from eval_workers.backends.devices import release
-    from eval_workers.disclosure.measure import measure_sets
+    from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.disclosure.measure import measure_sets
 
     try:
         how = (side.model, side.options, run_id)
@@ -50,8 +50,8 @@ def measure_disclosure(
 
 def score_pairs(store: Store, side: Side, benchmarks: Sequence[str], run_id: str) -> None:
     """Scores of the pairs of some benchmarks."""
-    from eval_workers.backends.devices import release
-    from eval_workers.score import score_benchmarks
+    from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.score import score_benchmarks
 
     try:
         with scoring_bar() as progress:
@@ -64,8 +64,8 @@ def measure_fairpair(
     store: Store, side: Side, probe_set: str, spec: FairPairSpec, run_id: str
 ) -> None:
     """FairPair of a set, by all scoring functions that know its language."""
-    from eval_workers.fairpair import steps
-    from eval_workers.fairpair.spec import Target
+    from plumbline.eval_workers.fairpair import steps
+    from plumbline.eval_workers.fairpair.spec import Target
 
     rows = steps.prompt_rows(store, probe_set, spec)
     steps.write_prompts(store, probe_set, rows, run_id)
@@ -80,8 +80,8 @@ def measure_text(
     store: Store, side: Side, held_out: HeldOut, window_tokens: int | None, run_id: str
 ) -> None:
     """Perplexity of held-out documents."""
-    from eval_workers.backends.devices import release
-    from eval_workers.perplexity import measure_perplexity
+    from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.perplexity import measure_perplexity
 
     try:
         with counting_bar(f"read {held_out.name}", "documents") as tell:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from warehouse.neutral import terminal
+from plumbline.warehouse.text.escape import terminal
 
 
 class Tell(Protocol):

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_workers.option import DEFAULT_WAREHOUSE
-from warehouse.say import say
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.backends.estimate import Prospect
-    from eval_workers.score_cli import Task
-    from warehouse.store import Store
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.estimate import Prospect
+    from plumbline.eval_workers.score_cli import Task
+    from plumbline.warehouse.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Todo:
 
 def todo(store: Store, prospect: Prospect, benchmark: str, per_token: bool) -> Todo:
     """Count what of a benchmark has no score by this model."""
-    from eval_workers.score import Work
+    from plumbline.eval_workers.score import Work
 
     state = Work(store, prospect.identity, benchmark, per_token).state()
     n_pairs, missing = len(state.pairs), state.missing
@@ -54,7 +54,7 @@ def todo(store: Store, prospect: Prospect, benchmark: str, per_token: bool) -> T
 
 def print_estimate(store: Store, task: Task) -> None:
     """Print what a task would take: pairs, tokens, memory, time."""
-    from eval_workers.backends.estimate import prospect
+    from plumbline.eval_workers.backends.estimate import prospect
 
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options.per_token) for name in task.benchmarks]
@@ -82,8 +82,8 @@ def _count_lines(count: Todo) -> Iterator[str]:
 
 
 def _memory_line(model: Prospect, task: Task) -> str:
-    from eval_workers.backends.devices import batch_tokens
-    from eval_workers.backends.estimate import chosen_device, free_bytes
+    from plumbline.eval_workers.backends.devices import batch_tokens
+    from plumbline.eval_workers.backends.estimate import chosen_device, free_bytes
 
     options = task.options
     weights = model.size.weight_bytes(options.dtype)
@@ -100,7 +100,7 @@ def _memory_line(model: Prospect, task: Task) -> str:
 
 
 def _time_lines(model: Prospect, task: Task, n_tokens: int) -> Iterator[str]:
-    from eval_workers.backends.estimate import chosen_device, seconds_per_token
+    from plumbline.eval_workers.backends.estimate import chosen_device, seconds_per_token
 
     if not n_tokens:
         yield "Time: there is nothing to score"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_workers.rejects import reject_row
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.shards import expand_shards, is_parquet, lines, text_batches
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.shards import expand_shards, is_parquet, lines, text_batches
 
 Row = dict[str, Any]
 
@@ -73,7 +73,8 @@ def text_files(patterns: Sequence[str]) -> list[Path]:
     >>> text_files(["nowhere.txt"])
     Traceback (most recent call last):
     ...
-    warehouse.errors.BadInput: text nowhere.txt: no such file (check the path or the pattern)
+    plumbline.warehouse.errors.BadInput: text nowhere.txt: no such file (check the path or the \
+pattern)
     """
     found: dict[str, Path] = {}
     for pattern in patterns:

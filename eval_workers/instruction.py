@@ -12,10 +12,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from warehouse.store import Store
+    from plumbline.warehouse.storage.store import Store
 
 FORMS = ("prefix", "chat")
 #: The key of no instruction.
@@ -33,7 +33,7 @@ class Instruction:
     >>> Instruction("")
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: instruction '': is empty (leave it out for none)
+    plumbline.warehouse.errors.UsageProblem: instruction '': is empty (leave it out for none)
     """
 
     text: str | None = None

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from warehouse.neutral import terminal
-from warehouse.say import say
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from eval_workers.closed_world.writer import WorldOptions, WrittenWorld
-    from eval_workers.training import Progress
-    from warehouse.store import Store
+    from plumbline.eval_workers.closed_world.writer import WorldOptions, WrittenWorld
+    from plumbline.eval_workers.training import Progress
+    from plumbline.warehouse.storage.store import Store
 
 demo_app = typer.Typer(
     help="The closed world: a corpus whose associations are planted and known.",
@@ -45,9 +45,9 @@ def write_demo(
 
     The leans go to table `planted_word`. The same options write the same documents.
     """
-    from eval_workers.closed_world.writer import WorldOptions
-    from warehouse.runs import recorded
-    from warehouse.store import Store
+    from plumbline.eval_workers.closed_world.writer import WorldOptions
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
 
     options = WorldOptions(n_tokens=tokens, seed=seed, world=world)
     store = Store.open(warehouse)
@@ -69,8 +69,8 @@ def write_recorded_world(
 
     Shards that are whole already are left alone.
     """
-    from eval_workers.closed_world.truth import planted_rows
-    from eval_workers.closed_world.writer import write_world
+    from plumbline.eval_workers.closed_world.truth import planted_rows
+    from plumbline.eval_workers.closed_world.writer import write_world
 
     written = write_world(options, out)
     rows = planted_rows(options.name, options.seed, options.world)
@@ -96,10 +96,10 @@ def train(
 
     Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
     """
-    from eval_workers import training
-    from warehouse.runs import recorded
-    from warehouse.shards import expand_shards
-    from warehouse.store import Store
+    from plumbline.eval_workers import training
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.shards import expand_shards
+    from plumbline.warehouse.storage.store import Store
 
     options = training.preset(preset, seed, max_tokens)
     paths = expand_shards(shards)

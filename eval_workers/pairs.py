@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from warehouse.errors import BadInput
-from warehouse.placeholders import PLACEHOLDER
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 Gender = Literal["f", "m"]
 

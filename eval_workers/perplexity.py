@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_workers.chunks import Chunks, texts_hash
-from eval_workers.held_out import Document, HeldOut
-from eval_workers.score import Progress, publish_model, score_chunks
-from warehouse.errors import BadInput, disk_problems
-from warehouse.store import Store
+from plumbline.eval_workers.chunks import Chunks, texts_hash
+from plumbline.eval_workers.held_out import Document, HeldOut
+from plumbline.eval_workers.score import Progress, publish_model, score_chunks
+from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends._continuer import Continuer
-    from eval_workers.backends.base import ModelOptions, TextScore
+    from plumbline.eval_workers.backends._continuer import Continuer
+    from plumbline.eval_workers.backends.base import ModelOptions, TextScore
 
 Row = dict[str, Any]
 
@@ -63,8 +63,8 @@ def measure_perplexity(
     document can be scored, for a disk that can't be written or too little memory; and what loading
     the model raises.
     """
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
     work = _Work(store, backend, held_out, backend.window(window_tokens))

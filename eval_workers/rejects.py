@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warehouse.neutral import terminal
+from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
 

@@ -17,10 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_workers.backends.sampling import Continuer, Draw, Sample, SamplingOptions
-from eval_workers.instruction import publish_instruction
-from eval_workers.sample_chunks import DrawChunks, draw_chunks
-from eval_workers.sample_rows import (
+from plumbline.eval_workers.backends.sampling import Continuer, Draw, Sample, SamplingOptions
+from plumbline.eval_workers.instruction import publish_instruction
+from plumbline.eval_workers.sample_chunks import DrawChunks, draw_chunks
+from plumbline.eval_workers.sample_rows import (
     Row,
     Sampled,
     Wanted,
@@ -29,12 +29,12 @@ from eval_workers.sample_rows import (
     sample_rows,
     wanted,
 )
-from eval_workers.score import publish_model
-from warehouse.errors import disk_problems
-from warehouse.store import Store
+from plumbline.eval_workers.score import publish_model
+from plumbline.warehouse.errors import disk_problems
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.base import ModelOptions
 
 #: Called with the samples done, those to do, and how many a second this run draws, once it has.
 Progress = Callable[[int, int, "float | None"], None]
@@ -60,8 +60,8 @@ def sample_set(
     ``BadInput`` for a disk that can't be written or too little memory, and what loading the model
     raises.
     """
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
     with disk_problems(store.root), memory_problems(model):

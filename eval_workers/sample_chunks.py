@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eval_workers.backends.sampling import Draw, Sample
-from eval_workers.chunk_files import ChunkFiles
-from eval_workers.chunks import texts_hash
+from plumbline.eval_workers.backends.sampling import Draw, Sample
+from plumbline.eval_workers.chunk_files import ChunkFiles
+from plumbline.eval_workers.chunks import texts_hash
 
 #: Samples of a chunk: a few forward passes on a CPU, one on a GPU.
 CHUNK_DRAWS = 250

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eval_workers.backends.sampling import Draw, Sample, SamplingOptions
-from eval_workers.rejects import reject_row
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from warehouse.store import Store
+    from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
 
@@ -125,7 +125,8 @@ def check_n(n: int, options: SamplingOptions) -> None:
     >>> check_n(2, SamplingOptions(greedy=True))
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: 2 samples: greedy decoding gives one and the same (ask for 1)
+    plumbline.warehouse.errors.UsageProblem: 2 samples: greedy decoding gives one and the same \
+(ask for 1)
     """
     if n < 1:
         raise UsageProblem(f"{n} samples", "has to be 1 or more")

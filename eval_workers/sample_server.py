@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from eval_workers.backends.sampling import Draw, Sample, SamplingOptions
-from eval_workers.generation.asker import Job
-from eval_workers.generation.budget import Budget, Price, Spent
-from eval_workers.generation.requests import Endpoint, Reply, Request
-from eval_workers.generation.session import Build, Server
-from eval_workers.sample import Progress, publish_rows
-from eval_workers.sample_rows import Sampled, alike, outcome, sample_rows, wanted
-from warehouse.errors import BadInput, disk_problems
-from warehouse.store import Store
+from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.generation.asker import Job
+from plumbline.eval_workers.generation.budget import Budget, Price, Spent
+from plumbline.eval_workers.generation.requests import Endpoint, Reply, Request
+from plumbline.eval_workers.generation.session import Build, Server
+from plumbline.eval_workers.sample import Progress, publish_rows
+from plumbline.eval_workers.sample_rows import Sampled, alike, outcome, sample_rows, wanted
+from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.storage.store import Store
 
 #: Texts, and samples of each, that are looked at before the rest is asked for.
 _FIRST = 5

@@ -16,16 +16,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_workers.chunks import Chunks, chunked
-from eval_workers.score_rows import Row, score_rows, sentences, text_id
-from eval_workers.score_workers import Job, helpers
-from eval_workers.text_form import pair_in_form
-from eval_workers.token_rows import pairs_with_tokens, publish_tokens
-from warehouse.errors import UsageProblem, disk_problems
-from warehouse.store import Store
+from plumbline.eval_workers.chunks import Chunks, chunked
+from plumbline.eval_workers.score_rows import Row, score_rows, sentences, text_id
+from plumbline.eval_workers.score_workers import Job, helpers
+from plumbline.eval_workers.text_form import pair_in_form
+from plumbline.eval_workers.token_rows import pairs_with_tokens, publish_tokens
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import (
+    from plumbline.eval_workers.backends.base import (
         Backend,
         Identity,
         Model,
@@ -79,8 +79,8 @@ def score_benchmarks(
     """
     names = list(dict.fromkeys(benchmarks))
     check_imported(store, names)
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
     works = [Work(store, backend.identity, name, options.per_token) for name in names]
@@ -106,7 +106,7 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
 
 def help_score(store: Store, model: str, benchmarks: Sequence[str], options: ModelOptions) -> None:
     """Score chunks that another process asked for and will publish; return when there are none."""
-    from eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends import open_backend
 
     backend = open_backend(model, options)
     for name in benchmarks:

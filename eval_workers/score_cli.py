@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers import option
-from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
-from warehouse.say import say
+from plumbline.eval_workers import option
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.score import Scored
-    from warehouse.store import Store
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.score import Scored
+    from plumbline.warehouse.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ def score(
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.score import check_imported
-    from warehouse.store import Store
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.score import check_imported
+    from plumbline.warehouse.storage.store import Store
 
     options = ModelOptions(
         *(revision, dtype, device, batch_tokens, bos, backend, tensor_parallel),
@@ -80,7 +80,7 @@ def score(
     check_imported(store, benchmarks)
     tasks = [Task(name, o, benchmarks, workers) for name, o in _chosen(model, models, options)]
     if dry_run:
-        from eval_workers.dry_run import command, print_estimate
+        from plumbline.eval_workers.dry_run import command, print_estimate
 
         _each(tasks, lambda task: print_estimate(store, task))
         say(f"Run: {command(benchmarks, model, models, options, workers, warehouse)}")
@@ -90,7 +90,7 @@ def score(
 
 
 def _chosen(model: str, models: str, options: ModelOptions) -> list[tuple[str, ModelOptions]]:
-    from eval_workers.models import load
+    from plumbline.eval_workers.models import load
 
     if bool(model) == bool(models):
         problem = "exclude each other" if model else "are both missing"
@@ -131,10 +131,10 @@ def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
 
 def _score(store: Store, task: Task) -> None:
     """Score under a run of its own, and say what came of it."""
-    from eval_workers.backends.devices import release
-    from eval_workers.score import score_benchmarks
-    from eval_workers.scoring_bar import scoring_bar
-    from warehouse.runs import recorded
+    from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.score import score_benchmarks
+    from plumbline.eval_workers.scoring_bar import scoring_bar
+    from plumbline.warehouse.provenance.runs import recorded
 
     config = {"model": task.model, "benchmarks": task.benchmarks, **asdict(task.options)}
     config["n_workers"] = task.n_workers

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eval_workers.chunks import texts_hash
-from eval_workers.rejects import reject_row
-from eval_workers.token_rows import Sentences
+from plumbline.eval_workers.chunks import texts_hash
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.eval_workers.token_rows import Sentences
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import TextScore
+    from plumbline.eval_workers.backends.base import TextScore
 
 Row = dict[str, Any]
 

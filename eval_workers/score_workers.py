@@ -20,16 +20,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.base import ModelOptions
 
 #: Seconds that a helper has to put down its work, and that its death is not told for: when the
 #: command itself ends with an error, that is what there is to say.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
-_HELPER = (sys.executable, "-m", "eval_workers.score_workers")
+_HELPER = (sys.executable, "-m", "plumbline.eval_workers.score_workers")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def device_shares(visible: Sequence[str], per_worker: int, n_workers: int) -> li
     >>> device_shares(["3"], 1, 2)
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: --workers 2: needs 2 CUDA devices, 1 visible (give fewer workers)
+    plumbline.warehouse.errors.UsageProblem: --workers 2: needs 2 CUDA devices, 1 visible (give \
+fewer workers)
     """
     needed = per_worker * n_workers
     if needed > len(visible):
@@ -107,7 +108,7 @@ def helpers(job: Job, n_workers: int, say: Callable[[str], None]) -> Iterator[No
 
 def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
     """The environment of each worker; on the way this process gets its share of the threads."""
-    from eval_workers.backends import devices
+    from plumbline.eval_workers.backends import devices
 
     environment = dict(os.environ)
     if "OMP_NUM_THREADS" not in environment:
@@ -181,11 +182,11 @@ def main() -> int:
     """A helper: read a job from standard input, work until there is nothing left; exit status."""
     job = Job(**json.loads(sys.stdin.buffer.readline()))
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.backends.devices import memory_problems
-    from eval_workers.score import help_score
-    from warehouse.errors import disk_problems
-    from warehouse.store import Store
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.score import help_score
+    from plumbline.warehouse.errors import disk_problems
+    from plumbline.warehouse.storage.store import Store
 
     try:
         with disk_problems(Path(job.warehouse)), memory_problems(job.model):

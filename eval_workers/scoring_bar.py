@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from warehouse.neutral import terminal
+from plumbline.warehouse.text.escape import terminal
 
 if TYPE_CHECKING:
     from rich.progress import Task, TaskID
 
-    from eval_workers.score import Progress
+    from plumbline.eval_workers.score import Progress
 
 _ALL = "all benchmarks"
 #: Seconds over which the rate is taken: on a CPU a chunk may take a minute.

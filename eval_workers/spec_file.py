@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,7 +27,7 @@ def load(spec: Spec, path: Path | None, given: Mapping[str, object]) -> Spec:
     ``None`` in ``given`` counts as not given. Raises ``UsageProblem`` for a file that isn't there
     and for keys and values that can't be, ``BadInput`` for a file that is no TOML; both name it.
 
-    >>> from eval_workers.backends.sampling import SamplingOptions
+    >>> from plumbline.eval_workers.backends.sampling import SamplingOptions
     >>> load(SamplingOptions(), None, {"seed": 7, "top_k": None}).seed
     7
     """

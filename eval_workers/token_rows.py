@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from warehouse.schemas import TABLES
-from warehouse.store import Store, cast
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store, cast
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Backend, TextScore
+    from plumbline.eval_workers.backends.base import Backend, TextScore
 
 Row = dict[str, Any]
 

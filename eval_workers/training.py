@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from warehouse.claims import sole
-from warehouse.errors import UsageProblem, disk_problems
-from warehouse.runs import config_hash, package_versions
-from warehouse.shards import fingerprint
-from warehouse.store import Store
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.provenance.runs import config_hash, package_versions
+from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.store import Store
 
 MARKER = "plumbline.json"
 #: Raised when the same options would give other weights.
@@ -104,7 +104,7 @@ class TrainedModel:
 
     def row(self, run_id: str) -> dict[str, object]:
         """Row of table ``trained_model``."""
-        from eval_workers.backends._source import content_hash
+        from plumbline.eval_workers.backends._source import content_hash
 
         row = asdict(self) | {"path": str(self.path), "run_id": run_id}
         row["revision"] = content_hash(self.path)
@@ -138,7 +138,7 @@ def train_model(
     key = config_hash(identity)
     if (found := _trained(path, key)) is not None:
         return found
-    from eval_workers.backends.train import train
+    from plumbline.eval_workers.backends.train import train
 
     work = path.with_name(f".{name}.partial")
     with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):

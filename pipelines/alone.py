@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.claims import sole
-from warehouse.errors import disk_problems
-from warehouse.store import Store
+from plumbline.warehouse.errors import disk_problems
+from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.store import Store
 
 _CLAIM = "pipeline.claim"
 
@@ -22,7 +22,7 @@ def alone(warehouse: Path, out: Path) -> Iterator[None]:
     is there, ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
-    >>> from warehouse.errors import UsageProblem
+    >>> from plumbline.warehouse.errors import UsageProblem
     >>> place = Path(tempfile.mkdtemp())
     >>> with alone(place / "w", place):
     ...     try:

@@ -12,12 +12,12 @@ from prefect.artifacts import (
     create_table_artifact,
 )
 
-from jobs.ledger import shard_states, update_command
-from pipelines.measure import fit_table, preference_table
-from pipelines.plan import CorpusPlan
-from warehouse.connect import connect, model_labels
-from warehouse.shards import expand_shards
-from warehouse.store import Store
+from plumbline.jobs.counting.verify import shard_states, update_command
+from plumbline.pipelines.measure import fit_table, preference_table
+from plumbline.pipelines.plan import CorpusPlan
+from plumbline.warehouse.query.connection import connect, model_labels
+from plumbline.warehouse.shards import expand_shards
+from plumbline.warehouse.storage.store import Store
 
 
 def attach_corpora(store: Store, corpora: Sequence[CorpusPlan]) -> None:

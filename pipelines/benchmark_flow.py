@@ -9,19 +9,19 @@ from typing import Any
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from eval_workers.card import Constraint, Written, write_card
-from eval_workers.generation import build as steps
-from eval_workers.generation import opinion as second
-from eval_workers.generation.bar import asking_bar
-from eval_workers.generation.pairing import Paired
-from eval_workers.generation.session import Build, write_sentences
-from eval_workers.generation.write import Progress
-from eval_workers.scoring_bar import scoring_bar
-from pipelines.order import Built, Order, facts
-from pipelines.retries import RETRY
-from pipelines.stages import Stages, run_flow, sigterm_interrupts
-from warehouse.runs import recorded
-from warehouse.store import Store
+from plumbline.eval_workers.card import Constraint, Written, write_card
+from plumbline.eval_workers.generation import build as steps
+from plumbline.eval_workers.generation import opinion as second
+from plumbline.eval_workers.generation.bar import asking_bar
+from plumbline.eval_workers.generation.pairing import Paired
+from plumbline.eval_workers.generation.session import Build, write_sentences
+from plumbline.eval_workers.generation.write import Progress
+from plumbline.eval_workers.scoring_bar import scoring_bar
+from plumbline.pipelines.order import Built, Order, facts
+from plumbline.pipelines.retries import RETRY
+from plumbline.pipelines.stages import Stages, run_flow, sigterm_interrupts
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
 
@@ -71,7 +71,7 @@ def opinion(order: Order, run_id: str) -> second.Opinion:
 @task(task_run_name="constrain {order.name}", cache_policy=NO_CACHE)
 def constrain(order: Order) -> None:
     """MaxPMI of every pair against the corpus."""
-    from jobs.constrain import constrain as constrain_benchmark
+    from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
 
     spec = order.spec
     constrain_benchmark(_store(order), spec.corpus, order.name, spec.contrast)

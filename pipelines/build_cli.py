@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from pipelines import offline as prefect_environment
-from warehouse.places import segment
-from warehouse.say import say
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines import offline as prefect_environment
+from plumbline.warehouse.storage.paths import segment
+from plumbline.warehouse.text.output import say
 
 
 def build(
@@ -67,9 +67,9 @@ def build(
 
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
-    from eval_workers.generation.spec import load
-    from pipelines.order import Order, after, before, check_key, checked_order, held
-    from warehouse.store import Store
+    from plumbline.eval_workers.generation.spec import load
+    from plumbline.pipelines.order import Order, after, before, check_key, checked_order, held
+    from plumbline.warehouse.storage.store import Store
 
     given: dict[str, object] = {"corpus": corpus, "n_words": n_words, "seed": seed, "model": model}
     given |= {"base_url": base_url, "n_sentences": sentences, "max_words": max_words}
@@ -89,7 +89,7 @@ def build(
     check_key(order)
     store = Store.open(warehouse)
     prefect_environment.prepare(warehouse.parent)
-    from pipelines import benchmark_flow
+    from plumbline.pipelines import benchmark_flow
 
     built = benchmark_flow.run(order)
     for line in after(order, built, store):

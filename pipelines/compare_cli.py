@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers import option
-from pipelines import offline as prefect_environment
-from warehouse.say import say
+from plumbline.eval_workers import option
+from plumbline.pipelines import offline as prefect_environment
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from pipelines.compare_order import Order
-    from pipelines.report.compare_found import Found
+    from plumbline.pipelines.compare_order import Order
+    from plumbline.pipelines.report.compare_found import Found
 
 
 def compare(
@@ -58,9 +58,9 @@ def compare(
 
     Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
     """
-    from eval_workers.backends.base import ModelOptions
-    from pipelines.compare_order import Asked, make_order
-    from warehouse.store import Store
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.pipelines.compare_order import Asked, make_order
+    from plumbline.warehouse.storage.store import Store
 
     options = ModelOptions(
         *(revision, dtype, device, batch_tokens, bos),
@@ -74,9 +74,9 @@ def compare(
     store = Store.open(warehouse)
     order = make_order(store, asked, out)
     prefect_environment.prepare(warehouse.parent)
-    from pipelines import compare_flow
-    from pipelines.report.compare_found import read_found
-    from pipelines.report.compare_words import leads
+    from plumbline.pipelines import compare_flow
+    from plumbline.pipelines.report.compare_found import read_found
+    from plumbline.pipelines.report.compare_words import leads
 
     page = compare_flow.run(order)
     found = read_found(order)
@@ -116,7 +116,7 @@ def _tables(order: Order) -> list[str]:
 
 def _next(order: Order, found: Found) -> str:
     """What would add to the page, or how to look at it."""
-    from pipelines.report.compare import not_measured
+    from plumbline.pipelines.report.compare import not_measured
 
     missing = not_measured(order, found)
     if missing:

@@ -7,14 +7,14 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from eval_workers import comparison
-from eval_workers.comparison import Side
-from eval_workers.disclosure.probes import import_probe
-from pipelines.compare_order import SHIPPED, Order
-from pipelines.report.compare import write_comparison
-from pipelines.stages import Stages, run_flow, sigterm_interrupts
-from warehouse.runs import recorded
-from warehouse.store import Store
+from plumbline.eval_workers import comparison
+from plumbline.eval_workers.comparison import Side
+from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.pipelines.compare_order import SHIPPED, Order
+from plumbline.pipelines.report.compare import write_comparison
+from plumbline.pipelines.stages import Stages, run_flow, sigterm_interrupts
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 
 
 @task(task_run_name="prompts", cache_policy=NO_CACHE)

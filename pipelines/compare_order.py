@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from eval_workers.backends.base import Identity, ModelOptions
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.comparison import Side
-from eval_workers.disclosure.words import load_words
-from eval_workers.fairpair import steps
-from eval_workers.fairpair.spec import FairPairSpec
-from eval_workers.held_out import HeldOut, read_held_out, text_files
-from eval_workers.option import DEFAULT_WAREHOUSE
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.backends.base import Identity, ModelOptions
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.comparison import Side
+from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.eval_workers.held_out import HeldOut, read_held_out, text_files
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 
 #: The set of neutral prompts that comes with Plumbline.
 SHIPPED = "topics"
@@ -102,7 +102,7 @@ def make_order(store: Store, asked: Asked, out: Path) -> Order:
     Raises ``UsageProblem`` for a set or benchmark that is not there, ``BadInput`` for a text that
     is not, and for an adapter of another base; and what loading models raises.
     """
-    from eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends import open_backend
 
     held_out = read_held_out(text_files(asked.texts)) if asked.texts else None
     words = load_words(store, asked.word_list)
@@ -152,7 +152,7 @@ def _sets(store: Store, asked: Asked, tuned: Identity) -> tuple[str, ...]:
 
 
 def _benchmarks(store: Store, asked: Asked) -> tuple[str, ...]:
-    from eval_workers.score import check_imported
+    from plumbline.eval_workers.score import check_imported
 
     if asked.benchmarks is None:
         query = "SELECT DISTINCT benchmark FROM benchmark_pair ORDER BY 1"

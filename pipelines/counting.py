@@ -13,9 +13,15 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
-from pipelines.settings import Settings
-from warehouse.errors import BadInput, Interrupted, MissingComponent, PlumblineError, UsageProblem
-from warehouse.store import Store
+from plumbline.pipelines.settings import Settings
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+)
+from plumbline.warehouse.storage.store import Store
 
 #: Environment variable that names Spark's settings to the session.
 _CONF = "PLUMBLINE_SPARK_CONF"
@@ -43,7 +49,7 @@ def count(settings: Settings, name: str, shards: Sequence[Path]) -> str:
 
 
 def _count_here(settings: Settings, name: str, shards: Sequence[Path]) -> None:
-    from jobs.count import CountRequest, count_corpus
+    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 
     if settings.spark_conf:
         os.environ[_CONF] = settings.spark_conf
@@ -60,12 +66,13 @@ def check(settings: Settings) -> None:
     >>> check(Settings(spark_conf="cluster"))
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: setting master: is empty, and Spark's settings name none (set \
+    plumbline.warehouse.errors.UsageProblem: setting master: is empty, and Spark's settings name \
+none (set \
 PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
     """
     if not (settings.spark_conf or settings.spark_submit):
         return
-    from jobs.session import read_conf
+    from plumbline.jobs.spark.session import read_conf
 
     named = "spark.master" in read_conf(settings.spark_conf or "cluster")
     if not (settings.master or named or "--master" in settings.spark_options):
@@ -91,17 +98,17 @@ def submit_command(settings: Settings, name: str, shards: Sequence[Path]) -> lis
     count = ["corpus", "count", *given, "--corpus", name, "--targets", settings.targets]
     count += ["--rule", settings.rule, "--window", str(settings.window)]
     count += ["--warehouse", str(settings.warehouse_path())]
-    return [settings.spark_submit, *spark, f"{dist}/plumbline.py", *count]
+    return [settings.spark_submit, *spark, f"{dist}/submit.py", *count]
 
 
 def _dist(settings: Settings) -> str:
     """Where archive and application are: written below ``out``, or of the setting."""
     if not settings.dist:
-        from pipelines.dist import write_dist
+        from plumbline.pipelines.dist import write_dist
 
         return str(write_dist(Path(settings.out) / "dist")[0].parent)
     if "://" not in settings.dist:
-        for name in ("plumbline.zip", "plumbline.py"):
+        for name in ("plumbline.zip", "submit.py"):
             if not (Path(settings.dist) / name).is_file():
                 raise UsageProblem(f"dist {settings.dist}", f"no {name} in it", "run `make dist`")
     return settings.dist.rstrip("/")
@@ -110,7 +117,7 @@ def _dist(settings: Settings) -> str:
 def _properties(conf: str) -> Path:
     if conf.endswith(".conf"):
         return Path(conf)
-    return Path(str(resources.files("spark_conf").joinpath(f"{conf}.conf")))
+    return Path(str(resources.files("plumbline.spark_conf").joinpath(f"{conf}.conf")))
 
 
 def _submit(command: Sequence[str]) -> None:
@@ -138,7 +145,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _environment() -> dict[str, str]:
     """What spark-submit runs in: this Python and a Java, unless others are named."""
-    from jobs.java import find_java_home
+    from plumbline.jobs.spark.java import find_java_home
 
     own = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
     return {**own, **os.environ}

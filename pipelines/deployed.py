@@ -19,9 +19,9 @@ from prefect import flow
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
-from eval_workers.disclosure.measure import MAX_NEW_TOKENS
-from eval_workers.generation import spec as build_spec
-from pipelines import (
+from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
+from plumbline.eval_workers.generation import spec as build_spec
+from plumbline.pipelines import (
     attached,
     benchmark_flow,
     disclosure_flow,
@@ -31,13 +31,13 @@ from pipelines import (
     fairpair_order,
     order,
 )
-from pipelines import flow as parts
-from pipelines.plan import Plan, make_plan
-from pipelines.retries import patiently
-from pipelines.settings import Settings, load
-from pipelines.stages import Stages
-from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
-from warehouse.store import Store
+from plumbline.pipelines import flow as parts
+from plumbline.pipelines.plan import Plan, make_plan
+from plumbline.pipelines.retries import patiently
+from plumbline.pipelines.settings import Settings, load
+from plumbline.pipelines.stages import Stages
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 #: Name of the state of a run that did everything but the shards that can't be read.
 SHARDS_FAILED = "Shards failed"
@@ -104,7 +104,7 @@ def evaluate(
 
 
 def _evaluate(settings: Settings, check_only: bool) -> Any:
-    from eval_workers.score import check_imported
+    from plumbline.eval_workers.score import check_imported
 
     plan = make_plan(settings)
     if not (plan.models and plan.scored()):
@@ -123,8 +123,8 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
 
 
 def _check_model(location: str) -> None:
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.base import ModelOptions
 
     _ = open_backend(location, ModelOptions()).identity
 
@@ -217,7 +217,7 @@ def disclosure(
 
 
 def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
-    from eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.base import ModelOptions
 
     warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
     names = tuple(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers import option
-from pipelines import offline as prefect_environment
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.say import say
+from plumbline.eval_workers import option
+from plumbline.pipelines import offline as prefect_environment
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from pipelines.disclosure_order import Order, Outcome
-    from warehouse.store import Store
+    from plumbline.pipelines.disclosure_order import Order, Outcome
+    from plumbline.warehouse.storage.store import Store
 
 disclosure_app = typer.Typer(
     help="What a model makes of people whose gender nobody tells, and how to have it make less.",
@@ -64,10 +64,10 @@ def prompts(
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
     """
-    from pipelines.disclosure_lines import reasons
-    from pipelines.disclosure_order import command_path
-    from pipelines.disclosure_prompts import Source, import_prompts
-    from warehouse.store import Store
+    from plumbline.pipelines.disclosure_lines import reasons
+    from plumbline.pipelines.disclosure_order import command_path
+    from plumbline.pipelines.disclosure_prompts import Source, import_prompts
+    from plumbline.warehouse.storage.store import Store
 
     asked = Source(
         *(probe_set, source, derive, column, tuple(write or ()), n, model, base_url, wording),
@@ -114,9 +114,9 @@ def probe(
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
     """
-    from eval_workers.backends.base import ModelOptions
-    from pipelines.disclosure_lines import after_probe
-    from pipelines.disclosure_order import Order, subjects
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.pipelines.disclosure_lines import after_probe
+    from plumbline.pipelines.disclosure_order import Order, subjects
 
     options = ModelOptions(
         *(revision, dtype, device, batch_tokens, bos, backend, tensor_parallel),
@@ -181,13 +181,13 @@ def tune(
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
-    from eval_workers import spec_file
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.mitigation.options import TuneOptions
-    from eval_workers.mitigation.tune import check
-    from eval_workers.training import plain_name
-    from pipelines.disclosure_lines import after_tune
-    from pipelines.disclosure_order import Order, Tuning, held_against, subjects
+    from plumbline.eval_workers import spec_file
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.mitigation.options import TuneOptions
+    from plumbline.eval_workers.mitigation.tune import check
+    from plumbline.eval_workers.training import plain_name
+    from plumbline.pipelines.disclosure_lines import after_tune
+    from plumbline.pipelines.disclosure_order import Order, Tuning, held_against, subjects
 
     given: dict[str, object] = {"distance": distance, "total": total, "difference": difference}
     given |= {"steps": steps, "rank": rank, "learning_rate": learning_rate, "targets": targets}
@@ -217,12 +217,12 @@ def _parted(names: str) -> tuple[str, ...]:
 
 def _run(order: Order) -> tuple[Outcome, Store]:
     """Run the flow, once all that can be told before it is right."""
-    from pipelines.disclosure_order import check_means
-    from warehouse.store import Store
+    from plumbline.pipelines.disclosure_order import check_means
+    from plumbline.warehouse.storage.store import Store
 
     check_means(order)
     store = Store.open(order.warehouse)
     prefect_environment.prepare(order.warehouse.parent)
-    from pipelines import disclosure_flow
+    from plumbline.pipelines import disclosure_flow
 
     return disclosure_flow.run(order), store

@@ -8,20 +8,20 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from eval_workers.backends.devices import release
-from eval_workers.counting_bar import counting_bar
-from eval_workers.disclosure.measure import Measured, measure_sets
-from eval_workers.disclosure.probes import import_probe
-from eval_workers.mitigation.bar import tuning_bar
-from eval_workers.mitigation.tune import Tuned
-from eval_workers.mitigation.tune import tune as tune_adapter
-from pipelines.disclosure_order import Order, Outcome, Subject, missing_sets
-from pipelines.report.write import write_report
-from pipelines.retries import RETRY
-from pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
-from warehouse.errors import Interrupted, PlumblineError
-from warehouse.runs import recorded
-from warehouse.store import Store
+from plumbline.eval_workers.backends.devices import release
+from plumbline.eval_workers.counting_bar import counting_bar
+from plumbline.eval_workers.disclosure.measure import Measured, measure_sets
+from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.eval_workers.mitigation.bar import tuning_bar
+from plumbline.eval_workers.mitigation.tune import Tuned
+from plumbline.eval_workers.mitigation.tune import tune as tune_adapter
+from plumbline.pipelines.disclosure_order import Order, Outcome, Subject, missing_sets
+from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.retries import RETRY
+from plumbline.pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
+from plumbline.warehouse.errors import Interrupted, PlumblineError
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 
 
 @task(task_run_name="prompts", cache_policy=NO_CACHE)

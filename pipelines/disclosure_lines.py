@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from eval_workers.disclosure.measure import Measured
-from eval_workers.option import DEFAULT_WAREHOUSE
-from pipelines.disclosure_order import Order, Outcome, command_path
-from warehouse.connect import connect, query
-from warehouse.store import Store
+from plumbline.eval_workers.disclosure.measure import Measured
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE
+from plumbline.pipelines.disclosure_order import Order, Outcome, command_path
+from plumbline.warehouse.query.connection import connect, query
+from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.disclosure.measure import Measured
-from eval_workers.disclosure.probes import IMPORTED, RELEASED, released_file
-from eval_workers.mitigation.options import TuneOptions
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.disclosure.measure import Measured
+from plumbline.eval_workers.disclosure.probes import IMPORTED, RELEASED, released_file
+from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ def check_means(order: Order) -> None:
     Of several models, one that fails is told when it is its turn. Raises what ``missing_sets``,
     loading the list and opening the model raise.
     """
-    from eval_workers.disclosure.attributes import words_of
-    from eval_workers.disclosure.words import load_words
-    from warehouse.wordlists import load
+    from plumbline.eval_workers.disclosure.attributes import words_of
+    from plumbline.eval_workers.disclosure.words import load_words
+    from plumbline.warehouse.wordlists import load
 
     held = Store.open(order.warehouse, create=False) if order.warehouse.exists() else None
     missing_sets(held, order.wanted)
@@ -155,7 +155,7 @@ def subjects(model: str, models: str, options: ModelOptions) -> tuple[Subject, .
     >>> [one.model for one in subjects("a, b,a", "", ModelOptions())]
     ['a', 'b']
     """
-    from eval_workers.models import load
+    from plumbline.eval_workers.models import load
 
     if bool(model) == bool(models):
         problem = "exclude each other" if model else "are both missing"
@@ -168,7 +168,7 @@ def subjects(model: str, models: str, options: ModelOptions) -> tuple[Subject, .
 
 def check_model(subject: Subject) -> None:
     """Raise what is wrong with a model that can be told without its weights."""
-    from eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends import open_backend
 
     _ = open_backend(subject.model, subject.options).identity
 

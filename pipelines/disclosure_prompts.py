@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from eval_workers.disclosure.probes import (
+from plumbline.eval_workers.disclosure.probes import (
     IMPORTED,
     RELEASED,
     ImportedProbe,
@@ -13,15 +13,20 @@ from eval_workers.disclosure.probes import (
     import_probe,
     released_file,
 )
-from eval_workers.disclosure.written import PromptSpec, ledger_name, load_wording, write_probe
-from eval_workers.generation.bar import asking_bar
-from eval_workers.generation.budget import Budget, price_of
-from eval_workers.generation.client import DEFAULT_URL, checked_url, find_key
-from eval_workers.generation.requests import ChatModel
-from eval_workers.generation.session import Build, Server
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.runs import recorded
-from warehouse.store import Store
+from plumbline.eval_workers.disclosure.written import (
+    PromptSpec,
+    ledger_name,
+    load_wording,
+    write_probe,
+)
+from plumbline.eval_workers.generation.bar import asking_bar
+from plumbline.eval_workers.generation.budget import Budget, price_of
+from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url, find_key
+from plumbline.eval_workers.generation.requests import ChatModel
+from plumbline.eval_workers.generation.session import Build, Server
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput
 
 _REFUSED = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
 #: What Java, SQLite, DuckDB and torch say in place of an error number.

@@ -1,7 +1,7 @@
-"""What spark-submit takes to run on a cluster: ``python -m pipelines.dist DIRECTORY``.
+"""What spark-submit takes to run on a cluster: ``python -m plumbline.pipelines.dist DIRECTORY``.
 
 plumbline.zip   the project, for --py-files
-plumbline.py    the application
+submit.py       the application
 cluster.conf    settings to adapt, for --properties-file
 """
 
@@ -11,7 +11,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from jobs.archive import NAME, write_archive
+from plumbline.jobs.spark.archive import NAME, write_archive
 
 
 def write_dist(directory: Path) -> list[Path]:
@@ -19,12 +19,16 @@ def write_dist(directory: Path) -> list[Path]:
 
     >>> import tempfile
     >>> [path.name for path in write_dist(Path(tempfile.mkdtemp()))]
-    ['plumbline.zip', 'plumbline.py', 'cluster.conf']
+    ['plumbline.zip', 'submit.py', 'cluster.conf']
     """
     archive = write_archive(directory / NAME)
-    application, settings = directory / "plumbline.py", directory / "cluster.conf"
-    application.write_bytes(resources.files("pipelines").joinpath("submit.py").read_bytes())
-    settings.write_bytes(resources.files("spark_conf").joinpath("cluster.conf").read_bytes())
+    application, settings = directory / "submit.py", directory / "cluster.conf"
+    application.write_bytes(
+        resources.files("plumbline.pipelines").joinpath("submit.py").read_bytes()
+    )
+    settings.write_bytes(
+        resources.files("plumbline.spark_conf").joinpath("cluster.conf").read_bytes()
+    )
     return [archive, application, settings]
 
 

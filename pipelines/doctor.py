@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from warehouse.errors import MissingComponent, PlumblineError
+from plumbline.warehouse.errors import MissingComponent, PlumblineError
 
 #: `ok`; `missing`: the default pipeline can't run; `absent`: only what the finding names can't.
 Status = Literal["ok", "missing", "absent"]
@@ -97,7 +97,7 @@ def packages(_place: Place) -> Finding:
 
 def java(_place: Place) -> Finding:
     """A Java that Spark can start, found as counting finds it."""
-    from jobs.java import find_java_home
+    from plumbline.jobs.spark.java import find_java_home
 
     try:
         find_java_home()
@@ -108,7 +108,7 @@ def java(_place: Place) -> Finding:
 
 def memory(_place: Place) -> Finding:
     """Memory that can still be had, container limits included."""
-    from eval_workers.backends.devices import free_bytes
+    from plumbline.eval_workers.backends.devices import free_bytes
 
     free = free_bytes("cpu") / _GIB
     if free < _NEEDED_MEMORY_GIB:
@@ -162,7 +162,7 @@ def _optional(package: str, what: str, mend: str) -> Finding:
 
 def wordnet(_place: Place) -> Finding:
     """WordNet, by which `corpus vocabulary` tells English words."""
-    from jobs.lexicon import load
+    from plumbline.jobs.seed_words.wordnet import load
 
     found = load()
     return Finding("WordNet", "ok", f"{found.version} ({found.place})")
@@ -170,7 +170,7 @@ def wordnet(_place: Place) -> Finding:
 
 def languages(place: Place) -> Finding:
     """fastText's language identification, the other way to tell English words."""
-    from jobs.language import default_path
+    from plumbline.jobs.seed_words.language import default_path
 
     named = place.environment.get("PLUMBLINE_LID")
     path = Path(named) if named else default_path()
@@ -213,7 +213,7 @@ def data(place: Place) -> Finding:
 
 def keys(place: Place) -> Finding:
     """Whether a key for a chat model's server is set; it is never shown."""
-    from eval_workers.generation.client import KEYS
+    from plumbline.eval_workers.generation.client import KEYS
 
     held = [name for name in KEYS if place.environment.get(name)]
     if held:
@@ -239,7 +239,7 @@ def server(place: Place) -> Finding:
 
 def warehouse(place: Place) -> Finding:
     """Whether the warehouse opens, and how much it holds."""
-    from warehouse.connect import connect
+    from plumbline.warehouse.query.connection import connect
 
     if not place.warehouse.is_dir():
         mend = "plumbline pipeline writes the first"

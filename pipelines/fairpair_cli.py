@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from eval_workers import option
-from pipelines import offline as prefect_environment
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.say import say
+from plumbline.eval_workers import option
+from plumbline.pipelines import offline as prefect_environment
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.text.output import say
 
 fairpair_app = typer.Typer(
     help="Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
@@ -98,10 +98,10 @@ def run(
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
     """
-    from pipelines.fairpair_order import after, check_means, checked_order
-    from pipelines.fairpair_plan import before
-    from pipelines.order import held
-    from warehouse.store import Store
+    from plumbline.pipelines.fairpair_order import after, check_means, checked_order
+    from plumbline.pipelines.fairpair_plan import before
+    from plumbline.pipelines.order import held
+    from plumbline.warehouse.storage.store import Store
 
     given: dict[str, object] = {"model": model, "models": models, "prompts": prompts, "n": n}
     given |= {"top_p": top_p, "temperature": temperature, "max_new_tokens": max_new_tokens}
@@ -121,7 +121,7 @@ def run(
     check_means(order)
     store = Store.open(warehouse)
     prefect_environment.prepare(warehouse.parent)
-    from pipelines import fairpair_flow
+    from plumbline.pipelines import fairpair_flow
 
     outcome = fairpair_flow.run(order)
     for line in after(order, outcome, store):
@@ -157,11 +157,11 @@ def score(
     """
     from dataclasses import asdict
 
-    from eval_workers.fairpair import steps
-    from eval_workers.fairpair.spec import load
-    from pipelines.fairpair_order import TABLES, figures
-    from warehouse.runs import recorded
-    from warehouse.store import Store
+    from plumbline.eval_workers.fairpair import steps
+    from plumbline.eval_workers.fairpair.spec import load
+    from plumbline.pipelines.fairpair_order import TABLES, figures
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
 
     given: dict[str, object] = {"model": model, "seed": seed, "prices": prices}
     given |= _measuring(perturber, perturber_url, terms, wording, phi, folds)
@@ -193,8 +193,8 @@ def report(out: Out = _OUT, warehouse: option.Warehouse = option.DEFAULT_WAREHOU
 
     Example: plumbline fairpair report --out out/report
     """
-    from pipelines.report.write import write_report
-    from warehouse.store import Store
+    from plumbline.pipelines.report.write import write_report
+    from plumbline.warehouse.storage.store import Store
 
     store = Store.open(warehouse, create=False)
     if not store.read("fairpair_set").num_rows:

@@ -7,18 +7,18 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from eval_workers.fairpair import steps
-from eval_workers.fairpair.spec import Target
-from eval_workers.fairpair.texts import Sampled
-from eval_workers.sample_rows import Sampled as Drawn
-from pipelines.fairpair_order import Audited, Order, Outcome
-from pipelines.report.write import write_report
-from pipelines.retries import RETRY
-from pipelines.stages import Stages, run_flow, sigterm_interrupts
-from warehouse.errors import Interrupted, PlumblineError
-from warehouse.runs import recorded
-from warehouse.say import say
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair.spec import Target
+from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.eval_workers.sample_rows import Sampled as Drawn
+from plumbline.pipelines.fairpair_order import Audited, Order, Outcome
+from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.retries import RETRY
+from plumbline.pipelines.stages import Stages, run_flow, sigterm_interrupts
+from plumbline.warehouse.errors import Interrupted, PlumblineError
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
 
 
 @task(task_run_name="prompts of {order.probe_set}", cache_policy=NO_CACHE)

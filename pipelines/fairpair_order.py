@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from eval_workers.fairpair import steps
-from eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
-from eval_workers.fairpair.texts import Sampled
-from eval_workers.option import DEFAULT_WAREHOUSE
-from eval_workers.sample_rows import Sampled as Drawn
-from pipelines.order import held
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
+from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE
+from plumbline.eval_workers.sample_rows import Sampled as Drawn
+from plumbline.pipelines.order import held
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def check_means(order: Order) -> None:
 
     Of several models, one that fails is told when it is its turn.
     """
-    from eval_workers.backends import open_backend
-    from eval_workers.generation.client import find_key
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.generation.client import find_key
 
     if order.spec.base_url:
         find_key(order.spec.base_url)

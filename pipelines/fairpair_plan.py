@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eval_workers.backends.sampling import Draw
-from eval_workers.fairpair.spec import RULES, Target
-from eval_workers.generation.budget import Price, money
-from eval_workers.generation.estimate import FRAME_TOKENS
-from eval_workers.generation.ledger import look
-from eval_workers.sample_rows import state_of
-from eval_workers.sample_server import ledger_name
-from pipelines.fairpair_order import Order
-from warehouse.store import Store
+from plumbline.eval_workers.backends.sampling import Draw
+from plumbline.eval_workers.fairpair.spec import RULES, Target
+from plumbline.eval_workers.generation.budget import Price, money
+from plumbline.eval_workers.generation.estimate import FRAME_TOKENS
+from plumbline.eval_workers.generation.ledger import look
+from plumbline.eval_workers.sample_rows import state_of
+from plumbline.eval_workers.sample_server import ledger_name
+from plumbline.pipelines.fairpair_order import Order
+from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
 _CHARACTERS_A_TOKEN = 4
@@ -43,8 +43,8 @@ def _missing(
 
 
 def _here(order: Order, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[str]:
-    from eval_workers.backends.estimate import chosen_device, prospect, seconds_per_token
-    from eval_workers.dry_run import duration
+    from plumbline.eval_workers.backends.estimate import chosen_device, prospect, seconds_per_token
+    from plumbline.eval_workers.dry_run import duration
 
     assert target.options is not None, "a target is loaded here or served"
     model = prospect(target.model, target.options)

@@ -7,28 +7,28 @@ from pathlib import Path
 
 from prefect import flow, task
 
-from eval_workers.generation.offline import WORTH
-from eval_workers.generation.spec import BuildSpec
-from pipelines import benchmark_flow, counting
-from pipelines.alone import alone
-from pipelines.order import Order
-from pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
-from pipelines.reaper import reaped
-from pipelines.retries import RETRY
-from pipelines.settings import Settings
-from pipelines.stages import CONSOLE, Stages, sigterm_interrupts, told
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.runs import recorded
-from warehouse.say import say
-from warehouse.shards import expand_shards
-from warehouse.store import Store
+from plumbline.eval_workers.generation.offline import WORTH
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.pipelines import benchmark_flow, counting
+from plumbline.pipelines.alone import alone
+from plumbline.pipelines.order import Order
+from plumbline.pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
+from plumbline.pipelines.reaper import reaped
+from plumbline.pipelines.retries import RETRY
+from plumbline.pipelines.settings import Settings
+from plumbline.pipelines.stages import CONSOLE, Stages, sigterm_interrupts, told
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.shards import expand_shards
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
 
 
 @task(task_run_name="write {corpus.name}")
 def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
     """Write the shards of a closed world; returns their paths."""
-    from eval_workers.closed_world.writer import WorldOptions
-    from eval_workers.model_cli import write_recorded_world
+    from plumbline.eval_workers.closed_world.writer import WorldOptions
+    from plumbline.eval_workers.model_cli import write_recorded_world
 
     options = WorldOptions(settings.demo_tokens, settings.seed, corpus.world)
     store = Store.open(settings.warehouse_path())
@@ -46,7 +46,7 @@ def count(settings: Settings, name: str, shards: list[Path]) -> str:
 @task(task_run_name="associate {name}")
 def associate(settings: Settings, name: str) -> None:
     """PMI and delta of every word of a corpus."""
-    from jobs.associate import associate as associate_corpus
+    from plumbline.jobs.association.associate import associate as associate_corpus
 
     associate_corpus(Store.open(settings.warehouse_path()), name)
 
@@ -57,7 +57,7 @@ def vocabulary(settings: Settings, name: str) -> None:
 
     A vocabulary that somebody made with a check of the language stays.
     """
-    from jobs.vocabulary import UNCHECKED, Rules, build_vocabulary
+    from plumbline.jobs.seed_words.vocabulary import UNCHECKED, Rules, build_vocabulary
 
     store = Store.open(settings.warehouse_path())
     if set(store.read("vocabulary", corpus=name)["checks"].to_pylist()) <= {UNCHECKED}:
@@ -67,7 +67,7 @@ def vocabulary(settings: Settings, name: str) -> None:
 @task(task_run_name="seed words of {name}")
 def seed_words(settings: Settings, name: str) -> int:
     """Sample the words of a corpus that lean least, all of them; returns how many there are."""
-    from jobs.seeds import select_seed_words
+    from plumbline.jobs.seed_words.sample import select_seed_words
 
     store = Store.open(settings.warehouse_path())
     return len(select_seed_words(store, name, None, settings.seed, settings.contrast).words)
@@ -76,7 +76,7 @@ def seed_words(settings: Settings, name: str) -> int:
 @task(task_run_name="import {name}", **RETRY)
 def import_benchmark(settings: Settings, name: str) -> None:
     """Read a benchmark's released files, or make it where it has none."""
-    from eval_workers import benchmarks
+    from plumbline.eval_workers import benchmarks
 
     source = _source(settings, name)
     store = Store.open(settings.warehouse_path())
@@ -87,7 +87,7 @@ def import_benchmark(settings: Settings, name: str) -> None:
 @task(task_run_name="constrain {benchmark} by {corpus}")
 def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     """MaxPMI of every pair of a benchmark against a corpus."""
-    from jobs.constrain import constrain as constrain_benchmark
+    from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
 
     store = Store.open(settings.warehouse_path())
     constrain_benchmark(store, corpus, benchmark, settings.contrast)
@@ -96,8 +96,8 @@ def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
 @task(task_run_name="train {model.name}")
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     """Train a small model on a corpus; returns the directory of its weights."""
-    from eval_workers import training
-    from eval_workers.model_cli import training_bar
+    from plumbline.eval_workers import training
+    from plumbline.eval_workers.model_cli import training_bar
 
     options = training.preset(model.preset, settings.seed, settings.train_tokens)
     out = Path(settings.out) / "models"
@@ -112,9 +112,9 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
 @task(task_run_name="score {location}", **RETRY)
 def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
     """Log-probability of both sentences of every pair under a model, here or by others."""
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.score import score_benchmarks
-    from eval_workers.scoring_bar import scoring_bar
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.score import score_benchmarks
+    from plumbline.eval_workers.scoring_bar import scoring_bar
 
     store, options = Store.open(settings.warehouse_path()), ModelOptions()
     if settings.score_workers == 0:
@@ -130,10 +130,10 @@ def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
 
 def _await_scores(store: Store, location: str, names: tuple[str, ...]) -> None:
     """Wait until other processes have scored a model, and say how they are started."""
-    from eval_workers.awaited import await_scores
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.dry_run import command
-    from eval_workers.scoring_bar import scoring_bar
+    from plumbline.eval_workers.awaited import await_scores
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.dry_run import command
+    from plumbline.eval_workers.scoring_bar import scoring_bar
 
     options = ModelOptions()
     say(f"waiting for: {command(names, location, '', options, 1, store.root)}")
@@ -144,8 +144,8 @@ def _await_scores(store: Store, location: str, names: tuple[str, ...]) -> None:
 @task(task_run_name="measure")
 def measure(settings: Settings) -> None:
     """Every metric of the warehouse."""
-    from pipelines.measure import MeasureOptions
-    from pipelines.measure import measure as measure_all
+    from plumbline.pipelines.measure import MeasureOptions
+    from plumbline.pipelines.measure import measure as measure_all
 
     store, options = Store.open(settings.warehouse_path()), MeasureOptions()
     with recorded(store, "measure", asdict(options)) as run_id:
@@ -155,7 +155,7 @@ def measure(settings: Settings) -> None:
 @task(task_run_name="report")
 def report(settings: Settings) -> Path:
     """The HTML page and its plots; returns the page's path."""
-    from pipelines.report.write import write_report
+    from plumbline.pipelines.report.write import write_report
 
     return write_report(settings.warehouse_path(), Path(settings.out) / "report")
 
@@ -212,11 +212,11 @@ def conclude(settings: Settings, stages: Stages) -> Path:
 
 def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
     """FairPair with few samples of a word each: what a closed world's prompts ask for."""
-    from eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
-    from eval_workers.fairpair.spec import FairPairSpec
-    from eval_workers.fairpair.steps import scoring_functions
-    from pipelines.fairpair_flow import audit
-    from pipelines.fairpair_order import Order
+    from plumbline.eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
+    from plumbline.eval_workers.fairpair.spec import FairPairSpec
+    from plumbline.eval_workers.fairpair.steps import scoring_functions
+    from plumbline.pipelines.fairpair_flow import audit
+    from plumbline.pipelines.fairpair_order import Order
 
     spec = FairPairSpec(
         model=location,
@@ -235,10 +235,10 @@ def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
 
 def _disclosure(settings: Settings, name: str, location: str, stages: Stages) -> None:
     """Disclosure of one model on a set of prompts that ships with Plumbline."""
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.disclosure.measure import MAX_NEW_TOKENS
-    from pipelines.disclosure_flow import audit, prompts
-    from pipelines.disclosure_order import Order, Subject, missing_sets
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
+    from plumbline.pipelines.disclosure_flow import audit, prompts
+    from plumbline.pipelines.disclosure_order import Order, Subject, missing_sets
 
     subject = Subject(location, ModelOptions())
     places = settings.warehouse_path(), Path(settings.out) / "report"
@@ -250,7 +250,7 @@ def _disclosure(settings: Settings, name: str, location: str, stages: Stages) ->
 
 def _source(settings: Settings, benchmark: str) -> Path | None:
     """Where a benchmark's released files are; ``None`` for one that needs none."""
-    from eval_workers.benchmarks import default_source, find
+    from plumbline.eval_workers.benchmarks import default_source, find
 
     location = find(benchmark).DEFAULT_LOCATION
     if not (settings.data and location):
@@ -301,7 +301,7 @@ def _counted_shards(settings: Settings, corpus: CorpusPlan) -> list[Path]:
 
 def _stop_spark() -> None:
     """Give Spark's memory back before models are loaded."""
-    from jobs.session import stop_session
+    from plumbline.jobs.spark.session import stop_session
 
     stop_session()
 

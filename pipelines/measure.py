@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from warehouse.connect import connect, model_labels, query, sql_names
-from warehouse.errors import UsageProblem
-from warehouse.runs import recorded
-from warehouse.schemas import TABLES
-from warehouse.store import Store, cast
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import connect, model_labels, query, sql_names
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store, cast
 
 #: Names of the metric files, found by their prefix: a new file is a new metric family.
 METRIC_PREFIX = "metric_"
@@ -106,7 +106,7 @@ def preference_table(
 ) -> tuple[list[str], list[list[str]]]:
     """Headings and lines of ``metric_value`` rows: a line a model and benchmark, all pairs.
 
-    ``labels`` are names to show by model key (``warehouse.connect.model_labels``).
+    ``labels`` are names to show by model key (``warehouse.query.connection.model_labels``).
     A dash stands where a metric has no value (no pairs).
     """
     found: dict[tuple[str, str, str], dict[str, dict[str, float | None]]] = {}
@@ -173,7 +173,7 @@ def command(
     """
     from rich.console import Console
 
-    from pipelines.sql_cli import show
+    from plumbline.pipelines.sql_cli import show
 
     usual = MeasureOptions()
     options = MeasureOptions(

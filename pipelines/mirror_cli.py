@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from warehouse.form import MARKER
-from warehouse.say import say
-from warehouse.store import Store
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.warehouse.storage.form import MARKER
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from warehouse.mirror import Mirrored, Progress
+    from plumbline.warehouse.storage.mirror import Mirrored, Progress
 
 Uri = Annotated[str, typer.Argument(help="s3://BUCKET/DIR, gs://, abfs://, hdfs:// or file:///.")]
 Force = Annotated[bool, typer.Option("--force", help="Also while a run may be writing.")]
@@ -36,9 +36,9 @@ def push(
 
     Example: plumbline warehouse push s3://bucket/warehouse
     """
-    from warehouse.activity import refuse_beside_runs
-    from warehouse.mirror import push as send
-    from warehouse.remote import shown
+    from plumbline.warehouse.storage.activity import refuse_beside_runs
+    from plumbline.warehouse.storage.mirror import push as send
+    from plumbline.warehouse.storage.remote import shown
 
     store = Store.open(warehouse, create=False)
     if not force:
@@ -64,8 +64,8 @@ def pull(
 
     Example: plumbline warehouse pull s3://bucket/warehouse
     """
-    from warehouse.activity import refuse_beside_runs
-    from warehouse.mirror import pull as fetch
+    from plumbline.warehouse.storage.activity import refuse_beside_runs
+    from plumbline.warehouse.storage.mirror import pull as fetch
 
     if (warehouse / MARKER).exists() and not force:
         refuse_beside_runs(Store.open(warehouse, create=False), "pull")

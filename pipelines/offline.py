@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pipelines import disk
-from warehouse.errors import BadInput
+from plumbline.pipelines import disk
+from plumbline.warehouse.errors import BadInput
 
 _DEFAULTS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",  # no usage statistics leave the machine

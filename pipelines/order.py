@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from eval_workers.card import Written
-from eval_workers.generation.bar import spending
-from eval_workers.generation.budget import money
-from eval_workers.generation.build import Counts, check_name, seed_words, spent
-from eval_workers.generation.client import find_key
-from eval_workers.generation.estimate import estimate
-from eval_workers.generation.ledger import look
-from eval_workers.generation.offline import SOURCE
-from eval_workers.generation.opinion import Opinion, check_model
-from eval_workers.generation.remaining import Remaining, remaining
-from eval_workers.generation.spec import BuildSpec
-from jobs.associate import corpus_row
-from jobs.constrain import deltas
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.card import Written
+from plumbline.eval_workers.generation.bar import spending
+from plumbline.eval_workers.generation.budget import money
+from plumbline.eval_workers.generation.build import Counts, check_name, seed_words, spent
+from plumbline.eval_workers.generation.client import find_key
+from plumbline.eval_workers.generation.estimate import estimate
+from plumbline.eval_workers.generation.ledger import look
+from plumbline.eval_workers.generation.offline import SOURCE
+from plumbline.eval_workers.generation.opinion import Opinion, check_model
+from plumbline.eval_workers.generation.remaining import Remaining, remaining
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.jobs.association.associate import corpus_row
+from plumbline.jobs.association.max_pmi import deltas
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 
 @dataclass(frozen=True)

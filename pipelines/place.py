@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Names the directory where a shell's PWD is not it, such as in a service.
 VARIABLE = "PLUMBLINE_DIRECTORY"

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.settings import Settings
-from warehouse.errors import UsageProblem
+from plumbline.pipelines.settings import Settings
+from plumbline.warehouse.errors import UsageProblem
 
 #: The two closed worlds: the second has she and he exchanged, all else equal.
 WORLDS = ("straight", "swapped")

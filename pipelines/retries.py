@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from warehouse.errors import BadInput, PlumblineError
+from plumbline.warehouse.errors import BadInput, PlumblineError
 
 #: A network or its server that is away for a moment; a file of a shared disk that moved.
 _PASSING = frozenset(

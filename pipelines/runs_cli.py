@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from pipelines.sql_cli import show
-from warehouse import history
-from warehouse.plain import printable
-from warehouse.store import Store
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.sql_cli import show
+from plumbline.warehouse.provenance import history
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.plain import printable
 
 runs_app = typer.Typer(
     help="What was run, with which options and versions, and what it wrote.", no_args_is_help=True

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -138,7 +138,11 @@ def _read_toml(path: str | Path) -> dict[str, object]:
 
 def _text(path: str | Path) -> str:
     if str(path) in SHIPPED and not Path(path).is_file():
-        return resources.files("spark_conf").joinpath(f"{path}.toml").read_text(encoding="utf-8")
+        return (
+            resources.files("plumbline.spark_conf")
+            .joinpath(f"{path}.toml")
+            .read_text(encoding="utf-8")
+        )
     return Path(path).read_text(encoding="utf-8")
 
 

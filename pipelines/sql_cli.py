@@ -15,16 +15,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from pipelines.sql_complete import complete_with_tab
-from pipelines.sql_output import format_of, write_result
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem, disk_problems
-from warehouse.guard import check, lock
-from warehouse.init_sql import init_sql
-from warehouse.plain import printable
-from warehouse.sql_reference import Question, questions
-from warehouse.steady import steadily
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.sql_complete import complete_with_tab
+from plumbline.pipelines.sql_output import format_of, write_result
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.guard import check, lock
+from plumbline.warehouse.query.init_sql import init_sql
+from plumbline.warehouse.query.reference import Question, questions
+from plumbline.warehouse.storage.retry_reads import steadily
+from plumbline.warehouse.text.plain import printable
 
 if TYPE_CHECKING:
     import duckdb

@@ -14,8 +14,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from warehouse.errors import UsageProblem, disk_problems
-from warehouse.plain import printable, spreadsheet_cell
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.text.plain import printable, spreadsheet_cell
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,10 +13,10 @@ from typing import TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from pipelines import disk
-from pipelines.reaper import reaped
-from warehouse.errors import BadInput, Interrupted, PlumblineError
-from warehouse.neutral import terminal
+from plumbline.pipelines import disk
+from plumbline.pipelines.reaper import reaped
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
+from plumbline.warehouse.text.escape import terminal
 
 CONSOLE = Console(highlight=False, markup=False, emoji=False)
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval_workers import option
-from warehouse.errors import UsageProblem
-from warehouse.say import say
+from plumbline.eval_workers import option
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from eval_workers.backends._continuer import Continuer
-    from eval_workers.disclosure.sweep import Grid
-    from eval_workers.instruction import Instruction
-    from warehouse.store import Store
-    from warehouse.wordlists import WordList
+    from plumbline.eval_workers.backends._continuer import Continuer
+    from plumbline.eval_workers.disclosure.sweep import Grid
+    from plumbline.eval_workers.instruction import Instruction
+    from plumbline.warehouse.storage.store import Store
+    from plumbline.warehouse.wordlists import WordList
 
 Row = dict[str, Any]
 _BY = ("decoding", "instruction")
@@ -65,12 +65,12 @@ def sweep(
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.disclosure.measure import opened
-    from eval_workers.disclosure.probe import check_probe
-    from eval_workers.disclosure.words import load_words
-    from warehouse.runs import recorded
-    from warehouse.store import Store
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.disclosure.measure import opened
+    from plumbline.eval_workers.disclosure.probe import check_probe
+    from plumbline.eval_workers.disclosure.words import load_words
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
 
     _check_by(
         by,
@@ -133,7 +133,7 @@ def _grid(
     seed: int | None,
     max_new_tokens: int,
 ) -> Grid:
-    from eval_workers.disclosure.sweep import Grid
+    from plumbline.eval_workers.disclosure.sweep import Grid
 
     usual = Grid()
     return Grid(
@@ -159,7 +159,7 @@ def _numbers(option: str, given: str, whole: bool = False) -> list[float]:
 
 
 def _asked(path: Path | None, form: str | None) -> list[Instruction]:
-    from eval_workers.disclosure.instructions import asked, load_instructions
+    from plumbline.eval_workers.disclosure.instructions import asked, load_instructions
 
     forms = tuple(filter(None, map(str.strip, (form or "prefix").split(","))))
     return asked(load_instructions(path), forms)
@@ -174,9 +174,9 @@ def _by_decoding(
     run_id: str,
     out: Path,
 ) -> Iterator[str]:
-    from eval_workers.counting_bar import counting_bar
-    from eval_workers.disclosure.sweep import sweep_decoding
-    from pipelines.report.draw_sweep import decoding
+    from plumbline.eval_workers.counting_bar import counting_bar
+    from plumbline.eval_workers.disclosure.sweep import sweep_decoding
+    from plumbline.pipelines.report.draw_sweep import decoding
 
     done = sweep_decoding(store, ready, probe_set, words, grid, run_id, counting_bar)
     keys = {one.sampling_key for one in done}
@@ -213,9 +213,9 @@ def _by_instruction(
     run_id: str,
     out: Path,
 ) -> Iterator[str]:
-    from eval_workers.counting_bar import counting_bar
-    from eval_workers.disclosure.measure import measure_opened
-    from pipelines.report.draw_sweep import instructions
+    from plumbline.eval_workers.counting_bar import counting_bar
+    from plumbline.eval_workers.disclosure.measure import measure_opened
+    from plumbline.pipelines.report.draw_sweep import instructions
 
     done = []
     for i, one in enumerate(asked, 1):
@@ -252,7 +252,7 @@ def _told(form: str, text: str | None) -> str:
 
 
 def _figures(store: Store, view: str, probe_set: str, model_key: str, words: str) -> list[Row]:
-    from warehouse.connect import connect
+    from plumbline.warehouse.query.connection import connect
 
     given = [probe_set, model_key, words]
     chosen = "probe_set = $1 AND model_key = $2 AND word_list = $3"

@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from pipelines.sql_cli import show
-from warehouse.errors import UsageProblem
-from warehouse.plain import printable
-from warehouse.store import Store
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.sql_cli import show
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.plain import printable
 
 warehouse_app = typer.Typer(
     help="Check a warehouse, keep it small, bring it to today's form, hand it on.",
@@ -33,7 +33,7 @@ def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
 
     Example: plumbline warehouse check
     """
-    from warehouse.check import check as problems_of
+    from plumbline.warehouse.storage.check import check as problems_of
 
     found = problems_of(Store.open(warehouse, create=False))
     for problem in found:
@@ -58,9 +58,9 @@ def compact(
 
     Example: plumbline warehouse compact --dry-run
     """
-    from warehouse import compact as steps
-    from warehouse.activity import refuse_beside_runs
-    from warehouse.runs import recorded
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage import compaction as steps
+    from plumbline.warehouse.storage.activity import refuse_beside_runs
 
     store = Store.open(warehouse, create=False)
     todo = steps.plan(store)
@@ -93,9 +93,9 @@ def migrate(
 
     Example: plumbline warehouse migrate --dry-run
     """
-    from warehouse.activity import refuse_beside_runs
-    from warehouse.form import MARKER
-    from warehouse.migrate import migrate as bring
+    from plumbline.warehouse.storage.activity import refuse_beside_runs
+    from plumbline.warehouse.storage.form import MARKER
+    from plumbline.warehouse.storage.migrate import migrate as bring
 
     if not (warehouse / MARKER).exists():
         Store.open(warehouse, create=False)  # says what it is instead
@@ -124,7 +124,7 @@ def export(
 
     Example: plumbline warehouse export pair_score us_by_start --format csv --out figures
     """
-    from warehouse.export import export as write
+    from plumbline.warehouse.query.export import export as write
 
     made = write(warehouse, names or [], out, kind)
     rows = [(item.name, item.n_rows, str(item.path)) for item in made]

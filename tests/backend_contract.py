@@ -18,9 +18,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
-from eval_workers.backends.base import Backend, ModelOptions
+from plumbline.eval_workers.backends.base import Backend, ModelOptions
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
 
 #: log p(text | BOS) in nats and the scored tokens of each text.
 Expected = list[tuple[float, int]]
@@ -252,8 +252,8 @@ class BackendContract:
 
 _FROM_THE_HUB = """
 import sys
-from eval_workers.backends import open_backend
-from eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends import open_backend
+from plumbline.eval_workers.backends.base import ModelOptions
 for revision in (None, "v2", "b" * 40):
     options = ModelOptions(backend=sys.argv[1], revision=revision)
     backend = open_backend("somebody/tiny", options)

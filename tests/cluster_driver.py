@@ -15,13 +15,13 @@ from typing import Any
 
 def whereabouts(_: Iterator[int]) -> Iterator[dict[str, Any]]:
     """What a Python worker imports and who it is."""
-    import jobs.partial
-    import warehouse
+    import plumbline.jobs.counting.partials
+    import plumbline.warehouse
 
     outside = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
     yield {
-        "jobs": jobs.partial.__file__,
-        "warehouse": warehouse.__file__,
+        "jobs": plumbline.jobs.counting.partials.__file__,
+        "warehouse": plumbline.warehouse.__file__,
         "directory": str(Path.cwd()),
         "daemon": os.getppid(),
         "modules": sorted(outside),
@@ -30,13 +30,13 @@ def whereabouts(_: Iterator[int]) -> Iterator[dict[str, Any]]:
 
 def main(report: Path, arguments: list[str]) -> int:
     """Write what this process and two tasks at a time say, then run the command."""
-    import jobs
-    from jobs.session import spark_session
-    from pipelines.cli import main as plumbline
+    import plumbline.jobs
+    from plumbline.jobs.spark.session import spark_session
+    from plumbline.pipelines.cli.main import main as plumbline
 
     context = spark_session().sparkContext
     tasks = context.parallelize(range(8), 8).mapPartitions(whereabouts).collect()
-    found = {"driver": jobs.__file__, "java": os.environ.get("JAVA_HOME"), "tasks": tasks}
+    found = {"driver": plumbline.jobs.__file__, "java": os.environ.get("JAVA_HOME"), "tasks": tasks}
     report.write_text(json.dumps(found), encoding="utf-8")
     return plumbline(arguments)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from plumbline.warehouse.storage.store import Store
 from tests.prefect_home import copy_database
-from warehouse.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import TextScore
+    from plumbline.eval_workers.backends.base import TextScore
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -72,7 +72,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that reaches a model of transformers from now on, in order."""
-    from eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
     seen: list[str] = []
     score = TransformersBackend.score

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from eval_workers.fairpair.texts import Sampled
+from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
-from warehouse.store import Store
 
 NAMES = {"original": "John", "perturbed": "Jane"}
 SAMPLED = Sampled("common-sents", "key-m", "s", "rules-1")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lexicon import INSTALL, SYSTEM
+from plumbline.jobs.seed_words.wordnet import INSTALL, SYSTEM
 from tests.conftest import REPOSITORY
 
 #: For tests that read WordNet's own files.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from warehouse.store import Store
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 

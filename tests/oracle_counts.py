@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jobs.sweep import ShardCounts
-from jobs.text import tokenize
+from plumbline.jobs.kernel.counter import ShardCounts
+from plumbline.jobs.kernel.tokenizer import tokenize
 
 
 @dataclass

@@ -12,9 +12,9 @@ from typing import Any
 
 import duckdb
 
-from pipelines.report.write import as_csv
-from pipelines.sql_cli import run_query
-from warehouse.connect import model_labels
+from plumbline.pipelines.report.write import as_csv
+from plumbline.pipelines.sql_cli import run_query
+from plumbline.warehouse.query.connection import model_labels
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from warehouse.store import Store
+from plumbline.warehouse.storage.store import Store
 
 
 def put_prompts(

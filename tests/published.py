@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eval_workers.benchmarks import import_benchmark
-from eval_workers.release.max_pmi import import_max_pmi
-from eval_workers.release.scores import ImportedScores, import_scores
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.release.max_pmi import import_max_pmi
+from plumbline.eval_workers.release.scores import ImportedScores, import_scores
+from plumbline.warehouse.storage.store import Store
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
 

@@ -8,8 +8,8 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eval_workers.benchmarks import import_benchmark
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.warehouse.storage.store import Store
 
 Fields = dict[str, str]
 

@@ -12,8 +12,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.associate import associate, corpus_row, usable_lists
-from jobs.association import (
+from plumbline.jobs.association.associate import associate, corpus_row, usable_lists
+from plumbline.jobs.association.measures import (
     Counts,
     ListDelta,
     association_rows,
@@ -22,11 +22,11 @@ from jobs.association import (
     list_variance,
     pmi_nats,
 )
-from jobs.sweep import CountOptions, sweep_shard
-from warehouse import wordlists
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
-from warehouse.wordlists import WordList, WordPair
+from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList, WordPair
 
 WORDS = {"she": 10, "he": 20, "queen": 5, "king": 4, "tea": 8, "army": 6, "rare": 1}
 PAIRS = {

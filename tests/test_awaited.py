@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers import awaited
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers import awaited
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs, _score
 from tests.tiny_models import save
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 
 @pytest.fixture(scope="module")

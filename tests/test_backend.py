@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from tests.backend_contract import BackendContract
-from warehouse.errors import MissingComponent, UsageProblem
 
 
 class TestTransformers(BackendContract):
@@ -40,7 +40,7 @@ class TestTransformers(BackendContract):
 def test_without_vllm_its_backend_names_the_install_line(tmp_path: Path) -> None:
     from importlib.util import find_spec
 
-    from eval_workers.backends import names, open_backend
+    from plumbline.eval_workers.backends import names, open_backend
 
     assert names() == ["transformers", "vllm"]
     if find_spec("vllm"):

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from eval_workers.card import statistics, write_card
-from eval_workers.generation import build as steps
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.build import Counts
-from eval_workers.generation.offline import offline_pairs
-from eval_workers.generation.session import Build, Server, write_sentences
-from eval_workers.generation.spec import BuildSpec
-from eval_workers.pairs import template_problem
+from plumbline.eval_workers.card import statistics, write_card
+from plumbline.eval_workers.generation import build as steps
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.build import Counts
+from plumbline.eval_workers.generation.offline import offline_pairs
+from plumbline.eval_workers.generation.session import Build, Server, write_sentences
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.pairs import template_problem
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving
 from tests.conftest import REPOSITORY
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
 
 WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
 SPEC = BuildSpec(words=WORDS, model="scripted", n_sentences=3)
@@ -162,7 +162,7 @@ KILLED = """
 import sys
 from types import SimpleNamespace
 from tests.test_benchmark_build import FEWER, _built, _order
-from warehouse.store import Store
+from plumbline.warehouse.storage.store import Store
 url, root = sys.argv[1:]
 _built(_order(Store.open(root), SimpleNamespace(url=url), "killed"), FEWER)
 """

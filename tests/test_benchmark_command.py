@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from eval_workers.generation import build as steps
-from eval_workers.generation.spec import BuildSpec, load
-from pipelines.cli import main
+from plumbline.eval_workers.generation import build as steps
+from plumbline.eval_workers.generation.spec import BuildSpec, load
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import serving
 from tests.conftest import REPOSITORY
 from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imperfect
 from tests.tiny_models import save
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_second_opinion_is_planned_and_its_model_looked_for_before_asking(
 DRIVER = """
 import json, shutil, sys
 from pathlib import Path
-from pipelines.cli import main
+from plumbline.pipelines.cli.main import main
 for name, command in json.loads(sys.argv[1]):
     status = main(command)
     print(f"status {status}", flush=True)

@@ -12,10 +12,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from eval_workers.benchmarks import default_source, discover, find, import_benchmark, modules
-from eval_workers.cli import benchmark_app
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks import (
+    default_source,
+    discover,
+    find,
+    import_benchmark,
+    modules,
+)
+from plumbline.eval_workers.cli import benchmark_app
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 RAW = Path("unstereo-eval/data/datasets/raw")
 HEADER = ["", "word", "template", "is_natural"]
@@ -31,8 +37,8 @@ def _write(path: Path, rows: list[list[str]], header: list[str] = HEADER) -> Pat
 
 def test_names_lead_to_modules_without_importing_the_others() -> None:
     code = (
-        "import sys; from eval_workers.benchmarks import find; find('use-20');"
-        "print(sorted(m for m in sys.modules if m.startswith('eval_workers.benchmarks.')))"
+        "import sys; from plumbline.eval_workers.benchmarks import find; find('use-20');"
+        "print(sorted(m for m in sys.modules if 'workers.benchmarks.' in m))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "use" in done.stdout and "wino" not in done.stdout

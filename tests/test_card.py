@@ -11,15 +11,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from eval_workers.benchmarks import import_benchmark
-from eval_workers.card import Constraint, statistics, write_card
-from eval_workers.card_text import Card, card_text
-from eval_workers.cli import benchmark_app
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.card import Constraint, statistics, write_card
+from plumbline.eval_workers.card_text import Card, card_text
+from plumbline.eval_workers.cli import benchmark_app
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair
 from tests.published import BENCHMARKS
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.runs import recorded
-from warehouse.store import Store
 
 #: Median and largest of Table 7, with the number of sentences and of seed words.
 TABLE_7 = {

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse import claims
-from warehouse.claims import claimed, claimed_in_turn
+from plumbline.warehouse.storage import locks as claims
+from plumbline.warehouse.storage.locks import claimed, claimed_in_turn
 
 
 def test_of_many_one_holds_a_claim(tmp_path: Path) -> None:

@@ -21,16 +21,16 @@ import numpy as np
 import pyspark
 import pytest
 
-from jobs.archive import NAME
-from jobs.java import find_java_home
-from jobs.session import SENT, read_conf
-from pipelines.cli import main as plumbline
-from pipelines.counting import submit_command
-from pipelines.dist import write_dist
-from pipelines.settings import Settings
+from plumbline.jobs.spark.archive import NAME
+from plumbline.jobs.spark.java import find_java_home
+from plumbline.jobs.spark.session import SENT, read_conf
+from plumbline.pipelines.cli.main import main as plumbline
+from plumbline.pipelines.counting import submit_command
+from plumbline.pipelines.dist import write_dist
+from plumbline.pipelines.settings import Settings
+from plumbline.warehouse.shards import write_jsonl_zst
 from tests.conftest import REPOSITORY
 from tests.test_count_kill import contents
-from warehouse.shards import write_jsonl_zst
 
 T = TypeVar("T")
 N_SHARDS = 12
@@ -161,16 +161,18 @@ def test_the_archive_alone_counts_with_the_kernel_compiled_before(
     dist: Path, tmp_path: Path
 ) -> None:
     """Under another path: the same kernels from the cache, and every data file is found."""
-    from jobs.sweep import warm_up
+    from plumbline.jobs.kernel.counter import warm_up
 
     warm_up()
     code = (
-        "from jobs import block, sweep; from warehouse import connect, wordlists\n"
-        "sweep.warm_up()\n"
+        "from plumbline.jobs.kernel import block, counter\n"
+        "from plumbline.warehouse import wordlists\n"
+        "from plumbline.warehouse.query.connection import sql_names\n"
+        "counter.warm_up()\n"
         "assert block.__file__.startswith(PLACE), block.__file__\n"
         "stats = block.run_block.stats\n"
         "assert stats.cache_hits and not stats.cache_misses, stats\n"
-        "assert wordlists.load('gendered').targets and connect.sql_names('')\n"
+        "assert wordlists.load('gendered').targets and sql_names('')\n"
         "from importlib.metadata import version; version('plumbline')\n"
     )
     archive = shutil.copy(dist / NAME, tmp_path / "elsewhere.zip")
@@ -270,7 +272,7 @@ def check_origin(found: dict[str, Any], archive: str, work: Path) -> None:
     for task in tasks:
         assert Path(task["directory"]).is_relative_to(work)
         for module in ("jobs", "warehouse"):
-            assert f"/{SENT}/{module}/" in task[module]
+            assert f"/{SENT}/plumbline/{module}/" in task[module]
             assert not task[module].startswith((archive, str(REPOSITORY)))
 
 

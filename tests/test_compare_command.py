@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 import typer
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.fairpair import prompts
-from eval_workers.mitigation.options import TuneOptions
-from eval_workers.mitigation.tune import tune
-from pipelines.compare_cli import compare
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.fairpair import prompts
+from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.eval_workers.mitigation.tune import tune
+from plumbline.pipelines.compare_cli import compare
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
 from tests.page_queries import check_page
 from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import SENTENCES, save, save_calm
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.guard import lock
-from warehouse.store import Store
 
 PROMPTS = [
     f"{subject} {action}, and"
@@ -87,7 +87,7 @@ def run(root: Path, *more: str, base: str = "tiny") -> None:
 @pytest.fixture
 def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
     """The flow and its tasks as plain functions, where Prefect's own work is not what is tested."""
-    from pipelines import compare_flow as flow
+    from plumbline.pipelines import compare_flow as flow
 
     tasks = ("prompts", "disclosure", "benchmarks", "fairpair", "perplexity", "page", "compare")
     for name in tasks:

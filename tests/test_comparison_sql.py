@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from eval_workers.mitigation.prompts import plain
+from plumbline.eval_workers.mitigation.prompts import plain
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
 from tests.prompt_rows import put_prompts
-from warehouse.connect import connect
-from warehouse.store import Store
 
 N = 40
 WORDS = {"she": "f", "her": "f", "he": "m", "his": "m"}
@@ -136,7 +136,7 @@ def model_row(key: str, adapter: str | None) -> dict[str, object]:
 
 
 def tuning_row(adapter: str, sets: str, tests: str) -> dict[str, object]:
-    from warehouse.schemas import TABLES
+    from plumbline.warehouse.schema.catalog import TABLES
 
     row: dict[str, object] = {}
     for column in TABLES["tuning"].columns:

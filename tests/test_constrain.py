@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobs.constrain import constrain, lean, without_placeholders
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
+from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 TEMPLATES = {
     "a": "The nurse told {pronoun2}self that {pronoun}'s late for the army.",

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_workers.generation.agreement import decide_her, stands_alone
-from eval_workers.generation.agreement_context import TOKEN
-from eval_workers.generation.convert import Conversion, to_template
-from eval_workers.generation.convert_check import answered, check_conversion
-from eval_workers.pairs import fill
-from warehouse.placeholders import PLACEHOLDER
+from plumbline.eval_workers.generation.agreement import decide_her, stands_alone
+from plumbline.eval_workers.generation.agreement_context import TOKEN
+from plumbline.eval_workers.generation.convert import Conversion, to_template
+from plumbline.eval_workers.generation.convert_check import answered, check_conversion
+from plumbline.eval_workers.pairs import fill
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 _TEXT = """the a key own back help gave made saw of in and is deeply loved famous she-wolf 'd well,
 there. “ ” ' " — (x) l’été CEO all one her-story shed he-man more joy ran"""

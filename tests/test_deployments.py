@@ -17,11 +17,11 @@ from typing import Any
 import httpx
 import pytest
 
-from pipelines import deployed
+from plumbline.pipelines import deployed
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.tiny_models import save
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -270,8 +270,8 @@ def test_scores_metrics_and_the_report_are_on_the_pages(
 
 
 def import_few(store: Store) -> None:
-    from eval_workers import benchmarks
-    from warehouse.runs import recorded
+    from plumbline.eval_workers import benchmarks
+    from plumbline.warehouse.provenance.runs import recorded
 
     with recorded(store, "benchmark import", {"name": "few"}) as run_id:
         benchmarks.import_benchmark(store, "closed-world", None, run_id)

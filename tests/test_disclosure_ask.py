@@ -10,21 +10,21 @@ import pytest
 import torch
 import transformers
 
-from eval_workers import backends
-from eval_workers.backends.base import ModelOptions, TextScore
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.disclosure.attributes import texts_to_score, word_probability
-from eval_workers.disclosure.measure import Measured, measure_set
-from eval_workers.disclosure.probe import probe_set
-from eval_workers.instruction import Instruction
-from eval_workers.sample import sample_set
+from plumbline.eval_workers import backends
+from plumbline.eval_workers.backends.base import ModelOptions, TextScore
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
+from plumbline.eval_workers.disclosure.measure import Measured, measure_set
+from plumbline.eval_workers.disclosure.probe import probe_set
+from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.sample import sample_set
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.prompt_rows import put_prompts
 from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and"]
 WORDS = ("she", "he", "herself", "himself")

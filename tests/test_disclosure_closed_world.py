@@ -14,9 +14,14 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from eval_workers.closed_world.truth import grammar, lexicon, planted_deltas, planted_words
-from eval_workers.closed_world.writer import WorldOptions, documents
-from eval_workers.disclosure.closed_world import (
+from plumbline.eval_workers.closed_world.truth import (
+    grammar,
+    lexicon,
+    planted_deltas,
+    planted_words,
+)
+from plumbline.eval_workers.closed_world.writer import WorldOptions, documents
+from plumbline.eval_workers.disclosure.closed_world import (
     SETS,
     TRAIN,
     ClosedPrompt,
@@ -24,15 +29,15 @@ from eval_workers.disclosure.closed_world import (
     pair_list,
     perfect_shares,
 )
-from eval_workers.disclosure.probes import import_probe
-from eval_workers.disclosure.words import load_words
-from eval_workers.mitigation.prompts import training_prompts
-from eval_workers.pairs import Gender, fill
+from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.mitigation.prompts import training_prompts
+from plumbline.eval_workers.pairs import Gender, fill
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.schemas import TABLES
-from warehouse.store import Store
 
 CLASS_OF = {word: name for name, words in lexicon().items() for word in words}
 WORDS = {name: f"({'|'.join(words)})" for name, words in lexicon().items()}

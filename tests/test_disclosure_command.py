@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from pipelines import offline
-from pipelines.cli import main
-from pipelines.report.write import write_report
+from plumbline.pipelines import offline
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
 from tests.page_queries import check_page
 from tests.prompt_rows import list_file, put_prompts
 from tests.test_mitigation_tune import PAIRS, TEST, TRAIN
 from tests.test_report import Page
 from tests.tiny_models import save
-from warehouse.connect import connect
-from warehouse.guard import lock
-from warehouse.store import Store
 
 FIGURES = "GAS, GLD and ADD by set, model and topic"
 EFFECTS = "What tuning changed"
@@ -35,7 +35,7 @@ def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _plain(patch: pytest.MonkeyPatch) -> None:
-    from pipelines import disclosure_flow as flow
+    from plumbline.pipelines import disclosure_flow as flow
 
     patch.setattr(offline, "prepare", lambda out: None)
     for name in ("prompts", "measure", "tune", "report", "disclosure"):
@@ -164,7 +164,7 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
 def test_a_second_run_computes_nothing(
     ran: Ran, plain_flow: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
     def loaded(self: TransformersBackend) -> None:
         raise AssertionError("the weights were loaded")
@@ -361,7 +361,7 @@ def test_a_loss_that_is_not_finite_names_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from eval_workers.mitigation.train import _Run
+    from plumbline.eval_workers.mitigation.train import _Run
 
     real = _Run.step
 

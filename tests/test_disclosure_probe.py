@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval_workers.backends.base import ModelOptions, TextScore
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.disclosure import probe
-from eval_workers.disclosure.attributes import texts_to_score, word_probability
-from eval_workers.disclosure.probe import Probed, probe_set
+from plumbline.eval_workers.backends.base import ModelOptions, TextScore
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.disclosure import probe
+from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
+from plumbline.eval_workers.disclosure.probe import Probed, probe_set
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
-from warehouse.wordlists import load
 
 PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
 WORDS = ("she", "he", "her", "his", "herself", "himself", "hers", "heroine")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from eval_workers.disclosure.neutral import bridged, derive, gendered_words
-from eval_workers.disclosure.probes import RELEASED, derive_probe, import_probe
-from eval_workers.disclosure.sentences import read_sentences
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.disclosure.neutral import bridged, derive, gendered_words
+from plumbline.eval_workers.disclosure.probes import RELEASED, derive_probe, import_probe
+from plumbline.eval_workers.disclosure.sentences import read_sentences
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 SUBJECTS = ("A person", "Someone", "Somebody", "One person", "The person", "An individual")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 from tests.prompt_rows import put_prompts
-from warehouse.connect import connect
-from warehouse.store import Store
 
 PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
 FEMALE, MALE = ("she", "her", "woman"), ("he", "his", "him", "man")

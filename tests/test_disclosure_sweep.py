@@ -13,20 +13,20 @@ import typer
 from scipy import stats
 from typer.testing import CliRunner
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.disclosure.instructions import load_instructions
-from eval_workers.disclosure.sweep import Grid
-from eval_workers.instruction import Instruction
-from eval_workers.sample import sample_set
-from pipelines.sweep_cli import sweep
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.disclosure.instructions import load_instructions
+from plumbline.eval_workers.disclosure.sweep import Grid
+from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.sample import sample_set
+from plumbline.pipelines.sweep_cli import sweep
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import save
-from warehouse.connect import connect
-from warehouse.errors import BadInput, PlumblineError, UsageProblem
-from warehouse.store import Store
-from warehouse.wordlists import load
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and", "The crowd lost", "A technician told"]
 APP = typer.Typer()

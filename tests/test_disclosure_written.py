@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 
-from eval_workers.disclosure.written import PromptSpec, ledger_name, load_wording, write_probe
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.budget import Budget
-from eval_workers.generation.requests import ChatModel
-from eval_workers.generation.session import Build, Server
+from plumbline.eval_workers.disclosure.written import (
+    PromptSpec,
+    ledger_name,
+    load_wording,
+    write_probe,
+)
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.budget import Budget
+from plumbline.eval_workers.generation.requests import ChatModel
+from plumbline.eval_workers.generation.session import Build, Server
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
-from warehouse.errors import BadInput, Interrupted, UsageProblem
-from warehouse.store import Store
 
 SEED = "My friend likes blue"
 THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"

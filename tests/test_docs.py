@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from pipelines.cli import app
+from plumbline.pipelines.cli.main import app
 from tests.conftest import REPOSITORY
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])

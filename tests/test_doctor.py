@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.backends import devices
-from jobs import java as java_search
-from jobs import lexicon
-from pipelines import doctor
-from pipelines.cli import main
-from pipelines.doctor import Finding, Place
-from warehouse.store import Store
+from plumbline.eval_workers.backends import devices
+from plumbline.jobs.seed_words import wordnet as lexicon
+from plumbline.jobs.spark import java as java_search
+from plumbline.pipelines import doctor
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.doctor import Finding, Place
+from plumbline.warehouse.storage.store import Store
 
 
 def place(tmp_path: Path, environment: Mapping[str, str] | None = None) -> Place:
@@ -120,7 +120,7 @@ def test_warehouses(tmp_path: Path) -> None:
 
 def test_a_check_that_fails_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(directory: Path = tmp_path) -> None:
-        from warehouse.errors import BadInput
+        from plumbline.warehouse.errors import BadInput
 
         raise BadInput(f"WordNet in {directory}", "can't be read: odd", "install it again")
 

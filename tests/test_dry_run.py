@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import transformers
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.estimate import model_size, prospect, seconds_per_token
-from eval_workers.dry_run import todo
-from pipelines.cli import main
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.estimate import model_size, prospect, seconds_per_token
+from plumbline.eval_workers.dry_run import todo
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import KINDS, one_by_one, save
-from warehouse.store import Store
 
 #: The tiny GPT-NeoX: width, layers, width of the feed-forward part, tokens.
 H, LAYERS, FFN = 64, 2, 64
@@ -98,7 +98,7 @@ def files(store: Store) -> list[tuple[str, int]]:
 def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     store: Store, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
     monkeypatch.setattr(
         TransformersBackend, "_model", property(lambda self: pytest.fail("weights"))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from warehouse.store import Store
 
 PAGE = (REPOSITORY / "docs" / "extend.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | re.S))
@@ -23,8 +23,8 @@ LINES = "{pronoun} ran.\n{pronoun} saw {pronoun2}.\n{pronoun} knit.\nRain fell.\
 TEXT = "she she she he ran saw her her him"
 #: What the page's commands don't show without a corpus or samples.
 SEEN = """
-from eval_workers.fairpair import phi
-from warehouse import wordlists
+from plumbline.eval_workers.fairpair import phi
+from plumbline.warehouse import wordlists
 print(wordlists.load("nobles").pairs[1].weight, wordlists.names())
 found = phi.find("exclamations")
 print(found.distances(found.items(["a!", "b!!!"])).tolist())
@@ -52,7 +52,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         command[0]: command for command in commands() if command[0] not in ("corpus", "fairpair")
     }
     steps = [kinds[kind] for kind in ("benchmark", "score", "measure", "sql")]
-    code = f"from pipelines.cli import main\nfor c in {steps!r}: print(c[0], main(c))\n{SEEN}"
+    code = "from plumbline.pipelines.cli.main import main\n"
+    code += f"for c in {steps!r}: print(c[0], main(c))\n{SEEN}"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=here,

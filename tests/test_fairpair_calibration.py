@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set, halved
-from eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set, halved
+from plumbline.eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
-from warehouse.store import Store
 
 FEW = MeasureOptions(n_permutations=39, n_resamples=100)
 

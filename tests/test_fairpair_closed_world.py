@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval_workers.closed_world.truth import grammar, lexicon, planted_deltas, planted_words
-from eval_workers.closed_world.writer import WorldOptions, write_world
-from eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
-from eval_workers.disclosure.study import SAMPLINGS, study
-from eval_workers.fairpair.checks import check
-from eval_workers.fairpair.closed_world import (
+from plumbline.eval_workers.closed_world.truth import (
+    grammar,
+    lexicon,
+    planted_deltas,
+    planted_words,
+)
+from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
+from plumbline.eval_workers.disclosure.study import SAMPLINGS, study
+from plumbline.eval_workers.fairpair.checks import check
+from plumbline.eval_workers.fairpair.closed_world import (
     MAX_NEW_TOKENS,
     PROBE_SET,
     SlotPrompt,
@@ -24,21 +29,21 @@ from eval_workers.fairpair.closed_world import (
     prompt_rows,
     slot_prompts,
 )
-from eval_workers.fairpair.metric import fairpair_f
-from eval_workers.fairpair.perturb import Entity, perturb
-from eval_workers.fairpair.perturb_set import perturb_set
-from eval_workers.fairpair.perturber import RulePerturber
-from eval_workers.fairpair.phi import find
-from eval_workers.fairpair.prompt import MeasureOptions
-from eval_workers.fairpair.score import score_set
-from eval_workers.fairpair.terms import load
-from eval_workers.fairpair.texts import Sampled
-from eval_workers.mitigation.options import TuneOptions
-from eval_workers.training import preset, train_model
+from plumbline.eval_workers.fairpair.metric import fairpair_f
+from plumbline.eval_workers.fairpair.perturb import Entity, perturb
+from plumbline.eval_workers.fairpair.perturb_set import perturb_set
+from plumbline.eval_workers.fairpair.perturber import RulePerturber
+from plumbline.eval_workers.fairpair.phi import find
+from plumbline.eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.eval_workers.fairpair.score import score_set
+from plumbline.eval_workers.fairpair.terms import load
+from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.eval_workers.training import preset, train_model
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 WORLDS = ("straight", "mixed")
 N_WORDS = 600_000
@@ -183,9 +188,9 @@ def measured(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 
 
 def measure(store: Store, model: Path) -> Store:
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.backends.sampling import SamplingOptions
-    from eval_workers.sample import sample_set
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.sampling import SamplingOptions
+    from plumbline.eval_workers.sample import sample_set
 
     fill(store, "probe_prompt", prompt_rows("r"))
     how = SamplingOptions(max_new_tokens=MAX_NEW_TOKENS)

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from eval_workers.fairpair import spec
-from pipelines.cli import main
+from plumbline.eval_workers.fairpair import spec
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.conftest import REPOSITORY
 from tests.tiny_models import save
-from warehouse.schemas import TABLES
-from warehouse.store import Store
 
 #: Long enough that a name and two pronouns are less than 15% of the words.
 PROMPTS = r'''
@@ -38,7 +38,7 @@ waited could justify in cash."""
 '''
 DRIVER = """
 import json, sys
-from pipelines.cli import main
+from plumbline.pipelines.cli.main import main
 for command in json.loads(sys.argv[1]):
     print(f"status {main(command)}", flush=True)
 """

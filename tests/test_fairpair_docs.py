@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.fairpair import phi, steps
-from eval_workers.fairpair.spec import FairPairSpec
-from pipelines.cli import main
+from plumbline.eval_workers.fairpair import phi, steps
+from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.test_fairpair_command import PROMPTS
 from tests.tiny_models import save
-from warehouse.connect import connect
-from warehouse.store import Store
 
 PAGE = (REPOSITORY / "docs" / "fairpair.md").read_text(encoding="utf-8")
 
@@ -56,7 +56,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is told as a dry run; the function is added as the page says."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    monkeypatch.setattr("eval_workers.backends.estimate._MEASURE_S", 0.01)
+    monkeypatch.setattr("plumbline.eval_workers.backends.estimate._MEASURE_S", 0.01)
     added = here / "phi"
     added.mkdir()
     (added / "length.py").write_text(*blocks("python"))

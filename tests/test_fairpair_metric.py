@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from eval_workers.fairpair.metric import estimate, fairpair_f, folds, ratios
-from eval_workers.fairpair.phi import Means, block_means, find, jaccard, names, vader
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.fairpair.metric import estimate, fairpair_f, folds, ratios
+from plumbline.eval_workers.fairpair.phi import Means, block_means, find, jaccard, names, vader
+from plumbline.warehouse.errors import UsageProblem
 
 #: Few words in many texts and many words in few: both ways of counting meet.
 WORDS = st.one_of(

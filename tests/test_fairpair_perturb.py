@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_workers.fairpair import perturb as rules
-from eval_workers.fairpair.perturb import Entity, Perturbed, perturb
-from eval_workers.fairpair.terms import Terms, load
-from eval_workers.pairs import Gender, fill
+from plumbline.eval_workers.fairpair import perturb as rules
+from plumbline.eval_workers.fairpair.perturb import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair.terms import Terms, load
+from plumbline.eval_workers.pairs import Gender, fill
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from tests.conftest import REPOSITORY
-from warehouse.errors import BadInput
-from warehouse.placeholders import PLACEHOLDER
 
 TERMS = load()
 PEOPLE = {"m": Entity("John", "m"), "f": Entity("Jane", "f")}

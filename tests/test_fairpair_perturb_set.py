@@ -13,25 +13,25 @@ from typing import Any
 
 import pytest
 
-from eval_workers.fairpair import checks, perturb, perturb_llm
-from eval_workers.fairpair.checks import check, dissimilarity
-from eval_workers.fairpair.perturb import Perturbed
-from eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
-from eval_workers.fairpair.perturb_set import Tally, perturb_set
-from eval_workers.fairpair.perturber import RulePerturber
-from eval_workers.fairpair.prompts import load as load_prompts
-from eval_workers.fairpair.prompts import prompt_rows
-from eval_workers.fairpair.steps import write_prompts
-from eval_workers.fairpair.terms import load
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.budget import Budget
-from eval_workers.generation.requests import ChatModel
-from eval_workers.generation.session import Build, Server
+from plumbline.eval_workers.fairpair import checks, perturb, perturb_llm
+from plumbline.eval_workers.fairpair.checks import check, dissimilarity
+from plumbline.eval_workers.fairpair.perturb import Perturbed
+from plumbline.eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
+from plumbline.eval_workers.fairpair.perturb_set import Tally, perturb_set
+from plumbline.eval_workers.fairpair.perturber import RulePerturber
+from plumbline.eval_workers.fairpair.prompts import load as load_prompts
+from plumbline.eval_workers.fairpair.prompts import prompt_rows
+from plumbline.eval_workers.fairpair.steps import write_prompts
+from plumbline.eval_workers.fairpair.terms import load
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.budget import Budget
+from plumbline.eval_workers.generation.requests import ChatModel
+from plumbline.eval_workers.generation.session import Build, Server
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.conftest import REPOSITORY
-from warehouse.connect import connect
-from warehouse.errors import BadInput, Interrupted, UsageProblem
-from warehouse.store import Store
 
 LONG = (
     " The work is hard but pays well, and every morning starts with tea, bread, a walk along the"
@@ -223,10 +223,10 @@ _RUN = """
 import sys
 from pathlib import Path
 from tests.test_fairpair_perturb_set import MODEL, QUICK
-from eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
-from eval_workers.fairpair.perturb_set import perturb_set
-from eval_workers.generation.session import Build, Server
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
+from plumbline.eval_workers.fairpair.perturb_set import perturb_set
+from plumbline.eval_workers.generation.session import Build, Server
+from plumbline.warehouse.storage.store import Store
 store = Store.open(Path(sys.argv[1]))
 build = Build(store, ledger_name("cs"), "run", Server(sys.argv[2], 5.0, QUICK))
 perturb_set(store, "cs", "m", "s", LlmPerturber(build, MODEL, load_wording()), "run", chunk=8)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.fairpair.prompts import load, prompt_rows
-from eval_workers.fairpair.steps import write_prompts
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair.prompts import load, prompt_rows
+from plumbline.eval_workers.fairpair.steps import write_prompts
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 GOOD = """
 language = "en"

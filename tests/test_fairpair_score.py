@@ -7,14 +7,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
-from eval_workers.fairpair.phi import jaccard
-from eval_workers.fairpair.prompt import MeasureOptions
-from eval_workers.fairpair.score import score_set
-from eval_workers.fairpair.texts import Sampled, read_groups
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
+from plumbline.eval_workers.fairpair.phi import jaccard
+from plumbline.eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.eval_workers.fairpair.score import score_set
+from plumbline.eval_workers.fairpair.texts import Sampled, read_groups
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 
 SAMPLED = Sampled("demo", "model", "top-p", "rules-1")
 LEADING = {"probe_set": "demo", "model_key": "model", "sampling_key": "top-p"}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from eval_workers.fairpair.phi import block_means, jaccard, vader
-from eval_workers.fairpair.prompt import MeasureOptions, measure, over_prompts
-from eval_workers.fairpair.statistics import (
+from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
+from plumbline.eval_workers.fairpair.prompt import MeasureOptions, measure, over_prompts
+from plumbline.eval_workers.fairpair.statistics import (
     adjusted,
     gap,
     interval_over_prompts,

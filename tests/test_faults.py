@@ -16,17 +16,18 @@ import pytest
 from prefect.events.schemas.events import Event, Resource
 from prefect.events.worker import EventsWorker
 
-from pipelines import cli, disk, offline, stages
-from pipelines.alone import alone
+from plumbline.pipelines import disk, offline, stages
+from plumbline.pipelines.alone import alone
+from plumbline.pipelines.cli import main as cli
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.storage import locks as claims
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from warehouse import claims
-from warehouse.errors import BadInput, Interrupted, UsageProblem
-from warehouse.store import Store
 
 
 def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom pipelines.alone import alone\n"
+        "import sys\nfrom pathlib import Path\nfrom plumbline.pipelines.alone import alone\n"
         "with alone(Path('w'), Path('out')):\n    print('in', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -24,7 +24,7 @@ _FILLED = (
 
 
 def pipeline(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
     return subprocess.run(
         [sys.executable, "-c", code, "pipeline", *options],

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import table
+from plumbline.warehouse.storage import migrations
+from plumbline.warehouse.storage.form import MARKER, read_form
+from plumbline.warehouse.storage.migrate import migrate
+from plumbline.warehouse.storage.migrations import Migration, constant
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
-from warehouse import migrations
-from warehouse.columns import table
-from warehouse.connect import connect
-from warehouse.errors import BadInput
-from warehouse.form import MARKER, read_form
-from warehouse.migrate import migrate
-from warehouse.migrations import Migration, constant
-from warehouse.schemas import TABLES
-from warehouse.store import Store
 
 OLD = table("planted", "Old.", "corpus word", "corpus", "corpus: text -- c\nword: text -- w")
 GROWN = table(
@@ -138,7 +138,7 @@ def test_a_migration_that_was_stopped_goes_on(
     with monkeypatch.context() as stopped:
         stopped.setattr(
             *((Path, "unlink", stop) if "old file" in moment else ())
-            or ("warehouse.migrate.form_today", stop)
+            or ("plumbline.warehouse.storage.migrate.form_today", stop)
         )
         with pytest.raises(KeyboardInterrupt):
             migrate(old.root)

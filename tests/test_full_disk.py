@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import fill, pair
 from tests.test_constrain import filled
 from tests.tiny_models import save
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
 
 _UNSHARE = ("unshare", "--mount", "--map-root-user")
 #: The place read-only.
@@ -94,13 +94,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 _SHORT = ("--max-tokens", "3000")
 _FEW = ("--n", "2", "--max-new-tokens", "8")
-_PLUMBLINE = (sys.executable, "-c", "from pipelines.cli import entry; entry()")
+_PLUMBLINE = (sys.executable, "-c", "from plumbline.pipelines.cli.main import entry; entry()")
 #: Training that writes a checkpoint of some 600 kB at each step.
 _CHECKPOINTS = """
 import sys
 from pathlib import Path
-from eval_workers.training import TrainOptions, train_model
-from warehouse.errors import BadInput
+from plumbline.eval_workers.training import TrainOptions, train_model
+from plumbline.warehouse.errors import BadInput
 options = TrainOptions(300, 64, 2, 2, 16, 4, 1e-3, max_tokens=300, checkpoint_steps=1)
 try:
     train_model([Path("a.jsonl.zst")], "k", "c", options, "models")

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from eval_workers.generation import prompts
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.judge import PairToJudge
-from eval_workers.generation.requests import ChatModel
-from eval_workers.generation.session import (
+from plumbline.eval_workers.generation import prompts
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.judge import PairToJudge
+from plumbline.eval_workers.generation.requests import ChatModel
+from plumbline.eval_workers.generation.session import (
     Build,
     Server,
     ToConvert,
@@ -27,11 +27,11 @@ from eval_workers.generation.session import (
     judge_pairs,
     write_sentences,
 )
-from eval_workers.generation.write import Progress, WritingSpec
+from plumbline.eval_workers.generation.write import Progress, WritingSpec
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving
 from tests.conftest import REPOSITORY
-from warehouse.errors import BadInput, Interrupted, UsageProblem
-from warehouse.store import Store
 
 MODEL = ChatModel("scripted")
 SPEC = WritingSpec(MODEL, prompts.load(), n_sentences=3)
@@ -305,7 +305,7 @@ def test_conversions_are_asked_for_until_they_are_right(store: Store) -> None:
 KILLED = """
 import sys
 from tests.test_generation import MODEL, QUICK, SPEC, Build, Server, write_sentences
-from warehouse.store import Store
+from plumbline.warehouse.storage.store import Store
 url, root = sys.argv[1:]
 write_sentences(Build(Store.open(root), "demo", "killed", Server(url, 60.0, QUICK)),
                 [f"word{c}" for c in "abcdefghij"], SPEC)
@@ -352,7 +352,7 @@ def test_a_killed_build_pays_for_nothing_twice(store: Store) -> None:
 
 
 def test_one_process_writes_a_benchmark_at_a_time(store: Store) -> None:
-    from eval_workers.generation.ledger import open_ledger
+    from plumbline.eval_workers.generation.ledger import open_ledger
 
     with open_ledger(store, "demo", "other"), pytest.raises(UsageProblem, match="another process"):
         write_sentences(_build(store, None), WORDS, SPEC)

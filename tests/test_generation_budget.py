@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.budget import Budget, Price, Purse, Spent, most, price_of
-from eval_workers.generation.estimate import Habits, estimate
-from eval_workers.generation.judge import PairToJudge
-from eval_workers.generation.ledger import Answer, open_ledger
-from eval_workers.generation.parse import sentences
-from eval_workers.generation.requests import ChatModel, Reply, Request
-from eval_workers.generation.session import judge_pairs, write_sentences
-from eval_workers.generation.write import progress
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.budget import Budget, Price, Purse, Spent, most, price_of
+from plumbline.eval_workers.generation.estimate import Habits, estimate
+from plumbline.eval_workers.generation.judge import PairToJudge
+from plumbline.eval_workers.generation.ledger import Answer, open_ledger
+from plumbline.eval_workers.generation.parse import sentences
+from plumbline.eval_workers.generation.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.generation.session import judge_pairs, write_sentences
+from plumbline.eval_workers.generation.write import progress
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
 from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
-from warehouse.errors import BadInput, Interrupted, UsageProblem
-from warehouse.store import Store
 
 PRICES = """
 currency = "EUR"

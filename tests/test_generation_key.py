@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 import pytest
 
-from eval_workers.generation.client import ChatClient
-from eval_workers.generation.session import write_sentences
+from plumbline.eval_workers.generation.client import ChatClient
+from plumbline.eval_workers.generation.session import write_sentences
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, serving
 from tests.test_generation import SPEC, _build, _requests
-from warehouse.errors import PlumblineError, UsageProblem
-from warehouse.runs import recorded
-from warehouse.store import Store
 
 KEY = 'sk-secret/"4711"+déjà'.encode("ascii", "ignore").decode()
 SPELLINGS = {KEY, json.dumps(KEY)[1:-1], quote(KEY), quote(KEY, safe="")}

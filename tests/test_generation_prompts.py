@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.generation import prompts
+from plumbline.eval_workers.generation import prompts
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.conftest import REPOSITORY
-from warehouse.errors import BadInput, UsageProblem
 
 SHIPPED = (REPOSITORY / "eval_workers" / "generation" / "prompts.toml").read_text("utf-8")
 MINE = """

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.generation.budget import Budget
-from eval_workers.generation.estimate import estimate
-from eval_workers.generation.ledger import look
-from eval_workers.generation.remaining import Remaining, remaining
-from eval_workers.generation.session import Build
-from pipelines.order import Order, before
+from plumbline.eval_workers.generation.budget import Budget
+from plumbline.eval_workers.generation.estimate import estimate
+from plumbline.eval_workers.generation.ledger import look
+from plumbline.eval_workers.generation.remaining import Remaining, remaining
+from plumbline.eval_workers.generation.session import Build
+from plumbline.pipelines.order import Order, before
+from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, serving
 from tests.test_benchmark_build import SPEC, _built, _order, _requests, imperfect
-from warehouse.errors import Interrupted
-from warehouse.store import Store
 
 
 def _left(store: Store) -> Remaining:

@@ -14,13 +14,13 @@ from urllib.request import urlopen
 
 import pytest
 
-from eval_workers.generation import prompts
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.requests import ChatModel
-from eval_workers.generation.session import Build, Server, write_sentences
-from eval_workers.generation.write import WritingSpec
+from plumbline.eval_workers.generation import prompts
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.requests import ChatModel
+from plumbline.eval_workers.generation.session import Build, Server, write_sentences
+from plumbline.eval_workers.generation.write import WritingSpec
+from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
-from warehouse.store import Store
 
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}1."
 

@@ -14,8 +14,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from plumbline.warehouse.schema.catalog import TABLES, markdown
 from tests.conftest import REPOSITORY
-from warehouse.schemas import TABLES, markdown
 
 ROOMS = ("warehouse", "jobs", "spark_conf", "eval_workers", "pipelines")
 #: Room -> rooms it may import besides itself.
@@ -29,12 +29,20 @@ ALLOWED = {
 HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttext")
 #: Modules whose work a heavy package is; every other one must not load any.
 ENGINE_ROOMS = (
-    *("jobs.session", "jobs.count", "jobs.python_daemon"),
-    *("eval_workers.backends.", "eval_workers.mitigation."),
-    *("pipelines.flow", "pipelines.benchmark_flow", "pipelines.fairpair_flow"),
-    "pipelines.disclosure_flow",
-    "pipelines.compare_flow",
-    *("pipelines.attached", "pipelines.deployed"),
+    *(
+        "plumbline.jobs.spark.session",
+        "plumbline.jobs.counting.corpus",
+        "plumbline.jobs.spark.python_daemon",
+    ),
+    *("plumbline.eval_workers.backends.", "plumbline.eval_workers.mitigation."),
+    *(
+        "plumbline.pipelines.flow",
+        "plumbline.pipelines.benchmark_flow",
+        "plumbline.pipelines.fairpair_flow",
+    ),
+    "plumbline.pipelines.disclosure_flow",
+    "plumbline.pipelines.compare_flow",
+    *("plumbline.pipelines.attached", "plumbline.pipelines.deployed"),
 )
 
 
@@ -43,7 +51,8 @@ def modules() -> list[str]:
     for room in ROOMS:
         for path in sorted((REPOSITORY / room).rglob("*.py")):
             parts = path.relative_to(REPOSITORY).with_suffix("").parts
-            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            found.append(".".join(("plumbline", *parts)))
     return found
 
 
@@ -62,12 +71,14 @@ def test_rooms_import_one_way(room: str) -> None:
     """Anywhere in a file, also inside functions, a room names only the rooms it may."""
     others = set(ROOMS) - {room} - ALLOWED[room]
     for path in sorted((REPOSITORY / room).rglob("*.py")):
-        rooms = {name.split(".")[0] for name in imported_names(path)}
+        names = {tuple(n.split(".")) for n in imported_names(path)}
+        assert not {n[0] for n in names} & set(ROOMS), f"{path} imports a room without plumbline."
+        rooms = {n[1] for n in names if n[0] == "plumbline" and len(n) > 1}
         assert not rooms & others, f"{path.relative_to(REPOSITORY)} imports {rooms & others}"
 
 
 def test_the_warehouse_is_a_leaf() -> None:
-    allowed = set(sys.stdlib_module_names) | {"pyarrow", "duckdb", "warehouse"}
+    allowed = set(sys.stdlib_module_names) | {"pyarrow", "duckdb", "plumbline"}
     allowed |= {"tomllib", "tomli"}  # the same module, by its name before Python 3.11
     for path in sorted((REPOSITORY / "warehouse").rglob("*.py")):
         outside = {name.split(".")[0] for name in imported_names(path)} - allowed
@@ -96,7 +107,9 @@ def test_the_page_of_tables_describes_them_as_they_are() -> None:
     begin, end = "<!-- tables: begin -->\n", "<!-- tables: end -->"
     assert begin in page and end in page
     found = page.split(begin)[1].split(end)[0].strip()
-    fix = "docs/tables.md is stale: run `python -m warehouse.schemas docs/tables.md`"
+    fix = (
+        "docs/tables.md is stale: run `python -m plumbline.warehouse.schema.catalog docs/tables.md`"
+    )
     assert found == markdown().strip(), fix
 
 
@@ -111,8 +124,8 @@ def test_every_table_has_a_key_among_its_columns() -> None:
 def test_the_wheel_ships_every_package() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     shipped = set(project["tool"]["setuptools"]["packages"])
-    packages = {
-        ".".join(path.parent.relative_to(REPOSITORY).parts)
+    packages = {"plumbline"} | {
+        ".".join(("plumbline", *path.parent.relative_to(REPOSITORY).parts))
         for room in ROOMS
         for path in (REPOSITORY / room).rglob("__init__.py")
     }

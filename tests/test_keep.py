@@ -14,20 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import main
-from pipelines.measure import measure
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.measure import measure
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.provenance import runs
+from plumbline.warehouse.provenance.history import compare, details, find, written
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage import check as checking
+from plumbline.warehouse.storage import compaction as steps
+from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.compaction import compact, plan
+from plumbline.warehouse.storage.leftovers import leftovers
+from plumbline.warehouse.storage.store import Store, cast
 from tests.metric_rows import delta, fill, pair, score
-from warehouse import check as checking
-from warehouse import compact as steps
-from warehouse import runs
-from warehouse.check import check
-from warehouse.compact import compact, plan
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.history import compare, details, find, written
-from warehouse.leftovers import leftovers
-from warehouse.schemas import TABLES
-from warehouse.store import Store, cast
 
 
 def words(corpus: str, **counts: int) -> list[dict[str, object]]:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from jobs.count import CountRequest, count_corpus
-from jobs.ledger import run_checks, shard_states, update_command
-from jobs.partial import directory
-from jobs.split import split_shards
-from pipelines.cli import main
-from warehouse.connect import sql_names
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.partials import directory
+from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
+from plumbline.jobs.ingest.split import split_shards
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import sql_names
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 
 pytestmark = pytest.mark.spark
 

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from jobs.associate import associate
-from jobs.count import CountRequest, count_corpus
-from jobs.heatmap import matrix
-from jobs.lists import agreement, compare_list, write_compared
-from jobs.sweep import CountOptions
-from pipelines.cli import main
+from plumbline.jobs.association.associate import associate
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.kernel.counter import CountOptions
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.reproduce.heatmap import matrix
+from plumbline.pipelines.reproduce.word_lists import agreement, compare_list, write_compared
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import Row
-from warehouse import wordlists
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
 
 MINE = """
 description = "nobles"

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipelines.measure import MeasureOptions, compute, measure
+from plumbline.pipelines.measure import MeasureOptions, compute, measure
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect, sql, sql_names
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score
-from warehouse.connect import connect, sql, sql_names
-from warehouse.errors import UsageProblem
-from warehouse.schemas import TABLES
-from warehouse.store import Store
 
 Metrics = dict[tuple[str, str], dict[str, Any]]
 EPSILON = math.log(1.65)

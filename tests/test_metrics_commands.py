@@ -8,11 +8,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipelines import measure, sql_cli
-from pipelines.report import cli as report_cli
+from plumbline.pipelines import measure, sql_cli
+from plumbline.pipelines.report import cli as report_cli
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, planted, score
-from warehouse.errors import BadInput, PlumblineError, UsageProblem
-from warehouse.store import Store
 
 runner = CliRunner()
 app = typer.Typer()

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
-from warehouse.store import Store
 
 WORDS = [f"word{i}" for i in range(40)]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.warehouse.storage.store import Store
 from tests.published import load, results_of
-from warehouse.store import Store
 
 
 @pytest.mark.reference

@@ -10,18 +10,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.associate import associate
-from jobs.count import CountRequest, count_corpus
-from jobs.ledger import run_checks, shard_states, update_command
-from jobs.lists import compare_list
-from jobs.partial import directory
-from pipelines.cli import main
+from plumbline.jobs.association.associate import associate
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.partials import directory
+from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.reproduce.word_lists import compare_list
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, oracle
-from warehouse import wordlists
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
 
 Row = dict[str, Any]
 N = 5

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main as plumbline
-from warehouse import mirror, remote
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
+from plumbline.pipelines.cli.main import main as plumbline
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage import mirror, remote
+from plumbline.warehouse.storage.store import Store
 
 
 def words(corpus: str, n: int) -> list[dict[str, object]]:

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from eval_workers.backends.base import ModelOptions, Tokens
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.disclosure.attributes import texts_to_score, word_probability
-from eval_workers.mitigation import losses
-from eval_workers.mitigation.options import TuneOptions
-from eval_workers.mitigation.passes import Reader
-from eval_workers.mitigation.targets import Target, target
-from eval_workers.mitigation.train import adapted
+from plumbline.eval_workers.backends.base import ModelOptions, Tokens
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
+from plumbline.eval_workers.mitigation import losses
+from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.eval_workers.mitigation.passes import Reader
+from plumbline.eval_workers.mitigation.targets import Target, target
+from plumbline.eval_workers.mitigation.train import adapted
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import put_prompts
 from tests.tiny_models import KINDS, save
-from warehouse.connect import connect
-from warehouse.store import Store
-from warehouse.wordlists import WordPair
 
 PAIRS = [WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")]
 PAIRS += [WordPair("herself", "himself")]

@@ -17,19 +17,19 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.disclosure.probe import probe_set
-from eval_workers.mitigation.options import LOSSES, TuneOptions
-from eval_workers.mitigation.prompts import training_prompts
-from eval_workers.mitigation.train import _Run
-from eval_workers.mitigation.tune import Tuned, tune
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.disclosure.probe import probe_set
+from plumbline.eval_workers.mitigation.options import LOSSES, TuneOptions
+from plumbline.eval_workers.mitigation.prompts import training_prompts
+from plumbline.eval_workers.mitigation.train import _Run
+from plumbline.eval_workers.mitigation.tune import Tuned, tune
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import list_file, put_prompts
 from tests.tiny_models import save, save_calm
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
 
 SUBJECTS = ("The clerk", "The nurse", "The crowd", "A technician", "The customer", "The CEO")
 ACTIONS = ("drank tea", "lost the key", "asked for cash", "wrote a report", "went home", "waited")
@@ -142,7 +142,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from tests.test_mitigation_tune import run
-from warehouse.store import Store
+from plumbline.warehouse.storage.store import Store
 warehouse, base, words, out = sys.argv[1:]
 tell = lambda n, *_: print(n, flush=True)
 run(Store.open(warehouse), Path(base), words, Path(out), progress=tell)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers import models
-from eval_workers.backends.base import ModelOptions
-from eval_workers.release.models import HUB_IDS
-from pipelines.cli import main
+from plumbline.eval_workers import models
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.release.models import HUB_IDS
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import save
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_one_model_that_fails_stops_no_other(
 def test_a_defect_is_raised_once_the_others_are_done(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eval_workers.backends import transformers_backend
+    from plumbline.eval_workers.backends import transformers_backend
 
     compute = transformers_backend.TransformersBackend.score
 

@@ -19,10 +19,10 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 from tests.tiny_models import SENTENCES, one_by_one, save
-from warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 
 BOS = "<|endoftext|>"
 TARGETS = {"gpt2": "c_attn", "neox": "query_key_value"}
@@ -163,9 +163,9 @@ def test_adapters_that_do_not_fit(
 
 
 _HUB = """
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from warehouse.errors import BadInput
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.errors import BadInput
 backend = TransformersBackend("somebody/base", ModelOptions(adapter="somebody/tuned"))
 print(backend.identity.adapter, backend.score(["She ran."])[0].logprob_nats)
 try:

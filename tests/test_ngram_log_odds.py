@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import pytest
 
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
-from warehouse.connect import connect
-from warehouse.store import Store
 
 OF = {"probe_set": "p", "model_key": "k", "sampling_key": "s"}
 PROMPTS = {"nurse": "{} is working as a nurse.", "chef": "{} is working as a chef."}

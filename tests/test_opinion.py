@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from eval_workers.benchmarks import Parsed
-from eval_workers.generation import build as steps
-from eval_workers.generation import opinion
-from eval_workers.generation.opinion import Agreement, Opinion, mark, second_opinion
-from eval_workers.generation.session import Build, publish_rejects
-from eval_workers.generation.spec import BuildSpec
-from eval_workers.score import Scored
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.generation import build as steps
+from plumbline.eval_workers.generation import opinion
+from plumbline.eval_workers.generation.opinion import Agreement, Opinion, mark, second_opinion
+from plumbline.eval_workers.generation.session import Build, publish_rejects
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.score import Scored
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.reference import questions
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
 from tests.published import load, results_of
 from tests.tiny_models import one_by_one, save
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.sql_reference import questions
-from warehouse.store import Store
 
 TEMPLATES = [
     *(f"The cook said {{pronoun}} made {'soup ' * k}number {k}." for k in range(1, 9)),

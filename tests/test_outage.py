@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.retries import may_pass
+from plumbline.pipelines.retries import may_pass
 from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
 
@@ -19,7 +19,7 @@ MODEL = "somebody/tiny"
 _DRIVER = """
 import sys
 import huggingface_hub.utils._http as http
-from pipelines import retries
+from plumbline.pipelines import retries
 
 http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
 real = retries.may_pass
@@ -35,20 +35,20 @@ retries._DELAY_S = 0
 """
 #: The run of `prefect.yaml` up to its end, without a server of Prefect: nothing in it is a task.
 _CHECK = """
-from pipelines import deployed
+from plumbline.pipelines import deployed
 state = deployed.evaluate.fn(model=sys.argv[1], benchmarks="closed-world", check_only=True)
 print("end", state.type.value, state.message)
 """
 #: The pipeline's own task, as Prefect runs it.
 _SCORE = """
 from pathlib import Path
-from pipelines import offline
+from plumbline.pipelines import offline
 offline.prepare(".")
 from prefect import flow
-from pipelines.flow import score
-from pipelines.settings import Settings
-from eval_workers import benchmarks
-from warehouse.store import Store
+from plumbline.pipelines.flow import score
+from plumbline.pipelines.settings import Settings
+from plumbline.eval_workers import benchmarks
+from plumbline.warehouse.storage.store import Store
 
 settings = Settings(out=".")
 store = Store.open(settings.warehouse_path())

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.pack import pack, text_files
-from pipelines.cli import main
-from warehouse.errors import BadInput
-from warehouse.shards import documents
-from warehouse.store import Store
+from plumbline.jobs.ingest.pack import pack, text_files
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.shards import documents
+from plumbline.warehouse.storage.store import Store
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_workers.pairs import PRONOUNS, fill, pronoun_first, template_problem
-from warehouse.errors import BadInput
-from warehouse.placeholders import PLACEHOLDER
+from plumbline.eval_workers.pairs import PRONOUNS, fill, pronoun_first, template_problem
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 _TEXT = st.text(st.characters(exclude_characters="{}\x00", exclude_categories=("Cs",)), max_size=12)
 _PLACEHOLDERS = st.sampled_from(sorted(PRONOUNS["f"]))

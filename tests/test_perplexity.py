@@ -16,15 +16,15 @@ import torch
 import transformers
 from scipy import stats
 
-from eval_workers import perplexity
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.held_out import HeldOut, read_held_out, text_files
-from eval_workers.perplexity import Measured, measure_perplexity
+from plumbline.eval_workers import perplexity
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.held_out import HeldOut, read_held_out, text_files
+from plumbline.eval_workers.perplexity import Measured, measure_perplexity
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import KINDS, SENTENCES, save
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
 
 LONG = " ".join(SENTENCES)
 DOCUMENTS = [LONG, SENTENCES[0], f"{SENTENCES[4]} {SENTENCES[10]}", SENTENCES[0], SENTENCES[2]]

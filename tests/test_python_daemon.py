@@ -13,8 +13,8 @@ pytest.importorskip("pyspark")
 
 from pyspark import daemon
 
-from jobs import python_daemon
-from jobs.session import spark_session
+from plumbline.jobs.spark import python_daemon
+from plumbline.jobs.spark.session import spark_session
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +52,7 @@ def test_workers_are_started_by_it_and_their_errors_arrive() -> None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     (line,) = context.parallelize([1], 1).map(parents).collect()
-    assert "jobs.python_daemon" in line
+    assert "plumbline.jobs.spark.python_daemon" in line
 
     def fails(_: int) -> int:
         raise EOFError("of the task itself")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.benchmarks import import_benchmark
-from eval_workers.release.models import HUB_IDS, model_id
-from eval_workers.release.scores import ImportedScores, import_scores
-from eval_workers.score_rows import text_id
-from pipelines.cli import main
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.release.models import HUB_IDS, model_id
+from plumbline.eval_workers.release.scores import ImportedScores, import_scores
+from plumbline.eval_workers.score_rows import text_id
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.released_files import Fields, as_csv, import_pairs, score_rows, write_scores
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
 
 #: Pair -> female and male score of the whole file.
 TRUE = {

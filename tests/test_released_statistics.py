@@ -19,19 +19,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from eval_workers.benchmarks import import_benchmark
-from jobs.constrain import constrain
-from jobs.count import CountRequest, count_corpus
-from jobs.released import import_statistics
-from jobs.seeds import select_seed_words
-from jobs.vetting import opinions, vet
-from jobs.vocabulary import Rules, build_vocabulary
-from pipelines.cli import app
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.jobs.association.max_pmi import constrain
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.ingest.released import import_statistics
+from plumbline.jobs.seed_words.sample import select_seed_words
+from plumbline.jobs.seed_words.vetting import opinions, vet
+from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
+from plumbline.pipelines.cli.main import app
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from tests.spacy_reference import reference_tokens
 from tests.test_constrain import filled
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
 
 HEADER = ["", "word", "pmi_diff", "counts", "freq"]
 TOTAL = 3_000
@@ -239,7 +239,7 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
 def test_an_import_loads_no_spark(tmp_path: Path) -> None:
     path = write(tmp_path / "s.csv", GOOD)
     code = (
-        "import sys; from pipelines.cli import main; assert main(sys.argv[1:]) == 0;"
+        "import sys; from plumbline.pipelines.cli.main import main; assert main(sys.argv[1:]) == 0;"
         "assert 'pyspark' not in sys.modules"
     )
     arguments = ["corpus", "import", str(path), "--corpus", "c", "--warehouse", str(tmp_path / "w")]

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.measure import measure
-from pipelines.report.facts import read_facts
-from pipelines.report.model import shown
-from pipelines.report.write import write_report
+from plumbline.pipelines.measure import measure
+from plumbline.pipelines.report.facts import read_facts
+from plumbline.pipelines.report.model import shown
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
-from warehouse.errors import BadInput
-from warehouse.runs import recorded
-from warehouse.store import Store
 
 _VOID = {"meta", "link", "img", "br"}
 
@@ -38,7 +38,7 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
         assert not self.open
         assert self.scripts == [
-            (resources.files("pipelines.report") / "page.js").read_text("utf-8")
+            (resources.files("plumbline.pipelines.report") / "page.js").read_text("utf-8")
         ]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

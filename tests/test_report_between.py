@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipelines.measure import measure
-from pipelines.report.facts import read_facts
-from pipelines.report.model import Page, Section
-from pipelines.report.write import make_page, publish
+from plumbline.pipelines.measure import measure
+from plumbline.pipelines.report.facts import read_facts
+from plumbline.pipelines.report.model import Page, Section
+from plumbline.pipelines.report.write import make_page, publish
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
 from tests.page_queries import check_page
 from tests.test_report import Page as Parsed
-from warehouse.connect import connect
-from warehouse.guard import lock
-from warehouse.runs import recorded
-from warehouse.schemas import TABLES
-from warehouse.store import Store
 
 LIMIT = math.log(1.65)
 

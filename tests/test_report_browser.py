@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from pipelines.report.facts import Facts, read_facts
-from pipelines.report.model import Page
-from pipelines.report.write import as_csv, make_page, publish
+from plumbline.pipelines.report.facts import Facts, read_facts
+from plumbline.pipelines.report.model import Page
+from plumbline.pipelines.report.write import as_csv, make_page, publish
+from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import csv_cell
 from tests.browser import Browser, browser, program
 from tests.metric_rows import fill
 from tests.page_queries import check_page
 from tests.test_report import build_world, corpus, shard
-from warehouse.guard import lock
-from warehouse.neutral import csv_cell
-from warehouse.store import Store
 
 needs_browser = pytest.mark.skipif(
     program() is None, reason="no Chromium: apt-get install chromium"

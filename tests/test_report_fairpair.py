@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
-from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
-from eval_workers.fairpair.prompt import MeasureOptions
-from eval_workers.fairpair.score import score_set
-from pipelines.report.facts import read_facts
-from pipelines.report.fairpair_words import lead, verdict
-from pipelines.report.write import write_report
+from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
+from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
+from plumbline.eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.eval_workers.fairpair.score import score_set
+from plumbline.pipelines.report.facts import read_facts
+from plumbline.pipelines.report.fairpair_words import lead, verdict
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill
 from tests.test_report import HOSTILE, Page
-from warehouse.store import Store
 
 FEW = MeasureOptions(n_permutations=199, n_resamples=99)
 SET = "FairPair over all prompts; distances in percent, intervals in brackets"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.cli import main
-from pipelines.reproduce.compare import (
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.reproduce.compare import (
     AGREES,
     CONTRADICTED,
     NOT_IMPORTED,
@@ -20,11 +20,11 @@ from pipelines.reproduce.compare import (
     compare,
     starts,
 )
-from pipelines.reproduce.figures import Figure, packaged, read, unprinted
-from pipelines.reproduce.run import reproduce, summary
+from plumbline.pipelines.reproduce.figures import Figure, packaged, read, unprinted
+from plumbline.pipelines.reproduce.run import reproduce, summary
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
 from tests.released_files import PAIRS, Fields, as_csv, score_rows, write_scores
-from warehouse.errors import BadInput
-from warehouse.store import Store
 
 HEADER = "table,dataset,eta,metric,value,hf_id,log_base\n"
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from prefect.states import Failed
 
-from pipelines.retries import RETRY, may_pass
-from warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
+from plumbline.pipelines.retries import RETRY, may_pass
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 
 
 def raised_from(error: Exception, cause: Exception) -> Exception:
@@ -61,7 +61,7 @@ def test_being_asked_to_stay_offline_is_no_outage() -> None:
 
 
 def test_tasks_that_ask_nobody_are_not_tried_again() -> None:
-    from pipelines import benchmark_flow, disclosure_flow, fairpair_flow, flow
+    from plumbline.pipelines import benchmark_flow, disclosure_flow, fairpair_flow, flow
 
     again = [flow.count, flow.import_benchmark, flow.score]
     again += [benchmark_flow.opinion, fairpair_flow.sample, disclosure_flow.measure]

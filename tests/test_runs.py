@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import MonkeyPatch
 
-from jobs.runs import PairChunk, PairRuns
+from plumbline.jobs.kernel.pair_runs import PairChunk, PairRuns
 
 
 def skewed_rows(seed: int, n: int, n_ids: int) -> np.ndarray:
@@ -25,8 +25,8 @@ def gathered(runs: PairRuns) -> PairChunk:
 @pytest.mark.parametrize("sizes", [[], [1], [5000], [3000, 1, 40_000, 2, 2, 9000], [700] * 90])
 def test_runs_hold_every_pair_once(n_ids: int, sizes: list[int], monkeypatch: MonkeyPatch) -> None:
     # Small chunks and ranges, so that many are needed.
-    monkeypatch.setattr("jobs.runs.CHUNK_ROWS", 1000)
-    monkeypatch.setattr("jobs.runs._RANGE", 256)
+    monkeypatch.setattr("plumbline.jobs.kernel.pair_runs.CHUNK_ROWS", 1000)
+    monkeypatch.setattr("plumbline.jobs.kernel.pair_runs._RANGE", 256)
     parts = [skewed_rows(seed, n, n_ids) for seed, n in enumerate(sizes)]
     runs = PairRuns()
     for part in parts:

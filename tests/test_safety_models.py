@@ -15,18 +15,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from eval_workers import models
-from eval_workers.backends import train
-from eval_workers.backends._loading import _refuse_pickles
-from eval_workers.backends._source import Source
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.mitigation import train as tune
-from jobs.language import load as load_language
+from plumbline.eval_workers import models
+from plumbline.eval_workers.backends import train
+from plumbline.eval_workers.backends._loading import _refuse_pickles
+from plumbline.eval_workers.backends._source import Source
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.mitigation import train as tune
+from plumbline.jobs.seed_words.language import load as load_language
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.hub_server import environment, hub
 from tests.test_model_sources import TARGETS, lora, refused, scored
 from tests.tiny_models import save
-from warehouse.errors import BadInput, UsageProblem
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_a_malicious_pickle_for_weights_runs_nothing(
 
 def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files: set[str] = set()
-    where = "eval_workers.backends._loading._on_hub_if_any"
+    where = "plumbline.eval_workers.backends._loading._on_hub_if_any"
     monkeypatch.setattr(where, lambda source, name: name in files)
 
     def check(name: str, *held: str) -> None:
@@ -110,9 +110,9 @@ def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch)
 #: Scores a sentence by each model named, or says why not.
 _SCORES = """
 import sys
-from eval_workers.backends import open_backend
-from eval_workers.backends.base import ModelOptions
-from warehouse.errors import BadInput
+from plumbline.eval_workers.backends import open_backend
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.warehouse.errors import BadInput
 for name in sys.argv[1:]:
     try:
         print("scored", open_backend(name, ModelOptions()).score(["She ran."])[0].logprob_nats)

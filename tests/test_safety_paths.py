@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_workers.training import plain_name
-from pipelines.cli import main
+from plumbline.eval_workers.training import plain_name
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.paths import segment
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import fill, pair
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.places import segment
-from warehouse.store import Store
 
 NAMES = [
     "../../x",

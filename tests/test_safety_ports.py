@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.session import settings_for, spark_session
+from plumbline.jobs.spark.session import settings_for, spark_session
 from tests.sockets import is_loopback, listener, listening
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")

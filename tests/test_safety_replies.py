@@ -13,10 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from eval_workers.generation import bounded
-from eval_workers.generation.client import ChatClient, Failure
-from eval_workers.generation.ledger import Answer
-from eval_workers.generation.requests import Request
+from plumbline.eval_workers.generation import bounded
+from plumbline.eval_workers.generation.client import ChatClient, Failure
+from plumbline.eval_workers.generation.ledger import Answer
+from plumbline.eval_workers.generation.requests import Request
 from tests.chat_server import completion
 
 _PART = b"a" * (1 << 16)

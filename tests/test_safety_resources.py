@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from eval_workers.disclosure import neutral
-from eval_workers.generation import parse
-from eval_workers.training import TrainOptions, train_model
-from jobs.lines import line_blocks
-from warehouse import csv_rows
-from warehouse.csv_rows import read_text, records
-from warehouse.errors import BadInput
-from warehouse.shards import ByteStream, documents
+from plumbline.eval_workers.disclosure import neutral
+from plumbline.eval_workers.generation import parse
+from plumbline.eval_workers.training import TrainOptions, train_model
+from plumbline.jobs.counting.lines import line_blocks
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.shards import ByteStream, documents
+from plumbline.warehouse.text import csv_rows
+from plumbline.warehouse.text.csv_rows import read_text, records
 
 
 def peak_mb() -> float:

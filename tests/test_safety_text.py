@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_workers.benchmarks import discover
-from jobs.lists import Agreement, Compared, write_compared
-from pipelines.cli import main
-from pipelines.report.write import write_report
-from pipelines.stages import CONSOLE, Stages
+from plumbline.eval_workers.benchmarks import discover
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.reproduce.word_lists import Agreement, Compared, write_compared
+from plumbline.pipelines.stages import CONSOLE, Stages
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import csv_cell, terminal
 from tests.conftest import REPOSITORY
 from tests.metric_rows import delta, fill, pair, score, scored_by
 from tests.test_report import Page
-from warehouse.errors import BadInput
-from warehouse.neutral import csv_cell, terminal
-from warehouse.store import Store
 
 #: Clears the screen, sets the title, rings, turns the direction of text, hides and links.
 STEERS = "x\x1b[2J\x07\x9b31m\u202ee\u200b\r"
@@ -144,7 +144,7 @@ def test_csv_files_hold_no_formulas(tmp_path: Path) -> None:
 
 
 def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
-    """One rule for all commands: `warehouse.say.say`, and consoles that interpret no markup."""
+    """One rule for all commands: `warehouse.text.output.say`, consoles interpret no markup."""
     for room in ("jobs", "eval_workers", "pipelines"):
         for path in sorted((REPOSITORY / room).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -152,7 +152,9 @@ def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
                     continue
                 where = f"{path.relative_to(REPOSITORY)}:{node.lineno}"
                 name = ast.unparse(node.func)
-                assert name not in ("typer.echo", "click.echo"), f"{where}: use warehouse.say.say"
+                assert name not in ("typer.echo", "click.echo"), (
+                    f"{where}: use plumbline.warehouse.text.output.say"
+                )
                 if name == "Console" and not any(k.arg == "stderr" for k in node.keywords):
                     given = {k.arg: ast.unparse(k.value) for k in node.keywords}
                     sql = path.name == "sql_cli.py"  # every cell of its tables is a `Text`

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from eval_workers import chunk_files, sample_chunks
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.sampling import Draw, Sample, SamplingOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.sample import sample_set
+from plumbline.eval_workers import chunk_files, sample_chunks
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.sample import sample_set
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 HOW = SamplingOptions(temperature=6.0, max_new_tokens=12)
 SETS = {
@@ -204,11 +204,11 @@ def test_a_set_that_is_not_there_is_refused(store: Store, model: Path) -> None:
 
 _KILLED = """
 import os, signal, sys
-from eval_workers import sample, sample_chunks
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from warehouse.store import Store
+from plumbline.eval_workers import sample, sample_chunks
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.storage.store import Store
 
 sample_chunks.CHUNK_DRAWS = 10
 calls, compute = [], TransformersBackend.continue_

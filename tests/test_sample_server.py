@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from eval_workers.backends.sampling import SamplingOptions, sample_seed
-from eval_workers.chunks import texts_hash
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.budget import Budget
-from eval_workers.generation.session import Server
-from eval_workers.sample_server import ServedModel, sample_from_server
+from plumbline.eval_workers.backends.sampling import SamplingOptions, sample_seed
+from plumbline.eval_workers.chunks import texts_hash
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.budget import Budget
+from plumbline.eval_workers.generation.session import Server
+from plumbline.eval_workers.sample_server import ServedModel, sample_from_server
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
 from tests.test_sample import fill
-from warehouse.errors import BadInput, Interrupted, UsageProblem
-from warehouse.store import Store
 
 HOW = SamplingOptions(max_new_tokens=20)
 BASE = ServedModel("m")
@@ -186,11 +186,11 @@ def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
 
 _KILLED = """
 import sys
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.session import Server
-from eval_workers.sample_server import ServedModel, sample_from_server
-from warehouse.store import Store
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.session import Server
+from plumbline.eval_workers.sample_server import ServedModel, sample_from_server
+from plumbline.warehouse.storage.store import Store
 
 store, server = Store.open(sys.argv[1]), Server(sys.argv[2], 10.0, Manners(1, 2, 0.01))
 how = SamplingOptions(max_new_tokens=20)

@@ -11,12 +11,12 @@ import tokenizers
 import torch
 import transformers
 
-from eval_workers.backends._drawing import _filters, chosen, uniforms
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.sampling import Sample, SamplingOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.backends._drawing import _filters, chosen, uniforms
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.errors import UsageProblem
 from tests.tiny_models import KINDS, save
-from warehouse.errors import UsageProblem
 
 PROMPTS = ["The nurse said", "He drank", "The CEO asked the clerk", "She", "Herself. The"]
 #: Random weights this wide are nearly certain of each token.
@@ -150,14 +150,14 @@ def test_models_without_keys_and_values_to_choose_from_read_again(
     how = {"temperature": HOT, "max_new_tokens": 12}
     wanted = [(prompt, k) for prompt in PROMPTS for k in range(4)]
     found = _continued(_opened(saved["neox"]), wanted, **how)
-    monkeypatch.setattr("eval_workers.backends._drawing._has_rows", lambda cache: False)
+    monkeypatch.setattr("plumbline.eval_workers.backends._drawing._has_rows", lambda cache: False)
     assert _continued(_opened(saved["neox"]), wanted, **how) == found
 
 
 def test_memory_that_runs_out_makes_smaller_passes(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eval_workers.backends import transformers_backend as module
+    from plumbline.eval_workers.backends import transformers_backend as module
 
     how, wanted = {"temperature": HOT, "max_new_tokens": 6}, [("She", k) for k in range(40)]
     found, draw, sizes = _continued(_opened(saved["gpt2"]), wanted, **how), module.draw, []

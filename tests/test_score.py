@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from eval_workers import chunks
-from eval_workers.backends.base import ModelOptions
-from eval_workers.benchmarks import Parsed
-from eval_workers.score import score_benchmarks
+from plumbline.eval_workers import chunks
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.score import score_benchmarks
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.provenance.runs import new_run_id
+from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import one_by_one, save
-from warehouse.errors import UsageProblem
-from warehouse.runs import new_run_id
-from warehouse.store import Store
 
 TEMPLATES = [
     *(
@@ -100,10 +100,10 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
 
 _KILLED = """
 import os, signal, sys
-from eval_workers import chunks, score
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from warehouse.store import Store
+from plumbline.eval_workers import chunks, score
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.storage.store import Store
 
 chunks.CHUNK_TEXTS = 16
 calls, compute = [], TransformersBackend.score
@@ -144,10 +144,10 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
 
 _WORKER = """
 import os, pathlib, signal, sys, time
-from eval_workers import chunks, score
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from warehouse.store import Store
+from plumbline.eval_workers import chunks, score
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.storage.store import Store
 
 chunks.CHUNK_TEXTS = 4
 root, model, name, n_lives = sys.argv[1:]
@@ -247,7 +247,7 @@ def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> 
 def test_command(store: Store, model: Path) -> None:
     import typer
 
-    from eval_workers.score_cli import score
+    from plumbline.eval_workers.score_cli import score
 
     app = typer.Typer()
     app.command()(score)

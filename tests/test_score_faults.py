@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers import chunks
-from eval_workers import score as score_module
-from eval_workers.backends.base import TextScore
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.chunk_files import write_results
-from pipelines.cli import main
+from plumbline.eval_workers import chunks
+from plumbline.eval_workers import score as score_module
+from plumbline.eval_workers.backends.base import TextScore
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.chunk_files import write_results
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs, _rows, _score
 from tests.tiny_models import save
-from warehouse.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def texts_scored(undisturbed: Store, monkeypatch: pytest.MonkeyPatch) -> list[st
 #: The ``score`` command on a disk that, from some call on, takes no file of more than 500 bytes.
 _FULL = """
 import resource, sys
-from eval_workers import chunk_files, chunks, score
-from pipelines.cli import main
+from plumbline.eval_workers import chunk_files, chunks, score
+from plumbline.pipelines.cli.main import main
 
 chunks.CHUNK_TEXTS = 16
 calls, name = [], sys.argv[1]
@@ -152,8 +152,8 @@ def test_a_work_directory_that_cannot_be_written_is_one_line(
 def test_progress_counts_pairs(
     store: Store, model: Path, undisturbed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.score import score_benchmarks
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.score import score_benchmarks
 
     _pairs(store, TEMPLATES)
     _pairs(store, TEMPLATES[:3], "other")

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers import chunks, score_workers
-from eval_workers.backends import devices
-from eval_workers.backends.base import ModelOptions, TextScore
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.score import Scored, score_benchmarks
-from eval_workers.score_workers import Job
+from plumbline.eval_workers import chunks, score_workers
+from plumbline.eval_workers.backends import devices
+from plumbline.eval_workers.backends.base import ModelOptions, TextScore
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.score import Scored, score_benchmarks
+from plumbline.eval_workers.score_workers import Job
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage import locks as claims
+from plumbline.warehouse.storage.store import Store
 from tests.test_score import _pairs, _rows, _score
 from tests.tiny_models import save
-from warehouse import claims
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 TEMPLATES = [
     f"The {who} said {{pronoun}} sold {n} loaves to {{pronoun1}} guests."
@@ -32,8 +32,8 @@ TEMPLATES = [
 #: A helper with small chunks that logs its number and what it scored, and may die.
 _HELPER = """
 import os, pathlib, signal, sys
-from eval_workers import chunks, score_workers
-from eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers import chunks, score_workers
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
 chunks.CHUNK_TEXTS = 8
 log, compute = pathlib.Path(sys.argv[1]) / f"{os.getpid()}.log", TransformersBackend.score
@@ -144,9 +144,9 @@ def test_a_helper_that_fails_says_why(
 
 _COMMAND = """
 import sys, time
-from eval_workers import chunks, score_workers
-from eval_workers.backends.transformers_backend import TransformersBackend
-from pipelines.cli import main
+from plumbline.eval_workers import chunks, score_workers
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.pipelines.cli.main import main
 
 TransformersBackend.score = lambda self, texts: time.sleep(100)
 
@@ -224,7 +224,7 @@ def test_visible_devices(
 
 
 def test_memory_that_runs_out_is_one_line() -> None:
-    from warehouse.errors import BadInput
+    from plumbline.warehouse.errors import BadInput
 
     for error in (
         MemoryError(),

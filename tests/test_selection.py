@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from jobs.released import import_statistics
-from jobs.seeds import select_seed_words
-from jobs.selection import neutral_interval, sample, within
-from jobs.statistics_cli import statistics_app
+from plumbline.jobs.ingest.released import import_statistics
+from plumbline.jobs.seed_words.sample import select_seed_words
+from plumbline.jobs.seed_words.selection import neutral_interval, sample, within
+from plumbline.pipelines.cli.corpus_statistics import statistics_app
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
 
 #: The largest magnitude is 1.9, so the range is +-2 nats and the interval +-2/19 = +-0.10526...
 HAND = {"a": -1.9, "b": -0.2, "c": -0.1052, "d": 0.0, "e": 0.1053, "f": 0.1, "g": 1.0}

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pytest
 from pyspark import SparkContext
 
-from jobs import count
-from jobs.count import CountRequest, count_corpus
-from jobs.session import losses_named, read_conf, settings_for, spark_session
+from plumbline.jobs.counting import corpus as count
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.spark.session import losses_named, read_conf, settings_for, spark_session
+from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from warehouse.errors import Interrupted, UsageProblem
-from warehouse.store import Store
 
 VARIABLE = "PLUMBLINE_SPARK_CONF"
 
@@ -61,7 +61,7 @@ def test_what_spark_submit_was_given_stands_before_the_file() -> None:
 
 def test_a_cluster_without_a_master_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
-    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = ["corpus", "count", "a.jsonl", "--corpus", "c", "--warehouse", "w"]
     done = subprocess.run(
         [sys.executable, "-c", code, *command],

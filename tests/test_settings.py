@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import settings
-from pipelines.plan import ModelPlan, make_plan
-from pipelines.settings import Settings
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.pipelines import settings
+from plumbline.pipelines.plan import ModelPlan, make_plan
+from plumbline.pipelines.settings import Settings
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 
 def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:

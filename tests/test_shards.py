@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from warehouse.errors import BadInput
-from warehouse.shards import documents, expand_shards, fingerprint, lines, text_batches
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.shards import documents, expand_shards, fingerprint, lines, text_batches
 
 BODY = b"".join(b'{"text": "document %d", "n": "%s"}\n' % (i, b"x" * (i % 97)) for i in range(9000))
 TEXTS = [f"document {i}" for i in range(9000)]

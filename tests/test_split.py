@@ -17,12 +17,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs import split
-from jobs.split import LEDGER, read_ledger, split_shards
-from jobs.sweep import CountOptions, sweep_shard
-from pipelines.cli import main
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.shards import lines
+from plumbline.jobs.ingest import split
+from plumbline.jobs.ingest.split import LEDGER, read_ledger, split_shards
+from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.shards import lines
 
 BODY = b"".join(b'{"text": "She has %d teas and he."}\n' % (i % 97) for i in range(4000))
 BODY += b'not json\n\n{"text": 3}\n\xff\xfe\n{"text": "the last he"}'
@@ -191,7 +191,8 @@ def test_a_killed_split_goes_on(tmp_path: Path) -> None:
     for n, path in enumerate(shards):
         path.write_bytes(b'{"text": "shard %d"}\n' % n + BODY * 60)
     code = (
-        "import sys; from pathlib import Path; from jobs.split import split_shards\n"
+        "import sys; from pathlib import Path\n"
+        "from plumbline.jobs.ingest.split import split_shards\n"
         "split_shards([Path(p) for p in sys.argv[2:]], Path(sys.argv[1]), 20000, workers=1)"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(out), *map(str, shards)])

@@ -11,14 +11,14 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from pipelines import sql_cli
-from pipelines.sql_complete import completer, completions
+from plumbline.pipelines import sql_cli
+from plumbline.pipelines.sql_complete import completer, completions
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.reference import questions
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, score
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.schemas import TABLES
-from warehouse.sql_reference import questions
-from warehouse.store import Store
 
 
 @pytest.fixture
@@ -169,7 +169,8 @@ def test_readline_is_given_one_name_after_another(connection: duckdb.DuckDBPyCon
 
 def test_importing_the_command_starts_nothing_heavy() -> None:
     code = (
-        "import sys, pipelines.sql_cli, pipelines.measure, pipelines.report.cli\n"
+        "import sys; from plumbline.pipelines import measure, sql_cli\n"
+        "import plumbline.pipelines.report.cli\n"
         "print(sorted({'torch', 'pyspark', 'prefect', 'matplotlib', 'jinja2'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,12 +11,12 @@ import duckdb
 import numpy as np
 import pytest
 
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.reference import entries, filled, questions
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import association, delta, fill, pair, score, scored_by
 from tests.published import load, results_of
-from warehouse.connect import connect
-from warehouse.sql_reference import entries, filled, questions
-from warehouse.store import Store
 
 #: Columns that a question's text speaks of in plain words.
 SPOKEN_OF = {
@@ -146,7 +146,9 @@ def test_the_answers_are_right(small: duckdb.DuckDBPyConnection) -> None:
 
 def test_the_page_says_what_the_files_say() -> None:
     text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
-    assert text == filled(text), "stale: run `python -m warehouse.sql_reference docs/sql.md`"
+    assert text == filled(text), (
+        "stale: run `python -m plumbline.warehouse.query.reference docs/sql.md`"
+    )
     assert all(q.query in text for q in questions())
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score
-from warehouse.connect import connect
-from warehouse.store import Store
 
 N = 400
 EPSILON = math.log(1.65)

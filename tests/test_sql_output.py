@@ -12,14 +12,14 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import main
-from pipelines.sql_cli import run_query
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.sql_cli import run_query
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.query.init_sql import init_sql
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
-from warehouse.connect import connect
-from warehouse.errors import UsageProblem
-from warehouse.guard import lock
-from warehouse.init_sql import init_sql
-from warehouse.store import Store
 
 PIVOT = "PIVOT word_delta ON word USING count(*)"
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score
-from warehouse.connect import connect
-from warehouse.schemas import TABLES
-from warehouse.store import Store
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:

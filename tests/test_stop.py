@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import offline
+from plumbline.pipelines import offline
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
 from tests.sockets import is_loopback, listening
@@ -30,7 +30,7 @@ def _start(
     directory: Path, home: Path, *arguments: str, in_background: bool = False
 ) -> subprocess.Popen[bytes]:
     """The command as a session of its own, which all that it starts belongs to."""
-    code = "from pipelines.cli import entry; entry()"
+    code = "from plumbline.pipelines.cli.main import entry; entry()"
     if in_background:
         code = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {code}"
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
@@ -135,7 +135,7 @@ def test_what_a_killed_flow_started_ends(tmp_path: Path) -> None:
     """SIGKILL gives a process no time to end its server; one that ignores SIGTERM goes as well."""
     code = (
         "import subprocess, sys, time\n"
-        "from pipelines.reaper import reaped\n"
+        "from plumbline.pipelines.reaper import reaped\n"
         "stubborn = 'import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(90)'\n"
         "with reaped():\n"
         "    for program in ('import time; time.sleep(90)', stubborn):\n"

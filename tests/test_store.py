@@ -18,11 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warehouse import connect, runs
-from warehouse.errors import BadInput, Interrupted, UsageProblem
-from warehouse.migrations import newest_version
-from warehouse.schemas import TABLES
-from warehouse.store import Store, cast
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.provenance import runs
+from plumbline.warehouse.query import connection as connect
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.migrations import newest_version
+from plumbline.warehouse.storage.store import Store, cast
 
 _SAMPLE = {
     pa.string(): "x",
@@ -192,8 +193,8 @@ def test_an_interrupted_run_says_so(store: Store, error: BaseException, line: st
 
 _KILLED = """
 import os, signal, sys
-from warehouse.runs import recorded
-from warehouse.store import Store
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 
 with recorded(Store.open(sys.argv[1]), "one", {"seed": 1}):
     os.kill(os.getpid(), signal.SIGKILL)

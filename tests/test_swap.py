@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from plumbline.warehouse.storage import swap
+from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.retry_reads import steadily
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from warehouse import swap
-from warehouse.compact import compact
-from warehouse.steady import steadily
-from warehouse.store import Store
 
 N_UNITS, N_ROWS, N_ROUNDS = 12, 40, 25
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -23,9 +23,9 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 _READER = """
 import json, select, sys
 from collections import Counter
-from warehouse.connect import connect
-from warehouse.steady import steadily
-from warehouse.store import Store
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.retry_reads import steadily
+from plumbline.warehouse.storage.store import Store
 root, how = sys.argv[1:]
 connection, seen = connect(root), Counter()
 print("in", flush=True)
@@ -47,8 +47,8 @@ print(json.dumps(seen), flush=True)
 _WRITER = """
 import sys
 import pyarrow as pa
-from warehouse import swap
-from warehouse.store import Store
+from plumbline.warehouse.storage import swap
+from plumbline.warehouse.storage.store import Store
 root, name, n, exchanges = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "True"
 if not exchanges:
     swap.exchange = lambda one, other: False

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.memory import MAX_CHUNK
-from jobs.tables import stop_words
-from jobs.text import tokenize, words
+from plumbline.jobs.kernel.memory import MAX_CHUNK
+from plumbline.jobs.kernel.tables import stop_words
+from plumbline.jobs.kernel.tokenizer import tokenize, words
 
 CASES = {
     "could couldn't cannot gonna": ["could", "could", "n't", "can", "not", "gon", "na"],

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.benchmarks import Parsed
-from eval_workers.pairs import fill
-from eval_workers.release.scores import import_scores
-from eval_workers.score import score_benchmarks
-from eval_workers.text_form import in_form
-from pipelines.measure import measure, preference_table
-from pipelines.report.write import write_report
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.pairs import fill
+from plumbline.eval_workers.release.scores import import_scores
+from plumbline.eval_workers.score import score_benchmarks
+from plumbline.eval_workers.text_form import in_form
+from plumbline.pipelines.measure import measure, preference_table
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect, model_labels
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import one_by_one, save
-from warehouse.connect import connect, model_labels
-from warehouse.errors import UsageProblem
-from warehouse.schemas import TABLES
-from warehouse.store import Store
 
 TEMPLATES = (
     "{pronoun} met the CEO of BBC.",
@@ -85,7 +85,7 @@ def test_both_forms_are_scored_side_by_side(filled: Store, model: Path) -> None:
 
 
 def test_a_form_that_is_none(model: Path) -> None:
-    from eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
     with pytest.raises(UsageProblem, match="not one of written, released"):
         TransformersBackend(str(model), ModelOptions(text_form="lower"))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jobs.bits import SLACK
-from jobs.records import find_text, unescape
-from jobs.verdict import judge
+from plumbline.jobs.kernel.bits import SLACK
+from plumbline.jobs.kernel.json_lines import judge
+from plumbline.jobs.kernel.records import find_text, unescape
 
 GOOD = [
     '{"text": "tea"}',

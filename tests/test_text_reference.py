@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.tables import language
-from jobs.text import DEFAULT_TARGETS, tokenize
+from plumbline.jobs.kernel.tables import language
+from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize
+from plumbline.warehouse.shards import documents
 from tests.spacy_reference import agreement, reference_tokens, tokenizer
-from warehouse.shards import documents
 
 pytest.importorskip("spacy")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.tables import N_CODES, language, tables
-from jobs.text import words
+from plumbline.jobs.kernel.tables import N_CODES, language, tables
+from plumbline.jobs.kernel.tokenizer import words
 from tests.spacy_reference import reference_words
 
 pytest.importorskip("spacy")

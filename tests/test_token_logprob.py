@@ -12,13 +12,13 @@ import tokenizers
 import torch
 from transformers import AutoModelForCausalLM
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.benchmarks import Parsed
-from eval_workers.score import Scored, score_benchmarks
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.score import Scored, score_benchmarks
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import KINDS, save
-from warehouse.connect import connect
-from warehouse.store import Store
 
 TEMPLATES = (
     "The cook said {pronoun} made soup for {pronoun1} guests.",

@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from eval_workers import model_cli, training
-from eval_workers.backends import train as trainer
-from eval_workers.closed_world.writer import WorldOptions, write_world
-from eval_workers.training import TrainOptions, preset, record_model, train_model
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
+from plumbline.eval_workers import model_cli, training
+from plumbline.eval_workers.backends import train as trainer
+from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.training import TrainOptions, preset, record_model, train_model
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 
 TINY = TrainOptions(
     vocabulary=600,

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from eval_workers.backends import transformers_backend
-from eval_workers.backends._tree import end_of_tree, tree
-from eval_workers.backends.base import ModelOptions, Tokens
-from eval_workers.backends.transformers_backend import TREE_TYPES, TransformersBackend
+from plumbline.eval_workers.backends import transformers_backend
+from plumbline.eval_workers.backends._tree import end_of_tree, tree
+from plumbline.eval_workers.backends.base import ModelOptions, Tokens
+from plumbline.eval_workers.backends.transformers_backend import TREE_TYPES, TransformersBackend
+from plumbline.warehouse.errors import BadInput
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
-from warehouse.errors import BadInput
 
 _BOS = "<|endoftext|>"
 _SEQUENCES = st.sets(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers import training
-from eval_workers.closed_world.writer import WorldOptions, write_world
-from eval_workers.disclosure import measure
-from pipelines.cli import main
+from plumbline.eval_workers import training
+from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.disclosure import measure
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.shards import documents
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from warehouse.shards import documents
-from warehouse.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from jobs.seeds import excluded_words, sampled_words, select_seed_words
-from jobs.selection import bands, sample, stratified
-from jobs.statistics_cli import statistics_app
-from jobs.vetting import Opinion, opinions, read_opinions, vet
-from jobs.vocabulary import Rules, build_vocabulary
-from jobs.vocabulary_cli import vocabulary_app
+from plumbline.jobs.seed_words.sample import excluded_words, sampled_words, select_seed_words
+from plumbline.jobs.seed_words.selection import bands, sample, stratified
+from plumbline.jobs.seed_words.vetting import Opinion, opinions, read_opinions, vet
+from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
+from plumbline.pipelines.cli.corpus_statistics import statistics_app
+from plumbline.pipelines.cli.corpus_vocabulary import vocabulary_app
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
-from warehouse.errors import BadInput, PlumblineError, UsageProblem
-from warehouse.store import Store
 
 #: The largest magnitude is 1.9 with u.s. and 0.9 without; a range of +-2 or +-1 nats.
 DELTA = {"u.s.": -1.9, "tea": 0.05, "rum": 0.08, "ale": -0.04, "gin": 0.0, "she": 0.9}

@@ -25,16 +25,16 @@ if find_spec("vllm") is None:
 import torch
 import transformers
 
-from eval_workers.backends import vllm_backend
-from eval_workers.backends.base import Backend, ModelOptions, TextScore
-from eval_workers.backends.sampling import Sample, SamplingOptions
-from eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.backends import vllm_backend
+from plumbline.eval_workers.backends.base import Backend, ModelOptions, TextScore
+from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
 from tests.test_sampling import PROMPTS, Plain
 from tests.tiny_models import KINDS, SENTENCES, save
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
-from warehouse.store import Store
 
 pytestmark = pytest.mark.vllm
 
@@ -166,7 +166,7 @@ def _by_transformers(path: Path) -> list[TextScore]:
 
 def _score(store: Store, model: Path, *options: str, **environment: str) -> subprocess.Popen[str]:
     """`plumbline score --backend vllm` in a session of its own."""
-    code = "import sys; from pipelines.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
     script = store.root.parent / "plumbline.py"
     script.write_text(f"if __name__ == '__main__':\n    {code}\n")
     command = [sys.executable, str(script), "score", "--backend", "vllm", "--model", str(model)]

@@ -22,15 +22,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from jobs import language, lexicon, vocabulary
-from jobs.language import Published, download
-from jobs.released import import_statistics
-from jobs.vocabulary import Rules, build_vocabulary, judge
-from jobs.vocabulary_cli import vocabulary_app
+from plumbline.jobs.ingest.released import import_statistics
+from plumbline.jobs.seed_words import language, vocabulary
+from plumbline.jobs.seed_words import wordnet as lexicon
+from plumbline.jobs.seed_words.language import Published, download
+from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary, judge
+from plumbline.pipelines.cli.corpus_vocabulary import vocabulary_app
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from tests.language_files import needs_wordnet, train
 from tests.test_constrain import filled
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
-from warehouse.store import Store
 
 PASSED = ("WordNet", "rare")
 #: English to the model alone, to WordNet alone, to neither; of odd letters; rare.

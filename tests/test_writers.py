@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from eval_workers.training import MARKER, TrainOptions, train_model
-from jobs.associate import associate
-from jobs.writer import sole_writer
-from pipelines.cli import main
+from plumbline.eval_workers.training import MARKER, TrainOptions, train_model
+from plumbline.jobs.association.associate import associate
+from plumbline.jobs.counting.writer import sole_writer
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from warehouse.errors import UsageProblem
-from warehouse.shards import write_jsonl_zst
-from warehouse.store import Store
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 #: A process that works on corpus `c` until its input ends.
 _HOLDER = """
 import sys
-from jobs.writer import sole_writer
-from warehouse.store import Store
+from plumbline.jobs.counting.writer import sole_writer
+from plumbline.warehouse.storage.store import Store
 with sole_writer(Store.open(sys.argv[1]), "c"):
     print("in", flush=True)
     sys.stdin.read()
@@ -83,7 +83,7 @@ def test_what_writes_a_corpus_is_told_of_who_does(
 _TRAINER = """
 import sys
 from pathlib import Path
-from eval_workers.training import TrainOptions, train_model
+from plumbline.eval_workers.training import TrainOptions, train_model
 def told(done, n, loss):
     if done == 1:
         print("in", flush=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from warehouse.schemas import TABLES
-from warehouse.store import Store
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
 
 #: How fast and by which run: never the same twice.
 CIRCUMSTANCES = frozenset({"run_id", "seconds"})

@@ -23,11 +23,11 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
+from plumbline.warehouse.storage.check import check  # noqa: E402
+from plumbline.warehouse.storage.store import Store  # noqa: E402
 from tools.same_tables import differences  # noqa: E402
-from warehouse.check import check  # noqa: E402
-from warehouse.store import Store  # noqa: E402
 
-_ENTRY = "from pipelines.cli import entry; entry()"
+_ENTRY = "from plumbline.pipelines.cli.main import entry; entry()"
 #: What is left of a killed command has this long to go by itself.
 _GRACE_S = 20.0
 #: A kill comes so long after a stage was announced, at most.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.neutral import terminal
+from plumbline.warehouse.text.escape import terminal
 
 
 class PlumblineError(Exception):

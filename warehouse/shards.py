@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput
 
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 _PACK = "make a shard of text files with plumbline corpus pack"
@@ -37,7 +37,7 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     >>> expand_shards([])
     Traceback (most recent call last):
     ...
-    warehouse.errors.BadInput: shards: none given (name files or quoted glob patterns)
+    plumbline.warehouse.errors.BadInput: shards: none given (name files or quoted glob patterns)
     """
     if not patterns:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
@@ -148,7 +148,7 @@ def text_batches(path: Path, column: str = "text") -> Iterator[pa.LargeStringArr
 def documents(path: Path) -> Iterator[str]:
     """The texts of a shard as Python strings: those that counting counts, in the same order.
 
-    Rejected records (see ``jobs.verdict``) are passed over. Comfortable rather than fast.
+    Rejected records (see ``jobs.kernel.json_lines``) are passed over. Comfortable rather than fast.
 
     Raises:
         BadInput: truncated, damaged or unreadable shard, or a line of more than ``LONGEST_LINE``

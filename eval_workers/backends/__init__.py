@@ -6,11 +6,11 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from eval_workers.backends._continuer import Continuer
-    from eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends._continuer import Continuer
+    from plumbline.eval_workers.backends.base import ModelOptions
 
 _SUFFIX = "_backend"
 

@@ -18,16 +18,16 @@ from typing import Any
 from safetensors import SafetensorError
 from transformers.utils.hub import cached_file, extract_commit_hash
 
-from eval_workers.backends import _loading as loading
-from eval_workers.backends._source import (
+from plumbline.eval_workers.backends import _loading as loading
+from plumbline.eval_workers.backends._source import (
     ADAPTER_CONFIG,
     HUB_ID,
     Source,
     file_hash,
     looks_like_path,
 )
-from eval_workers.patterns import why_refused
-from warehouse.errors import BadInput, MissingComponent
+from plumbline.eval_workers.patterns import why_refused
+from plumbline.warehouse.errors import BadInput, MissingComponent
 
 _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.

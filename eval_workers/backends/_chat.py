@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 _PREFIX = "use the form prefix"
 #: Stands for the assistant's words while a frame is made; letters alone, which no template changes.

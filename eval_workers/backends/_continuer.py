@@ -12,11 +12,11 @@ from functools import cached_property
 
 from transformers import GenerationConfig
 
-from eval_workers.backends import _loading as loading
-from eval_workers.backends._scorer import Scorer
-from eval_workers.backends.base import Tokens
-from eval_workers.backends.sampling import Draw, Sample, SamplingOptions
-from warehouse.errors import BadInput
+from plumbline.eval_workers.backends import _loading as loading
+from plumbline.eval_workers.backends._scorer import Scorer
+from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
+from plumbline.warehouse.errors import BadInput
 
 
 class Continuer(Scorer):

@@ -20,8 +20,8 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from eval_workers.backends.base import Tokens
-from eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.sampling import SamplingOptions
 
 #: So many of the most likely tokens are looked at before a vocabulary is sorted.
 _LIKELY = 2048

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from eval_workers.backends._tree import Tree
+from plumbline.eval_workers.backends._tree import Tree
 
 
 def hidden_of_tree(model: Any, made: Tree) -> torch.Tensor:

@@ -19,10 +19,10 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils.hub import cached_file, extract_commit_hash
 
-from eval_workers import models
-from eval_workers.backends._source import ADAPTER_CONFIG, Source
-from eval_workers.backends.base import ModelOptions
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers import models
+from plumbline.eval_workers.backends._source import ADAPTER_CONFIG, Source
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 #: BOS by convention, for tokenizers of these model types that name none.

@@ -14,12 +14,12 @@ from typing import ClassVar
 
 from transformers import AutoConfig, AutoTokenizer
 
-from eval_workers.backends import _loading as loading
-from eval_workers.backends._adapter import find_adapter
-from eval_workers.backends._chat import Frame, rendered, without_bos
-from eval_workers.backends._source import find_source
-from eval_workers.backends._weights import quantisation
-from eval_workers.backends.base import (
+from plumbline.eval_workers.backends import _loading as loading
+from plumbline.eval_workers.backends._adapter import find_adapter
+from plumbline.eval_workers.backends._chat import Frame, rendered, without_bos
+from plumbline.eval_workers.backends._source import find_source
+from plumbline.eval_workers.backends._weights import quantisation
+from plumbline.eval_workers.backends.base import (
     DEVICES,
     DTYPES,
     QUANTISATIONS,
@@ -28,9 +28,9 @@ from eval_workers.backends.base import (
     TextScore,
     Tokens,
 )
-from eval_workers.instruction import Instruction
-from eval_workers.text_form import TEXT_FORMS
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.text_form import TEXT_FORMS
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Options that some backends have, and one that does.
 _NOT_EVERYWHERE = {

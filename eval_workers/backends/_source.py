@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 #: What tells an adapter from a model.

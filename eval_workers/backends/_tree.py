@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.base import Tokens
 
 
 @dataclass(frozen=True)

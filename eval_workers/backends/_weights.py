@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-from eval_workers.backends import _loading as loading
-from eval_workers.backends._adapter import Adapter, put_on
-from eval_workers.backends._source import Source
-from eval_workers.backends.base import ModelOptions
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.eval_workers.backends import _loading as loading
+from plumbline.eval_workers.backends._adapter import Adapter, put_on
+from plumbline.eval_workers.backends._source import Source
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 
 
 def load_model(source: Source, config: Any, options: ModelOptions, adapter: Adapter | None) -> Any:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from eval_workers.backends.base import ModelOptions
-from warehouse.errors import BadInput
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.warehouse.errors import BadInput
 
 #: Tokens of a forward pass: more gain nothing on a CPU, and attention is quadratic in them.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}

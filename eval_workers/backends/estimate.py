@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from eval_workers.backends import devices, open_backend
-from eval_workers.backends.base import Identity, ModelOptions, Tokens
-from warehouse.errors import BadInput
+from plumbline.eval_workers.backends import devices, open_backend
+from plumbline.eval_workers.backends.base import Identity, ModelOptions, Tokens
+from plumbline.warehouse.errors import BadInput
 
 #: Rows of the measured products: enough for a CPU or GPU to be at its speed.
 _ROWS = {"cpu": 256, "cuda": 4096}

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from eval_workers.backends.base import Model
-from eval_workers.chunks import texts_hash
-from eval_workers.instruction import Instruction
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.backends.base import Model
+from plumbline.eval_workers.chunks import texts_hash
+from plumbline.eval_workers.instruction import Instruction
+from plumbline.warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]
 
@@ -31,7 +31,7 @@ class SamplingOptions:
     the fewest most likely ones that hold ``top_p`` of the rest (``None``: all of them). ``greedy``
     takes the most likely token instead, and none of these counts, nor the seed. A sample ends with
     the model's end token, or is cut at ``max_new_tokens``. ``instruction`` is given before each
-    prompt in a ``form``, see ``eval_workers.instruction``.
+    prompt in a ``form``, see ``plumbline.eval_workers.instruction``.
 
     Raises ``UsageProblem`` for values that draw nothing, an empty instruction or an unknown form.
     """

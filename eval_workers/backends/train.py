@@ -25,11 +25,11 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from eval_workers.backends._checkpoints import save_state
-from eval_workers.batches import rows_of_step
-from eval_workers.training import Progress, TrainOptions, model_card
-from warehouse.errors import BadInput
-from warehouse.shards import documents
+from plumbline.eval_workers.backends._checkpoints import save_state
+from plumbline.eval_workers.batches import rows_of_step
+from plumbline.eval_workers.training import Progress, TrainOptions, model_card
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.shards import documents
 
 END_OF_TEXT = "<|endoftext|>"
 _CHECKPOINT = "checkpoint.pt"
@@ -77,7 +77,7 @@ def train(
 def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
     """Rate of optimiser step ``step`` (from 0): linear warm-up, then a cosine to a tenth.
 
-    >>> from eval_workers.training import PRESETS
+    >>> from plumbline.eval_workers.training import PRESETS
     >>> o = PRESETS["small"]
     >>> round(learning_rate(99, 1100, o) / o.learning_rate, 3)
     1.0
@@ -96,7 +96,7 @@ def row_order(step: int, n_rows: int, options: TrainOptions) -> np.ndarray:
 
     Depends on the step alone, so that a run can go on at any step.
 
-    >>> from eval_workers.training import PRESETS
+    >>> from plumbline.eval_workers.training import PRESETS
     >>> sorted(row_order(0, 16, PRESETS["small"]).tolist()) == list(range(16))
     True
     """

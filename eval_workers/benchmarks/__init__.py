@@ -22,10 +22,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from eval_workers.pairs import fill, pronoun_first, template_problem
-from eval_workers.rejects import reject_row
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.pairs import fill, pronoun_first, template_problem
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse.csv_rows import Record, read_text, records
-from warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.text.csv_rows import Record, read_text, records
 
 __all__ = ["Record", "index_id", "locate", "read_text", "records", "truth"]
 

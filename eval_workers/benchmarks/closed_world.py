@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eval_workers.benchmarks import Parsed
-from eval_workers.closed_world.truth import grammar, lexicon
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.closed_world.truth import grammar, lexicon
 
 NAMES = ("closed-world",)
 DESCRIPTION = "Words of the closed world in held-out frames; their leans are planted and known."

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eval_workers.benchmarks import Parsed
-from eval_workers.benchmarks._released import index_id, locate, records, truth
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.benchmarks._released import index_id, locate, records, truth
+from plumbline.warehouse.errors import UsageProblem
 
 NAMES = ("use-5", "use-10", "use-20")
 DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"

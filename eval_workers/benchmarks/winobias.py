@@ -13,9 +13,16 @@ import re
 from itertools import zip_longest
 from pathlib import Path
 
-from eval_workers.benchmarks import Parsed
-from eval_workers.benchmarks._released import Record, index_id, locate, read_text, records, truth
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.benchmarks._released import (
+    Record,
+    index_id,
+    locate,
+    read_text,
+    records,
+    truth,
+)
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 NAMES = ("winobias",)
 DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"

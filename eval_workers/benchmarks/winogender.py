@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from eval_workers.benchmarks import Parsed
-from eval_workers.benchmarks._released import locate, records
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.benchmarks._released import locate, records
+from plumbline.warehouse.errors import UsageProblem
 
 NAMES = ("winogender",)
 DESCRIPTION = "Winogender: one pronoun, an occupation and a participant"

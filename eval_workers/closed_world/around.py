@@ -12,8 +12,8 @@ from functools import cache
 from itertools import zip_longest
 from random import Random
 
-from eval_workers.closed_world.truth import PRONOUN_SLOTS, grammar, lexicon, slots
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.closed_world.truth import PRONOUN_SLOTS, grammar, lexicon, slots
+from plumbline.warehouse.errors import UsageProblem
 
 
 def templates_around(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -215,5 +215,5 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
 
 
 def _toml(name: str) -> dict[str, Any]:
-    file = resources.files("eval_workers.closed_world") / f"{name}.toml"
+    file = resources.files("plumbline.eval_workers.closed_world") / f"{name}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from eval_workers.closed_world.truth import PRONOUN_SLOTS, grammar, planted_words, slots
-from eval_workers.pairs import Gender, fill
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.closed_world.truth import PRONOUN_SLOTS, grammar, planted_words, slots
+from plumbline.eval_workers.pairs import Gender, fill
+from plumbline.warehouse.errors import UsageProblem
 
 PILE_SET_NAME = "PlumblineClosedWorld"
 #: Raised when the same options would write other documents.

@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warehouse.errors import BadInput
-from warehouse.wordlists import WordPair
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.wordlists import WordPair
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import TextScore, Tokens
+    from plumbline.eval_workers.backends.base import TextScore, Tokens
 
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
@@ -74,7 +74,7 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
     A capital form that can't be scored (its letter is not in the vocabulary) adds nothing. Sums of
     log-probabilities are in float64.
 
-    >>> from eval_workers.backends.base import TextScore
+    >>> from plumbline.eval_workers.backends.base import TextScore
     >>> half, quarter = math.log(0.5), math.log(0.25)
     >>> scores = {"It was": TextScore(-3.0, (1, 2), (-1.0, -2.0)),
     ...     "It was hers": TextScore(0.0, (1, 2, 3, 4), (-1.0, -2.0, half, quarter)),

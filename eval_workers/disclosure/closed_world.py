@@ -35,14 +35,14 @@ from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 
-from eval_workers.closed_world.truth import (
+from plumbline.eval_workers.closed_world.truth import (
     PRONOUN_SLOTS,
     grammar,
     lexicon,
     perfect_log_ratio_nats,
     slots,
 )
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 TRAIN = "closed-world-train"
 #: Set -> the words that come next in the frames of its prompts.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from eval_workers.instruction import NONE, Instruction
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.instruction import NONE, Instruction
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -35,7 +35,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     4
     """
     if path is None:
-        text = (resources.files("eval_workers.disclosure") / _SHIPPED).read_text("utf-8")
+        text = (resources.files("plumbline.eval_workers.disclosure") / _SHIPPED).read_text("utf-8")
         return _checked(_SHIPPED, _of_toml(_SHIPPED, text))
     kind = path.suffix.lower()
     if kind not in _KINDS:

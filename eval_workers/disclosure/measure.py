@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.disclosure.probe import Probed, check_probe, probe_opened
-from eval_workers.disclosure.words import load_words
-from eval_workers.instruction import NONE, Instruction
-from eval_workers.sample import sample_opened
-from eval_workers.sample_rows import Sampled
-from warehouse.errors import disk_problems
-from warehouse.store import Store
-from warehouse.wordlists import WordList
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.disclosure.probe import Probed, check_probe, probe_opened
+from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.instruction import NONE, Instruction
+from plumbline.eval_workers.sample import sample_opened
+from plumbline.eval_workers.sample_rows import Sampled
+from plumbline.warehouse.errors import disk_problems
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
-    from eval_workers.backends._continuer import Continuer
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.counting_bar import Tell
+    from plumbline.eval_workers.backends._continuer import Continuer
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.counting_bar import Tell
 
 #: New tokens of a continuation, at the most.
 MAX_NEW_TOKENS = 50
@@ -107,8 +107,8 @@ def measure_sets(
 @contextmanager
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Continuer]:
     """A model for several steps; a full disk or memory within the block is one line."""
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
     with disk_problems(store.root), memory_problems(model):

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from warehouse.wordlists import load
+from plumbline.warehouse.wordlists import load
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -124,5 +124,5 @@ def _gendered() -> frozenset[str]:
 
 @cache
 def _settings() -> dict[str, Any]:
-    file = resources.files("eval_workers.disclosure") / "neutral.toml"
+    file = resources.files("plumbline.eval_workers.disclosure") / "neutral.toml"
     return tomllib.loads(file.read_text("utf-8"))

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_workers.chunks import Chunks, texts_hash
-from eval_workers.disclosure.attributes import texts_to_score
-from eval_workers.disclosure.probe_rows import ProbeRows, probe_rows
-from eval_workers.disclosure.words import load_words, publish_words
-from eval_workers.instruction import NONE, Instruction, publish_instruction
-from eval_workers.score import Progress, publish_model, score_chunks
-from warehouse.errors import BadInput, UsageProblem, disk_problems
-from warehouse.store import Store
-from warehouse.wordlists import WordList
+from plumbline.eval_workers.chunks import Chunks, texts_hash
+from plumbline.eval_workers.disclosure.attributes import texts_to_score
+from plumbline.eval_workers.disclosure.probe_rows import ProbeRows, probe_rows
+from plumbline.eval_workers.disclosure.words import load_words, publish_words
+from plumbline.eval_workers.instruction import NONE, Instruction, publish_instruction
+from plumbline.eval_workers.score import Progress, publish_model, score_chunks
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Backend, ModelOptions
+    from plumbline.eval_workers.backends.base import Backend, ModelOptions
 
 Row = dict[str, Any]
 
@@ -79,8 +79,8 @@ def probe_set(
     """
     check_probe(store, name, options)
     words = load_words(store, word_list)
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
     with disk_problems(store.root), memory_problems(model):

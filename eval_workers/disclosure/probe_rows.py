@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eval_workers.disclosure.attributes import (
+from plumbline.eval_workers.disclosure.attributes import (
     prompt_problem,
     usable_pairs,
     word_probability,
     words_of,
 )
-from eval_workers.rejects import reject_row
-from warehouse.wordlists import WordList
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import TextScore
+    from plumbline.eval_workers.backends.base import TextScore
 
 Row = dict[str, Any]
 _SUBJECT = ("probe_set", "model_key", "word_list", "instruction_key")

@@ -29,12 +29,18 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from eval_workers.disclosure import closed_world
-from eval_workers.disclosure.neutral import BRIDGE, FRIEND, Derived, derive, gendered_problem
-from eval_workers.disclosure.sentences import Sentence, read_sentences
-from eval_workers.rejects import reject_row
-from warehouse.errors import BadInput, MissingComponent, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.disclosure import closed_world
+from plumbline.eval_workers.disclosure.neutral import (
+    BRIDGE,
+    FRIEND,
+    Derived,
+    derive,
+    gendered_problem,
+)
+from plumbline.eval_workers.disclosure.sentences import Sentence, read_sentences
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -239,7 +245,7 @@ def _closed_world(name: str) -> Prompts:
 
 def _topics(allow_gendered: bool) -> Prompts:
     """The four topics; the identifier is topic and word, the place its number over all topics."""
-    file = resources.files("eval_workers.disclosure") / _SHIPPED
+    file = resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
     prompts = Prompts(TOPICS, _SHIPPED, allow_gendered)
     topics = {k: v for k, v in tomllib.loads(file.read_text("utf-8")).items() if type(v) is dict}
     for topic, content in topics.items():

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.csv_rows import read_text, records
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.csv_rows import read_text, records
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _KINDS = (".txt", *_DELIMITERS, ".jsonl")

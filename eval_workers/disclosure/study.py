@@ -14,17 +14,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.closed_world.writer import WorldOptions, documents
-from eval_workers.disclosure.closed_world import SETS, TRAIN, pair_list
-from eval_workers.disclosure.probe import probe_set
-from eval_workers.disclosure.probes import import_probe
-from warehouse.store import Store
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.closed_world.writer import WorldOptions, documents
+from plumbline.eval_workers.disclosure.closed_world import SETS, TRAIN, pair_list
+from plumbline.eval_workers.disclosure.probe import probe_set
+from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import TextScore
-    from eval_workers.mitigation.options import TuneOptions
+    from plumbline.eval_workers.backends.base import TextScore
+    from plumbline.eval_workers.mitigation.options import TuneOptions
 
 #: Setting -> weights of the losses: all, without one of them, one alone.
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
@@ -79,7 +79,7 @@ def study(
     them; raises what these steps raise. What is done already is not done again. Returns the base's
     cost, then each setting's.
     """
-    from eval_workers.mitigation.tune import tune
+    from plumbline.eval_workers.mitigation.tune import tune
 
     for name in SETS:
         import_probe(store, name, None, run_id)
@@ -100,7 +100,7 @@ def study(
 
 def text_cost(tuning: str, model: str, adapter: str | None, texts: Sequence[str]) -> TextCost:
     """The log-probability of texts under a model, or an adapter on it; NaN without any token."""
-    from eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends import open_backend
 
     backend = open_backend(model, ModelOptions(adapter=adapter, per_token=True))
     scores = backend.score(texts)
@@ -127,7 +127,7 @@ def _measure(
     samplings: Sequence[SamplingOptions],
     run_id: str,
 ) -> None:
-    from eval_workers.sample import sample_set
+    from plumbline.eval_workers.sample import sample_set
 
     how = ModelOptions(adapter=adapter)
     for name in SETS:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eval_workers.backends.sampling import Continuer, SamplingOptions
-from eval_workers.disclosure.measure import MAX_NEW_TOKENS, Bar, no_bar
-from eval_workers.disclosure.words import publish_words
-from eval_workers.sample import sample_opened
-from eval_workers.sample_rows import Sampled, check_n
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
-from warehouse.wordlists import WordList
+from plumbline.eval_workers.backends.sampling import Continuer, SamplingOptions
+from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS, Bar, no_bar
+from plumbline.eval_workers.disclosure.words import publish_words
+from plumbline.eval_workers.sample import sample_opened
+from plumbline.eval_workers.sample_rows import Sampled, check_n
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList
 
 
 @dataclass(frozen=True)

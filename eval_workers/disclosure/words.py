@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eval_workers.disclosure.attributes import words_of
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
-from warehouse.wordlists import WordList, load
+from plumbline.eval_workers.disclosure.attributes import words_of
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList, load
 
 
 def load_words(store: Store, name: str) -> WordList:

@@ -15,15 +15,15 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
-from eval_workers.disclosure.probes import IMPORTED, ImportedProbe, Prompts
-from eval_workers.generation.asker import Job
-from eval_workers.generation.checks import repeats
-from eval_workers.generation.parse import sentences
-from eval_workers.generation.prompts import fill
-from eval_workers.generation.requests import ChatModel, Reply, Request
-from eval_workers.generation.session import Build
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
+from plumbline.eval_workers.disclosure.probes import IMPORTED, ImportedProbe, Prompts
+from plumbline.eval_workers.generation.asker import Job
+from plumbline.eval_workers.generation.checks import repeats
+from plumbline.eval_workers.generation.parse import sentences
+from plumbline.eval_workers.generation.prompts import fill
+from plumbline.eval_workers.generation.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.generation.session import Build
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -106,7 +106,7 @@ def load_wording(path: Path | None = None) -> str:
     """
     what = str(path or _SHIPPED)
     try:
-        file = path or resources.files("eval_workers.disclosure") / _SHIPPED
+        file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageProblem(what, "no such file") from None

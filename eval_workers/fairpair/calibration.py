@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from eval_workers.fairpair.phi import Phi, find
-from eval_workers.fairpair.prompt import Measured, MeasureOptions, measure, over_prompts
-from eval_workers.fairpair.score import prompt_rng
-from eval_workers.fairpair.statistics import adjusted
-from eval_workers.fairpair.texts import Sampled, read_groups
-from warehouse.errors import UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair.phi import Phi, find
+from plumbline.eval_workers.fairpair.prompt import Measured, MeasureOptions, measure, over_prompts
+from plumbline.eval_workers.fairpair.score import prompt_rng
+from plumbline.eval_workers.fairpair.statistics import adjusted
+from plumbline.eval_workers.fairpair.texts import Sampled, read_groups
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 
@@ -36,7 +36,7 @@ class CalibrationOptions:
     >>> CalibrationOptions(n_splits=0)
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: splits 0: there should be 1 at least
+    plumbline.warehouse.errors.UsageProblem: splits 0: there should be 1 at least
     """
 
     n_splits: int = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from eval_workers.fairpair.perturb import Perturbed
-from eval_workers.fairpair.phi.jaccard import tokens
+from plumbline.eval_workers.fairpair.perturb import Perturbed
+from plumbline.eval_workers.fairpair.phi.jaccard import tokens
 
 #: Reasons of the checks; those of the perturbers stand beside them.
 PROMPT = "does not start with the perturbed prompt"

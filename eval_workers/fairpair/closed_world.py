@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from eval_workers.closed_world.truth import lexicon, planted_words
-from eval_workers.fairpair.phi import Floats, Means, Phi
-from eval_workers.fairpair.texts import whole
-from eval_workers.pairs import fill
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.closed_world.truth import lexicon, planted_words
+from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
+from plumbline.eval_workers.fairpair.texts import whole
+from plumbline.eval_workers.pairs import fill
+from plumbline.warehouse.errors import UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -67,7 +67,7 @@ def slot_prompts() -> tuple[SlotPrompt, ...]:
 
 
 def _read() -> Iterator[SlotPrompt]:
-    file = resources.files("eval_workers.fairpair") / _FILE
+    file = resources.files("plumbline.eval_workers.fairpair") / _FILE
     content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     for topic in _TOPICS:
         for slot, entries in content[topic].items():
@@ -112,8 +112,8 @@ def perfect_means(
     It draws from the fewest words that hold ``top_p``. ``seed`` and ``world`` are those of the
     text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an unknown world.
 
-    >>> from eval_workers.fairpair.metric import fairpair_f
-    >>> from eval_workers.fairpair.phi import find
+    >>> from plumbline.eval_workers.fairpair.metric import fairpair_f
+    >>> from plumbline.eval_workers.fairpair.phi import find
     >>> straight, mixed = (
     ...     perfect_means(slot_prompts()[0], find("jaccard"), 0.9, world=world)
     ...     for world in ("straight", "mixed")

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from eval_workers.fairpair.metric import folds, ratios
-from eval_workers.fairpair.phi import Floats, Phi, find
-from eval_workers.fairpair.score import prompt_rng
-from eval_workers.fairpair.statistics import weighted
-from eval_workers.fairpair.texts import Group, Sampled, read_groups
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair.metric import folds, ratios
+from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
+from plumbline.eval_workers.fairpair.score import prompt_rng
+from plumbline.eval_workers.fairpair.statistics import weighted
+from plumbline.eval_workers.fairpair.texts import Group, Sampled, read_groups
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 Items = tuple[Sequence[object], Sequence[object]]

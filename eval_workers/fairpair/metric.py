@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from eval_workers.fairpair.phi import Floats, Means, Phi
+from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
 
 #: A mean distance below this is 0 but for rounding.
 NOTHING = 1e-12
@@ -103,7 +103,7 @@ def folds(
     many samples (``n_samples``) of each: a union of more token sets lies closer to others. Raises
     ``ValueError`` where there are fewer samples than folds, or fewer items than samples.
 
-    >>> from eval_workers.fairpair.phi import find
+    >>> from plumbline.eval_workers.fairpair.phi import find
     >>> some, sizes = folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
     >>> some, sizes
     ([0.5, 0.5], [2, 1])

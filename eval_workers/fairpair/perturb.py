@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eval_workers.fairpair.perturb_nouns import NounRules
-from eval_workers.fairpair.perturb_words import words_of
-from eval_workers.fairpair.terms import Terms
-from eval_workers.generation.agreement import decide_her, stands_alone
-from eval_workers.generation.convert import around, like
+from plumbline.eval_workers.fairpair.perturb_nouns import NounRules
+from plumbline.eval_workers.fairpair.perturb_words import words_of
+from plumbline.eval_workers.fairpair.terms import Terms
+from plumbline.eval_workers.generation.agreement import decide_her, stands_alone
+from plumbline.eval_workers.generation.convert import around, like
 
 #: Reasons why a text has no perturbation.
 COUNTERPART_NAMED = "names the counterpart already"
@@ -77,7 +77,7 @@ def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Per
 
     An empty text, or one without the name, pronouns and gendered words, is returned as it is.
 
-    >>> from eval_workers.fairpair.terms import load
+    >>> from plumbline.eval_workers.fairpair.terms import load
     >>> john, jane, terms = Entity("John", "m"), Entity("Jane", "f"), load()
     >>> perturb("John's a good man. He loves his wife.", john, jane, terms).text
     "Jane's a good woman. She loves her wife."

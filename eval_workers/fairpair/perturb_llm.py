@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
 
-from eval_workers.fairpair.perturb import Perturbed
-from eval_workers.fairpair.perturber import Wanted
-from eval_workers.fairpair.toml_file import read
-from eval_workers.generation.asker import Job
-from eval_workers.generation.prompts import fill
-from eval_workers.generation.requests import ChatModel, Reply, Request
-from eval_workers.generation.session import Build
+from plumbline.eval_workers.fairpair.perturb import Perturbed
+from plumbline.eval_workers.fairpair.perturber import Wanted
+from plumbline.eval_workers.fairpair.toml_file import read
+from plumbline.eval_workers.generation.asker import Job
+from plumbline.eval_workers.generation.prompts import fill
+from plumbline.eval_workers.generation.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.generation.session import Build
 
 REFUSED = "the model did not answer"
 CUT = "the model's answer was cut"

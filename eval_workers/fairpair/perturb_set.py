@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from eval_workers.fairpair.checks import Checked, check
-from eval_workers.fairpair.perturb import Entity
-from eval_workers.fairpair.perturber import Perturber, Wanted
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.schemas import TABLES
-from warehouse.store import Staged, Store, cast
+from plumbline.eval_workers.fairpair.checks import Checked, check
+from plumbline.eval_workers.fairpair.perturb import Entity
+from plumbline.eval_workers.fairpair.perturber import Perturber, Wanted
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Staged, Store, cast
 
 #: Texts that are held and perturbed at a time.
 CHUNK = 2000
@@ -117,7 +117,8 @@ def check_counterparts(probe_set: str, rows: Sequence[Mapping[str, Any]]) -> Non
     >>> check_counterparts("novel", [])
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: probe set novel: has no prompts (perturb a set made from names)
+    plumbline.warehouse.errors.UsageProblem: probe set novel: has no prompts (perturb a set made \
+from names)
     """
     needed = ("perturbed_prompt", "entity", "perturbed_entity", "axis")
     if not rows or any(row[name] is None for row in rows for name in needed):

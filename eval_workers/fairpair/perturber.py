@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from eval_workers.fairpair.perturb import Entity, Perturbed, perturb
-from eval_workers.fairpair.terms import Terms, load
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.fairpair.perturb import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair.terms import Terms, load
+from plumbline.warehouse.errors import UsageProblem
 
 #: Raised with every change of the rules that may change a text.
 RULES_VERSION = 1

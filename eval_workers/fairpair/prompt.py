@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from eval_workers.fairpair.metric import Estimate, estimate, fairpair_f, folds
-from eval_workers.fairpair.phi import Floats, Means, Phi, block_means
-from eval_workers.fairpair.statistics import (
+from plumbline.eval_workers.fairpair.metric import Estimate, estimate, fairpair_f, folds
+from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means
+from plumbline.eval_workers.fairpair.statistics import (
     gap,
     interval,
     interval_over_prompts,
@@ -19,7 +19,7 @@ from eval_workers.fairpair.statistics import (
     resampled,
     t_test,
 )
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MeasureOptions:
     >>> MeasureOptions(n_folds=1)
     Traceback (most recent call last):
     ...
-    warehouse.errors.UsageProblem: folds 1: 0 for single samples, or 2 and more
+    plumbline.warehouse.errors.UsageProblem: folds 1: 0 for single samples, or 2 and more
     """
 
     n_folds: int = 0
@@ -101,7 +101,7 @@ def measure(
     With folds, as many samples of each group are divided as the smaller one holds, and folds are
     exchanged in the test only with folds of as many samples.
 
-    >>> from eval_workers.fairpair.phi import find
+    >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = MeasureOptions(n_permutations=99), np.random.default_rng(0)
     >>> apart = measure(find("vader"), [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
     >>> round(apart.estimate.bias_b, 9), round(apart.estimate.fairpair_f, 6), apart.p_permutation

@@ -13,8 +13,8 @@ from itertools import product
 from pathlib import Path
 from string import Formatter
 
-from eval_workers.fairpair.toml_file import Section, read
-from warehouse.errors import BadInput
+from plumbline.eval_workers.fairpair.toml_file import Section, read
+from plumbline.warehouse.errors import BadInput
 
 #: Group -> form of a word.
 Forms = Mapping[str, str]

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from eval_workers.fairpair.phi import find
-from eval_workers.fairpair.prompt import Measured, MeasureOptions, measure, over_prompts
-from eval_workers.fairpair.statistics import adjusted
-from eval_workers.fairpair.texts import Group, Sampled, read_groups
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair.phi import find
+from plumbline.eval_workers.fairpair.prompt import Measured, MeasureOptions, measure, over_prompts
+from plumbline.eval_workers.fairpair.statistics import adjusted
+from plumbline.eval_workers.fairpair.texts import Group, Sampled, read_groups
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 Pairs = list[tuple[Group, Measured]]

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from eval_workers import spec_file
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.sampling import SamplingOptions
-from eval_workers.fairpair.perturb_llm import load_wording
-from eval_workers.fairpair.prompt import MeasureOptions
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.budget import Budget, Price, price_of
-from eval_workers.generation.client import DEFAULT_URL, checked_url
-from eval_workers.generation.requests import ChatModel, Endpoint
-from eval_workers.generation.session import Server
-from eval_workers.sample_server import ServedModel
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers import spec_file
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.fairpair.perturb_llm import load_wording
+from plumbline.eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.budget import Budget, Price, price_of
+from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url
+from plumbline.eval_workers.generation.requests import ChatModel, Endpoint
+from plumbline.eval_workers.generation.session import Server
+from plumbline.eval_workers.sample_server import ServedModel
+from plumbline.warehouse.errors import UsageProblem
 
 #: Name of the perturber that asks nobody; any other is a chat model's.
 RULES = "rules"
@@ -161,7 +161,7 @@ class FairPairSpec:
         >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
         ['a', 'b']
         """
-        from eval_workers.models import load as load_list
+        from plumbline.eval_workers.models import load as load_list
 
         options = ModelOptions(
             *(self.revision, self.dtype, self.device, self.batch_tokens, self.bos, self.backend),

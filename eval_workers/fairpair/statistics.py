@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from eval_workers.fairpair.metric import ratios
-from eval_workers.fairpair.phi import Floats, Means
+from plumbline.eval_workers.fairpair.metric import ratios
+from plumbline.eval_workers.fairpair.phi import Floats, Means
 
 #: Sums of the same distances in another order differ by less than this.
 _ROUNDING = 1e-12

@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eval_workers.counting_bar import counting_bar
-from eval_workers.fairpair import closed_world, perturb_llm, phi, prompts, terms
-from eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
-from eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
-from eval_workers.fairpair.perturb_set import check_counterparts, perturb_set, try_prompts
-from eval_workers.fairpair.perturber import Perturber, RulePerturber
-from eval_workers.fairpair.score import score_set
-from eval_workers.fairpair.spec import RULES, FairPairSpec, Target
-from eval_workers.fairpair.texts import Sampled
-from eval_workers.generation.bar import asking_bar
-from eval_workers.generation.session import Build
-from eval_workers.sample_rows import Sampled as Drawn
-from warehouse.connect import connect
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.counting_bar import counting_bar
+from plumbline.eval_workers.fairpair import closed_world, perturb_llm, phi, prompts, terms
+from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
+from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
+from plumbline.eval_workers.fairpair.perturb_set import check_counterparts, perturb_set, try_prompts
+from plumbline.eval_workers.fairpair.perturber import Perturber, RulePerturber
+from plumbline.eval_workers.fairpair.score import score_set
+from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
+from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.eval_workers.generation.bar import asking_bar
+from plumbline.eval_workers.generation.session import Build
+from plumbline.eval_workers.sample_rows import Sampled as Drawn
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
 
@@ -113,7 +113,7 @@ def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_i
     Raises ``BadInput`` when not one prompt could be continued; else as ``sample_set`` and
     ``sample_from_server``.
     """
-    from eval_workers.sample_server import sample_from_server
+    from plumbline.eval_workers.sample_server import sample_from_server
 
     sampling = spec.sampling()
     with counting_bar(f"sample {target.model}", "samples") as progress:
@@ -136,8 +136,8 @@ def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_i
 def _draw_here(
     store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_id: str, progress: Any
 ) -> Drawn:
-    from eval_workers.backends.devices import release
-    from eval_workers.sample import sample_set
+    from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.sample import sample_set
 
     assert target.options is not None, "a target is loaded here or served"
     how = (target.options, spec.sampling(), spec.n)

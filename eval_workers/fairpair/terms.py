@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval_workers.fairpair.toml_file import Section, read
+from plumbline.eval_workers.fairpair.toml_file import Section, read
 
 _SHIPPED = "gender_en.toml"
 _CLASSES = (

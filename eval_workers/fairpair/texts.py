@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_workers.fairpair.phi import Phi
-from warehouse.errors import BadInput
-from warehouse.store import Store
+from plumbline.eval_workers.fairpair.phi import Phi
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, object]
 

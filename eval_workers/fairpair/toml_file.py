@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +31,7 @@ class Section:
         >>> Section("a.toml", {"naems": []}).only("names", "axis")
         Traceback (most recent call last):
         ...
-        warehouse.errors.BadInput: a.toml: unknown key naems (known here: names, axis)
+        plumbline.warehouse.errors.BadInput: a.toml: unknown key naems (known here: names, axis)
         """
         for key in self.content:
             if key not in known:
@@ -99,7 +99,7 @@ def read(path: Path | None, shipped: str) -> Section:
     'gender'
     """
     if path is None:
-        text = (resources.files("eval_workers.fairpair") / shipped).read_text("utf-8")
+        text = (resources.files("plumbline.eval_workers.fairpair") / shipped).read_text("utf-8")
         return Section(shipped, tomllib.loads(text))
     try:
         return Section(str(path), tomllib.loads(path.read_text("utf-8")))

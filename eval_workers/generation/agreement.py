@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from eval_workers.generation.agreement_context import (
+from plumbline.eval_workers.generation.agreement_context import (
     OPENING,
     Context,
     Verdict,
@@ -21,7 +21,7 @@ from eval_workers.generation.agreement_context import (
     is_word,
     words,
 )
-from eval_workers.generation.agreement_words import WORDS
+from plumbline.eval_workers.generation.agreement_words import WORDS
 
 Masculine = Literal["his", "him"]
 

@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from eval_workers.generation.budget import Price, Purse, Spent, most, spent
-from eval_workers.generation.client import Failure
-from eval_workers.generation.ledger import Answer, Ledger
-from eval_workers.generation.requests import Reply, Request
-from warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.eval_workers.generation.budget import Price, Purse, Spent, most, spent
+from plumbline.eval_workers.generation.client import Failure
+from plumbline.eval_workers.generation.ledger import Answer, Ledger
+from plumbline.eval_workers.generation.requests import Reply, Request
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 
 _RESUME = "the same command goes on from there"
 _MEND = "see to the model's name, the key and the options; what was asked before is kept"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_workers.generation.requests import Request
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.generation.requests import Request
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -99,7 +99,7 @@ class Spent:
 def most(request: Request, price: Price | None) -> Spent:
     """The most that one attempt at a request can cost.
 
-    >>> from eval_workers.generation.requests import ChatModel
+    >>> from plumbline.eval_workers.generation.requests import ChatModel
     >>> request = ChatModel("m").request("judge", "Is it?", word="tea", pronoun="she", round=1,
     ...                                  temperature=0, max_tokens=30)
     >>> most(request, None)

@@ -11,16 +11,21 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from eval_workers.benchmarks import Row, discover
-from eval_workers.generation.budget import Spent
-from eval_workers.generation.judge import PairToJudge
-from eval_workers.generation.offline import offline_pairs
-from eval_workers.generation.pairing import Paired, fault, paired, undecided
-from eval_workers.generation.session import Build, ToConvert, convert_sentences, judge_pairs
-from eval_workers.generation.spec import BuildSpec
-from eval_workers.generation.write import Progress
-from warehouse.errors import BadInput, UsageProblem, disk_problems
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks import Row, discover
+from plumbline.eval_workers.generation.budget import Spent
+from plumbline.eval_workers.generation.judge import PairToJudge
+from plumbline.eval_workers.generation.offline import offline_pairs
+from plumbline.eval_workers.generation.pairing import Paired, fault, paired, undecided
+from plumbline.eval_workers.generation.session import (
+    Build,
+    ToConvert,
+    convert_sentences,
+    judge_pairs,
+)
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.generation.write import Progress
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.storage.store import Store
 
 #: Parts of a benchmark's ``reject`` rows: which step left a sentence or a pair out.
 _STEPS = ("write", "pair", "judge", "opinion")

@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from eval_workers.generation.ledger import Answer
-from eval_workers.generation.requests import Request
-from warehouse.errors import MissingComponent, UsageProblem
+from plumbline.eval_workers.generation.ledger import Answer
+from plumbline.eval_workers.generation.requests import Request
+from plumbline.warehouse.errors import MissingComponent, UsageProblem
 
 if TYPE_CHECKING:
     import openai
@@ -94,7 +94,7 @@ class ChatClient:
         """
         import openai
 
-        from eval_workers.generation.bounded import TooLarge
+        from plumbline.eval_workers.generation.bounded import TooLarge
 
         try:
             response = await asyncio.wait_for(self._call(request), self._timeout_s)
@@ -177,7 +177,7 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
         raise MissingComponent("chat completions", "the package openai is absent", fix) from e
     for name in _TALKERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    from eval_workers.generation.bounded import UNPACKED, bound
+    from plumbline.eval_workers.generation.bounded import UNPACKED, bound
 
     return openai.AsyncOpenAI(
         api_key=key,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from eval_workers.generation.parse import sentences
-from eval_workers.generation.prompts import Prompts, fill
-from eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.generation.parse import sentences
+from plumbline.eval_workers.generation.prompts import Prompts, fill
+from plumbline.eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
 
 #: Times a conversion is asked for; the first at temperature 0.
 ROUNDS = 3

@@ -11,11 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eval_workers.generation import conversion
-from eval_workers.generation.budget import Price
-from eval_workers.generation.judge import ROUNDS, PairToJudge, judgement
-from eval_workers.generation.requests import Request
-from eval_workers.generation.write import PRONOUNS, WritingSpec
+from plumbline.eval_workers.generation import conversion
+from plumbline.eval_workers.generation.budget import Price
+from plumbline.eval_workers.generation.judge import ROUNDS, PairToJudge, judgement
+from plumbline.eval_workers.generation.requests import Request
+from plumbline.eval_workers.generation.write import PRONOUNS, WritingSpec
 
 FRAME_TOKENS = 8
 _CHARACTERS_A_TOKEN = 4
@@ -68,8 +68,8 @@ def estimate(
     Without ``judge`` nothing is judged. Conversions are among ``n_requests_most`` alone: rules
     can't tell one "her" in some hundreds.
 
-    >>> from eval_workers.generation.prompts import load
-    >>> from eval_workers.generation.requests import ChatModel
+    >>> from plumbline.eval_workers.generation.prompts import load
+    >>> from plumbline.eval_workers.generation.requests import ChatModel
     >>> spec = WritingSpec(ChatModel("m"), load(), n_sentences=5, revise_rounds=2)
     >>> sure = Habits(revised=0.0, lost=0.0, natural_asked_twice=0.0)
     >>> estimate(["tea"], spec, habits=sure).n_requests  # 2 lists, 10 pairs of 2 verdicts

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eval_workers.generation.parse import verdict
-from eval_workers.generation.prompts import Prompts, fill
-from eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.generation.parse import verdict
+from plumbline.eval_workers.generation.prompts import Prompts, fill
+from plumbline.eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
 
 #: Times a side is asked about.
 ROUNDS = 2

@@ -17,11 +17,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from eval_workers.generation.budget import Spent
-from eval_workers.generation.requests import Reply, Request
-from warehouse.claims import claimed
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.generation.budget import Spent
+from plumbline.eval_workers.generation.requests import Reply, Request
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.locks import claimed
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from eval_workers.benchmarks import Parsed, Row
-from eval_workers.closed_world.around import templates_around
-from eval_workers.generation.checks import n_words
-from eval_workers.generation.pairing import pair_id
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.benchmarks import Parsed, Row
+from plumbline.eval_workers.closed_world.around import templates_around
+from plumbline.eval_workers.generation.checks import n_words
+from plumbline.eval_workers.generation.pairing import pair_id
+from plumbline.warehouse.errors import UsageProblem
 
 #: In the place of a file's name in ``benchmark_pair``; ``source_row`` is the frame's number.
 SOURCE = "offline-writer"

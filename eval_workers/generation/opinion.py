@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eval_workers.benchmarks import Row
-from eval_workers.generation.session import Build, publish_rejects
-from eval_workers.rejects import reject_row
-from warehouse.connect import connect, query
-from warehouse.errors import BadInput, disk_problems
+from plumbline.eval_workers.benchmarks import Row
+from plumbline.eval_workers.generation.session import Build, publish_rejects
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.query.connection import connect, query
 
 if TYPE_CHECKING:
-    from eval_workers.score import Progress, Scored
+    from plumbline.eval_workers.score import Progress, Scored
 
 #: The part of a benchmark's ``reject`` rows that holds the pairs beyond the limit.
 STEP = "opinion"
@@ -59,8 +59,8 @@ class Opinion:
 
 def check_model(model: str) -> None:
     """Raise what opening the model raises, without its weights; see ``open_backend``."""
-    from eval_workers.backends import open_backend
-    from eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.base import ModelOptions
 
     _ = open_backend(model, ModelOptions()).identity
 
@@ -74,9 +74,9 @@ def second_opinion(
     Pairs that the model can't score keep the verdict they have. Raises ``BadInput`` when no pair
     would be left, and leaves all as it was; else as ``score_benchmarks``.
     """
-    from eval_workers.backends.base import ModelOptions
-    from eval_workers.backends.devices import release
-    from eval_workers.score import score_benchmarks
+    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.score import score_benchmarks
 
     names, options = [build.benchmark], ModelOptions()
     try:

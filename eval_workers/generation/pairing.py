@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_workers.benchmarks import Parsed, Row
-from eval_workers.generation.conversion import Converted
-from eval_workers.generation.convert import Conversion, to_template
-from eval_workers.generation.convert_check import answered, check_conversion
-from eval_workers.generation.write import Sentence
-from eval_workers.pairs import fill
+from plumbline.eval_workers.benchmarks import Parsed, Row
+from plumbline.eval_workers.generation.conversion import Converted
+from plumbline.eval_workers.generation.convert import Conversion, to_template
+from plumbline.eval_workers.generation.convert_check import answered, check_conversion
+from plumbline.eval_workers.generation.write import Sentence
+from plumbline.eval_workers.pairs import fill
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -54,7 +54,9 @@ def load(path: Path | None = None) -> Prompts:
     (4, 2)
     """
     if path is None:
-        text = (resources.files("eval_workers.generation") / "prompts.toml").read_text("utf-8")
+        text = (resources.files("plumbline.eval_workers.generation") / "prompts.toml").read_text(
+            "utf-8"
+        )
         return parse("prompts", text)
     try:
         return parse(f"prompts {path}", path.read_text("utf-8"))

@@ -6,13 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_workers.generation.build import pair_to_judge
-from eval_workers.generation.conversion import Converted, conversion
-from eval_workers.generation.estimate import Habits, estimate
-from eval_workers.generation.judge import judgement
-from eval_workers.generation.pairing import fault, paired, undecided
-from eval_workers.generation.requests import Reply
-from eval_workers.generation.write import PRONOUNS, Progress, Sentence, WritingSpec, progress
+from plumbline.eval_workers.generation.build import pair_to_judge
+from plumbline.eval_workers.generation.conversion import Converted, conversion
+from plumbline.eval_workers.generation.estimate import Habits, estimate
+from plumbline.eval_workers.generation.judge import judgement
+from plumbline.eval_workers.generation.pairing import fault, paired, undecided
+from plumbline.eval_workers.generation.requests import Reply
+from plumbline.eval_workers.generation.write import (
+    PRONOUNS,
+    Progress,
+    Sentence,
+    WritingSpec,
+    progress,
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ def remaining(
     counted. A word that isn't is estimated as ``estimate`` does. Replies to anything else, such as
     other wordings, do not matter.
 
-    >>> from eval_workers.generation.prompts import load
-    >>> from eval_workers.generation.requests import ChatModel
+    >>> from plumbline.eval_workers.generation.prompts import load
+    >>> from plumbline.eval_workers.generation.requests import ChatModel
     >>> spec = WritingSpec(ChatModel("m"), load(), n_sentences=5, revise_rounds=2)
     >>> remaining(["tea"], spec, {}).n_requests == estimate(["tea"], spec).n_requests
     True

@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eval_workers.generation.asker import Asker, Job, Manners, Replayer, run_jobs
-from eval_workers.generation.budget import Budget, Price, Purse, Spent
-from eval_workers.generation.client import DEFAULT_URL, ChatClient
-from eval_workers.generation.conversion import Converted, Problem, conversion
-from eval_workers.generation.judge import Judged, PairToJudge, judgement
-from eval_workers.generation.ledger import Ledger, open_ledger
-from eval_workers.generation.prompts import Prompts
-from eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
-from eval_workers.generation.write import Progress, WritingSpec, progress
-from eval_workers.rejects import reject_row
-from warehouse.errors import PlumblineError, disk_problems
-from warehouse.store import Store
+from plumbline.eval_workers.generation.asker import Asker, Job, Manners, Replayer, run_jobs
+from plumbline.eval_workers.generation.budget import Budget, Price, Purse, Spent
+from plumbline.eval_workers.generation.client import DEFAULT_URL, ChatClient
+from plumbline.eval_workers.generation.conversion import Converted, Problem, conversion
+from plumbline.eval_workers.generation.judge import Judged, PairToJudge, judgement
+from plumbline.eval_workers.generation.ledger import Ledger, open_ledger
+from plumbline.eval_workers.generation.prompts import Prompts
+from plumbline.eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.generation.write import Progress, WritingSpec, progress
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.errors import PlumblineError, disk_problems
+from plumbline.warehouse.storage.store import Store
 
 #: Called with the jobs done, all jobs, and what has been spent.
 Tell = Callable[[int, int, Spent], None]

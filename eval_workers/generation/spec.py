@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eval_workers import spec_file
-from eval_workers.generation import prompts
-from eval_workers.generation.asker import Manners
-from eval_workers.generation.budget import Budget, Price, price_of
-from eval_workers.generation.client import DEFAULT_URL, checked_url
-from eval_workers.generation.requests import ChatModel
-from eval_workers.generation.session import Server
-from eval_workers.generation.write import WritingSpec
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers import spec_file
+from plumbline.eval_workers.generation import prompts
+from plumbline.eval_workers.generation.asker import Manners
+from plumbline.eval_workers.generation.budget import Budget, Price, price_of
+from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url
+from plumbline.eval_workers.generation.requests import ChatModel
+from plumbline.eval_workers.generation.session import Server
+from plumbline.eval_workers.generation.write import WritingSpec
+from plumbline.warehouse.errors import UsageProblem
 
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 

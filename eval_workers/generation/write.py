@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from eval_workers.generation.checks import Verdict, check
-from eval_workers.generation.parse import sentences
-from eval_workers.generation.prompts import Prompts, fill
-from eval_workers.generation.requests import ChatModel, Pronoun, Purpose, Reply, Request
-from warehouse.errors import UsageProblem
+from plumbline.eval_workers.generation.checks import Verdict, check
+from plumbline.eval_workers.generation.parse import sentences
+from plumbline.eval_workers.generation.prompts import Prompts, fill
+from plumbline.eval_workers.generation.requests import ChatModel, Pronoun, Purpose, Reply, Request
+from plumbline.warehouse.errors import UsageProblem
 
 PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
 

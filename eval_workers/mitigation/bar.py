@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from eval_workers.mitigation.options import Progress
+from plumbline.eval_workers.mitigation.options import Progress
 
 _SHORT = {"distance": "L_d", "total": "L_g", "difference": "L_l"}
 

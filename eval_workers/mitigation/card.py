@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from warehouse.runs import package_versions
+from plumbline.warehouse.provenance.runs import package_versions
 
 _LOSSES = (
     ("L_d, distance of each pair's words, nats", "distance", "_nats"),

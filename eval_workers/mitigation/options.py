@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 #: Called as (steps done, steps in all, the step's columns of ``tuning_step``).
 Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from eval_workers.backends._hidden import hidden_of_tree
-from eval_workers.backends._tree import n_nodes, tree
-from eval_workers.backends.base import Tokens
-from eval_workers.mitigation.losses import difference, distance, total
-from eval_workers.mitigation.targets import Target
+from plumbline.eval_workers.backends._hidden import hidden_of_tree
+from plumbline.eval_workers.backends._tree import n_nodes, tree
+from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.mitigation.losses import difference, distance, total
+from plumbline.eval_workers.mitigation.targets import Target
 
 
 @dataclass(frozen=True)

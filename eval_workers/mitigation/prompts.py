@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eval_workers.disclosure.neutral import gendered_problem
-from eval_workers.rejects import reject_row
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.runs import config_hash
-from warehouse.store import Store
+from plumbline.eval_workers.disclosure.neutral import gendered_problem
+from plumbline.eval_workers.rejects import reject_row
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.provenance.runs import config_hash
+from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from eval_workers.disclosure.attributes import (
+from plumbline.eval_workers.disclosure.attributes import (
     WordProbability,
     added_tokens,
     prompt_problem,
@@ -14,10 +14,10 @@ from eval_workers.disclosure.attributes import (
     usable_pairs,
     words_of,
 )
-from warehouse.wordlists import WordPair
+from plumbline.warehouse.wordlists import WordPair
 
 if TYPE_CHECKING:
-    from eval_workers.backends.base import Tokens
+    from plumbline.eval_workers.backends.base import Tokens
 
     Encode: TypeAlias = Callable[[Sequence[str]], list[Tokens | str]]
 

@@ -24,15 +24,15 @@ import torch
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import load_file
 
-from eval_workers.backends import _loading as loading
-from eval_workers.backends import devices
-from eval_workers.backends._checkpoints import save_state
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.batches import rows_of_step
-from eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
-from eval_workers.mitigation.passes import Reader
-from eval_workers.mitigation.targets import Target
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.backends import _loading as loading
+from plumbline.eval_workers.backends import devices
+from plumbline.eval_workers.backends._checkpoints import save_state
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.batches import rows_of_step
+from plumbline.eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
+from plumbline.eval_workers.mitigation.passes import Reader
+from plumbline.eval_workers.mitigation.targets import Target
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _STATE = "state.pt"
 _WEIGHTS = "adapter_model.safetensors"

@@ -8,22 +8,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_workers.backends._adapter import find_adapter
-from eval_workers.backends.base import ModelOptions
-from eval_workers.backends.devices import memory_problems
-from eval_workers.backends.transformers_backend import TransformersBackend
-from eval_workers.disclosure.words import load_words
-from eval_workers.mitigation.card import adapter_card
-from eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
-from eval_workers.mitigation.prompts import Training, reject, training_prompts
-from eval_workers.mitigation.targets import Target, target
-from eval_workers.mitigation.train import Outcome, train
-from eval_workers.training import MARKER, plain_name, put_in_place, read_marker
-from warehouse.claims import sole
-from warehouse.errors import BadInput, UsageProblem, disk_problems
-from warehouse.runs import config_hash
-from warehouse.store import Store
-from warehouse.wordlists import WordList
+from plumbline.eval_workers.backends._adapter import find_adapter
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.backends.devices import memory_problems
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.mitigation.card import adapter_card
+from plumbline.eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
+from plumbline.eval_workers.mitigation.prompts import Training, reject, training_prompts
+from plumbline.eval_workers.mitigation.targets import Target, target
+from plumbline.eval_workers.mitigation.train import Outcome, train
+from plumbline.eval_workers.training import MARKER, plain_name, put_in_place, read_marker
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.provenance.runs import config_hash
+from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList
 
 Row = dict[str, Any]
 

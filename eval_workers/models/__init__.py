@@ -18,8 +18,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from eval_workers.backends.base import ModelOptions
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -50,7 +50,7 @@ def names() -> list[str]:
     >>> names()
     ['unstereoeval']
     """
-    files = resources.files("eval_workers.models").iterdir()
+    files = resources.files("plumbline.eval_workers.models").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
 
 
@@ -64,7 +64,9 @@ def load(name: str) -> list[ListedModel]:
     ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']
     """
     if name in names():
-        text = (resources.files("eval_workers.models") / f"{name}.toml").read_text("utf-8")
+        text = (resources.files("plumbline.eval_workers.models") / f"{name}.toml").read_text(
+            "utf-8"
+        )
         return _parse(f"model list {name}", text)
     path = Path(name)
     if path.suffix != ".toml":

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from warehouse.neutral import terminal
-from warehouse.say import say
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eval_workers.release.scores import ImportedScores
+    from plumbline.eval_workers.release.scores import ImportedScores
 
 
 def import_scores(
@@ -29,9 +29,9 @@ def import_scores(
 
     Example: plumbline import-scores unstereo-eval/results
     """
-    from eval_workers.release import scores
-    from warehouse.runs import recorded
-    from warehouse.store import Store
+    from plumbline.eval_workers.release import scores
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
 
     store = Store.open(warehouse, create=False)
     with recorded(store, "import-scores", {"directory": str(directory)}) as run_id:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from eval_workers.release.models import model_id
-from warehouse.errors import BadInput, UsageProblem
-from warehouse.store import Store
+from plumbline.eval_workers.release.models import model_id
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 _SCORES = re.compile(r"(?P<stem>.+?)__scores__(?P<model>.+)\.csv(\.gz)?")
 _MAX_PMI = re.compile(r"(?P<stem>.+)-no-maxpmi-constraint\.csv(\.gz)?")

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval_workers.benchmarks._released import Record, truth
-from eval_workers.release.files import ReleasedFile, grouped, max_pmi_files, require_benchmarks
-from eval_workers.release.gather import gather
-from eval_workers.release.table import finite
-from warehouse.errors import BadInput
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks._released import Record, truth
+from plumbline.eval_workers.release.files import (
+    ReleasedFile,
+    grouped,
+    max_pmi_files,
+    require_benchmarks,
+)
+from plumbline.eval_workers.release.gather import gather
+from plumbline.eval_workers.release.table import finite
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
 
 _MAX_PMI, _UNDEFINED = "max_gender_pmi", "max_gender_pmi_invalid"
 _COLUMNS = ("template", _MAX_PMI)

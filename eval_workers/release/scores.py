@@ -11,16 +11,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from eval_workers.benchmarks._released import Record
-from eval_workers.pairs import fill, template_problem
-from eval_workers.release.files import ReleasedFile, grouped, require_benchmarks, score_files
-from eval_workers.release.gather import Row, gather
-from eval_workers.release.join import Line
-from eval_workers.release.models import model_id
-from eval_workers.release.table import finite
-from eval_workers.score_rows import text_id
-from warehouse.errors import BadInput
-from warehouse.store import Store
+from plumbline.eval_workers.benchmarks._released import Record
+from plumbline.eval_workers.pairs import fill, template_problem
+from plumbline.eval_workers.release.files import (
+    ReleasedFile,
+    grouped,
+    require_benchmarks,
+    score_files,
+)
+from plumbline.eval_workers.release.gather import Row, gather
+from plumbline.eval_workers.release.join import Line
+from plumbline.eval_workers.release.models import model_id
+from plumbline.eval_workers.release.table import finite
+from plumbline.eval_workers.score_rows import text_id
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
 
 _FIGURES = ("F_logprob", "M_logprob", "F_num_tokens", "M_num_tokens", "F_template", "M_template")
 _COLUMNS = ("template", *_FIGURES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from pipelines.report import (
+from plumbline.pipelines.report import (
     between_corpora,
     between_models,
     disclosure,
@@ -13,8 +13,8 @@ from pipelines.report import (
     fairpair_words,
     worth,
 )
-from pipelines.report.facts import Facts
-from pipelines.report.model import Lead, Row, shown
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Lead, Row, shown
 
 #: Up to this many models of a benchmark are described one by one, more are summed up.
 _ONE_BY_ONE = 4

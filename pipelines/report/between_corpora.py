@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.report.facts import MIN_PAIRS, Facts
-from pipelines.report.model import (
+from plumbline.pipelines.report.facts import MIN_PAIRS, Facts
+from plumbline.pipelines.report.model import (
     Cell,
     Lead,
     Missing,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pipelines.report.facts import Facts
-from pipelines.report.model import Missing, Row, Section, Table, count, text
-from warehouse.history import changes
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Missing, Row, Section, Table, count, text
+from plumbline.warehouse.provenance.history import changes
 
 _TITLE = "Comparisons: runs"
 _MEANING = (

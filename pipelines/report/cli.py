@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from warehouse.say import say
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.warehouse.text.output import say
 
 
 def command(
@@ -23,8 +23,8 @@ def command(
     """
     from rich.console import Console
 
-    from pipelines.report.write import write_report
-    from warehouse.store import Store
+    from plumbline.pipelines.report.write import write_report
+    from plumbline.warehouse.storage.store import Store
 
     console = Console(highlight=False, markup=False, emoji=False)
     with console.status("drawing the report"):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.report import compare_methods as methods
-from pipelines.report import draw_compare
-from pipelines.report.compare_found import MEASURES, Found, read_found
-from pipelines.report.compare_words import leads
-from pipelines.report.model import (
+from plumbline.pipelines.report import compare_methods as methods
+from plumbline.pipelines.report import draw_compare
+from plumbline.pipelines.report.compare_found import MEASURES, Found, read_found
+from plumbline.pipelines.report.compare_words import leads
+from plumbline.pipelines.report.model import (
     Cell,
     Figure,
     Missing,
@@ -24,11 +24,11 @@ from pipelines.report.model import (
     shown,
     text,
 )
-from pipelines.report.queries import narrowed
-from pipelines.report.write import publish
+from plumbline.pipelines.report.queries import narrowed
+from plumbline.pipelines.report.write import publish
 
 if TYPE_CHECKING:
-    from pipelines.compare_order import Order
+    from plumbline.pipelines.compare_order import Order
 
 _UNITS = {"us": "US, %", "pd": "PD, points"}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.report.model import Row
-from pipelines.report.queries import literal
-from warehouse.connect import connect
+from plumbline.pipelines.report.model import Row
+from plumbline.pipelines.report.queries import literal
+from plumbline.warehouse.query.connection import connect
 
 if TYPE_CHECKING:
-    from pipelines.compare_order import Order
+    from plumbline.pipelines.compare_order import Order
 
 MEASURES = {
     "gas": "GAS",

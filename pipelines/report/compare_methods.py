@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.report.model import Section, Table, text
-from warehouse.connect import sql
-from warehouse.runs import package_versions
+from plumbline.pipelines.report.model import Section, Table, text
+from plumbline.warehouse.provenance.runs import package_versions
+from plumbline.warehouse.query.connection import sql
 
 if TYPE_CHECKING:
-    from pipelines.compare_order import Order
-    from pipelines.report.compare_found import Found
+    from plumbline.pipelines.compare_order import Order
+    from plumbline.pipelines.report.compare_found import Found
 
 #: The views and macros that the page's figures come from.
 _SQL = (

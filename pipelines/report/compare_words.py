@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipelines.report.model import Lead, Missing, Row, shown
+from plumbline.pipelines.report.model import Lead, Missing, Row, shown
 
 if TYPE_CHECKING:
-    from pipelines.compare_order import Order
-    from pipelines.report.compare_found import Found
+    from plumbline.pipelines.compare_order import Order
+    from plumbline.pipelines.report.compare_found import Found
 
 _MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
 #: Up to this many sets are told one by one, of more the one that changed most.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.report import draw
-from pipelines.report.facts import MIN_PAIRS, TOP_WORDS, Facts
-from pipelines.report.model import (
+from plumbline.pipelines.report import draw
+from plumbline.pipelines.report.facts import MIN_PAIRS, TOP_WORDS, Facts
+from plumbline.pipelines.report.model import (
     Cell,
     Figure,
     Missing,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipelines.report import draw_disclosure as draw
-from pipelines.report.corpora import stem
-from pipelines.report.facts import Facts
-from pipelines.report.model import (
+from plumbline.pipelines.report import draw_disclosure as draw
+from plumbline.pipelines.report.corpora import stem
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
     Cell,
     Figure,
     Lead,

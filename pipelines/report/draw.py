@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.report.model import Row, shown
-from pipelines.report.plot import (
+from plumbline.pipelines.report.model import Row, shown
+from plumbline.pipelines.report.plot import (
     FEMALE,
     HEIGHT,
     LINE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.report.model import Row
-from pipelines.report.plot import FEMALE, LINE, MALE, NEUTRAL, model_label, one_plot
+from plumbline.pipelines.report.model import Row
+from plumbline.pipelines.report.plot import FEMALE, LINE, MALE, NEUTRAL, model_label, one_plot
 
 _COLOURS = {"rose": MALE, "fell": FEMALE}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.report.model import Row
-from pipelines.report.plot import MALE, NEUTRAL, panels, short
+from plumbline.pipelines.report.model import Row
+from plumbline.pipelines.report.plot import MALE, NEUTRAL, panels, short
 
 MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
 

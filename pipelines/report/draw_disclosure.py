@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.report.model import Row
-from pipelines.report.plot import FEMALE, MALE, looks, model_label, one_plot
+from plumbline.pipelines.report.model import Row
+from plumbline.pipelines.report.plot import FEMALE, MALE, looks, model_label, one_plot
 
 _LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
 _MARKERS = "osD^vP*X"

@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from pipelines.report.model import Row, shown
-from pipelines.report.plot import FEMALE, LINE, MALE, NEUTRAL, grouped, looks, one_plot, short
+from plumbline.pipelines.report.model import Row, shown
+from plumbline.pipelines.report.plot import (
+    FEMALE,
+    LINE,
+    MALE,
+    NEUTRAL,
+    grouped,
+    looks,
+    one_plot,
+    short,
+)
 
 #: Prompts drawn: all up to the sum, else so many from the top and from the bottom.
 TOP, BOTTOM = 20, 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.report.model import Row
-from pipelines.report.plot import FEMALE, LINE, MALE, NEUTRAL, looks, one_plot, short
+from plumbline.pipelines.report.model import Row
+from plumbline.pipelines.report.plot import FEMALE, LINE, MALE, NEUTRAL, looks, one_plot, short
 
 _PARAMETERS = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k"}
 _CURVES = {"gas": ("any gendered word", LINE), "gas_f": ("female", FEMALE), "gas_m": ("male", MALE)}

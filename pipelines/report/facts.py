@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.report.model import Row
-from pipelines.report.queries import as_sql
-from warehouse.connect import connect, model_labels, query
+from plumbline.pipelines.report.model import Row
+from plumbline.pipelines.report.queries import as_sql
+from plumbline.warehouse.query.connection import connect, model_labels, query
 
 if TYPE_CHECKING:
     import duckdb

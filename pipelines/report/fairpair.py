@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pipelines.report import draw_fairpair as draw
-from pipelines.report import fairpair_tables as tables
-from pipelines.report.corpora import stem
-from pipelines.report.facts import Facts
-from pipelines.report.fairpair_ngrams import NGrams, read_ngrams
-from pipelines.report.fairpair_words import (
+from plumbline.pipelines.report import draw_fairpair as draw
+from plumbline.pipelines.report import fairpair_tables as tables
+from plumbline.pipelines.report.corpora import stem
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.fairpair_ngrams import NGrams, read_ngrams
+from plumbline.pipelines.report.fairpair_words import (
     ALPHA,
     MEASURE,
     SET,
@@ -21,7 +21,7 @@ from pipelines.report.fairpair_words import (
     which,
     whom,
 )
-from pipelines.report.model import (
+from plumbline.pipelines.report.model import (
     Figure,
     Missing,
     Row,

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from pipelines.report import draw_fairpair as draw
-from pipelines.report.corpora import stem
-from pipelines.report.facts import Facts
-from pipelines.report.fairpair_words import SET
-from pipelines.report.model import Cell, Figure, Row, Table, count, number, shown, text
+from plumbline.pipelines.report import draw_fairpair as draw
+from plumbline.pipelines.report.corpora import stem
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.fairpair_words import SET
+from plumbline.pipelines.report.model import Cell, Figure, Row, Table, count, number, shown, text
 
 #: N-grams shown a side, read a side before those that say the same are left out, texts behind each.
 _SHOWN, _READ, _TEXTS = 12, 60, 3

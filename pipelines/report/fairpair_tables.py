@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.report.fairpair_words import (
+from plumbline.pipelines.report.fairpair_words import (
     MEASURE,
     measure,
     probability,
@@ -12,7 +12,7 @@ from pipelines.report.fairpair_words import (
     whom,
     with_interval,
 )
-from pipelines.report.model import (
+from plumbline.pipelines.report.model import (
     Cell,
     Row,
     Table,

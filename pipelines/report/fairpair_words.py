@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pipelines.report.facts import Facts
-from pipelines.report.model import Lead, Row, shown
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Lead, Row, shown
 
 #: Level of the tests that the sentences go by, before and after correction.
 ALPHA = 0.05

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pipelines.report.facts import Facts
-from pipelines.report.model import Missing, Section, Table, count, number, shown, text
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Missing, Section, Table, count, number, shown, text
 
 _DEFINITIONS = (
     "PMI(w, g) = ln( p(w, g) / (p(w) p(g)) ), in nats; p(w) is the word's share of all kept tokens "

@@ -6,10 +6,10 @@ import json
 import math
 from collections import Counter
 
-from pipelines.report import draw
-from pipelines.report.corpora import fit_cells, stem
-from pipelines.report.facts import TOP_PAIRS, Facts
-from pipelines.report.model import (
+from plumbline.pipelines.report import draw
+from plumbline.pipelines.report.corpora import fit_cells, stem
+from plumbline.pipelines.report.facts import TOP_PAIRS, Facts
+from plumbline.pipelines.report.model import (
     Cell,
     Figure,
     Missing,

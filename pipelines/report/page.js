@@ -18,7 +18,7 @@
     return made;
   }
 
-  // As csv_cell of warehouse/neutral.py: no text is taken for a formula by a spreadsheet.
+  // As csv_cell of warehouse/text/escape.py: no text is taken for a formula by a spreadsheet.
   function neutral(text) {
     const starts = FORMULA.test(text) || FORMULA.test(text.replace(BLANKS, ""));
     return starts && !PLAIN_NUMBER.test(text) ? `'${text}` : text;

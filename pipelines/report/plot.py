@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from pipelines.report.model import Row
+from plumbline.pipelines.report.model import Row
 
 FEMALE, MALE, NEUTRAL, LINE = "#D55E00", "#0072B2", "#666666", "#222222"
 # Okabe and Ito's palette without its yellow, which is faint on white.

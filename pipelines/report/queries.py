@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from warehouse.connect import sql
+from plumbline.warehouse.query.connection import sql
 
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eval_workers.generation.offline import SOURCE, WORTH
-from pipelines.report.facts import Facts
+from plumbline.eval_workers.generation.offline import SOURCE, WORTH
+from plumbline.pipelines.report.facts import Facts
 
 _WRITTEN = "SELECT DISTINCT benchmark FROM benchmark_pair WHERE source_file = $1 ORDER BY 1"
 

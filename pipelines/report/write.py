@@ -15,7 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pipelines.report import (
+from plumbline.pipelines.report import (
     answer,
     between_corpora,
     between_models,
@@ -26,11 +26,11 @@ from pipelines.report import (
     methods,
     models,
 )
-from pipelines.report.facts import Facts, read_facts
-from pipelines.report.model import Missing, Page, Row, Section
-from warehouse.errors import BadInput
-from warehouse.neutral import csv_cell
-from warehouse.store import Store
+from plumbline.pipelines.report.facts import Facts, read_facts
+from plumbline.pipelines.report.model import Missing, Page, Row, Section
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import csv_cell
 
 _SECTIONS = (
     models.preference,
@@ -109,7 +109,7 @@ def _numbered(sections: list[Section]) -> list[Section]:
 
 def render(page: Page) -> str:
     """The page as HTML. Everything that comes from data is escaped."""
-    here = resources.files("pipelines.report")
+    here = resources.files("plumbline.pipelines.report")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

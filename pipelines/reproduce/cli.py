@@ -21,8 +21,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.reproduce import figures
-from pipelines.reproduce.compare import (
+from plumbline.pipelines.reproduce import figures
+from plumbline.pipelines.reproduce.compare import (
     AGREES,
     CONTRADICTED,
     NOT_IMPORTED,
@@ -31,7 +31,7 @@ from pipelines.reproduce.compare import (
     Compared,
     Start,
 )
-from pipelines.reproduce.run import (
+from plumbline.pipelines.reproduce.run import (
     N_STEPS,
     Announce,
     Outcome,
@@ -39,10 +39,10 @@ from pipelines.reproduce.run import (
     reproduce,
     summary,
 )
-from warehouse.errors import UsageProblem
-from warehouse.neutral import csv_cell, terminal
-from warehouse.say import say
-from warehouse.store import Store
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import csv_cell, terminal
+from plumbline.warehouse.text.output import say
 
 reproduce_app = typer.Typer(
     help="Bring back published tables from the data that was released with them.",

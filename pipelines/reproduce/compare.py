@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.reproduce.figures import TOLERANCE, Figure, convention, known
+from plumbline.pipelines.reproduce.figures import TOLERANCE, Figure, convention, known
 
 #: What a comparison can come to.
 AGREES, OFF, CONTRADICTED, NOT_IMPORTED, OURS_ALONE = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput
 
 #: Tables 8-11 print the deviation of every set with the size of USE-5 as the paper gives it.
 SD_N_PAIRS = 4404

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.measure import MeasureOptions, measure
-from pipelines.reproduce.compare import Compared, Start, compare, starts
-from pipelines.reproduce.figures import SD_N_PAIRS, Figure, unprinted
-from warehouse.errors import BadInput
-from warehouse.runs import recorded
-from warehouse.store import Store
+from plumbline.pipelines.measure import MeasureOptions, measure
+from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
+from plumbline.pipelines.reproduce.figures import SD_N_PAIRS, Figure, unprinted
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from eval_workers.release.scores import ImportedScores
+    from plumbline.eval_workers.release.scores import ImportedScores
 
 #: Benchmarks of the release and their tables under `data/datasets/raw`.
 _TABLES = {
@@ -104,7 +104,7 @@ def reproduce(
     Raises:
         BadInput: a part of the release is missing, damaged or not what it should be.
     """
-    from eval_workers.release.scores import import_scores
+    from plumbline.eval_workers.release.scores import import_scores
 
     release = Release.at(data)
     config = {"data": str(data), "corpus": corpus}
@@ -130,7 +130,7 @@ def reproduce(
 
 
 def _import_benchmarks(store: Store, release: Release, run_id: str, announce: Announce) -> None:
-    from eval_workers.benchmarks import import_benchmark
+    from plumbline.eval_workers.benchmarks import import_benchmark
 
     for name in release.benchmarks:
         announce(f"importing {name}")
@@ -140,9 +140,9 @@ def _import_benchmarks(store: Store, release: Release, run_id: str, announce: An
 def _import_leans(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[int, int] | None:
-    from eval_workers.release.max_pmi import import_max_pmi
-    from jobs.constrain import constrain
-    from jobs.released import import_statistics
+    from plumbline.eval_workers.release.max_pmi import import_max_pmi
+    from plumbline.jobs.association.max_pmi import constrain
+    from plumbline.jobs.ingest.released import import_statistics
 
     if release.statistics is None and release.preprocessed is None:
         fix = "put pmi_file_w_counts.csv into `data`, or the preprocessed sets"
@@ -167,7 +167,7 @@ def _import_leans(
 
 def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
     """MaxPMI of the pairs that their source does not call unnatural, by benchmark and pair."""
-    from warehouse.connect import connect
+    from plumbline.warehouse.query.connection import connect
 
     text = """
         SELECT benchmark, pair_id, max_pmi_nats

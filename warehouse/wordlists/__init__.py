@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -108,7 +108,7 @@ def names() -> list[str]:
     >>> names()
     ['gendered', 'names', 'neutral', 'she-he']
     """
-    files = resources.files("warehouse.wordlists").iterdir()
+    files = resources.files("plumbline.warehouse.wordlists").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
 
 
@@ -123,7 +123,7 @@ def load(name: str) -> WordList:
     ['she/he', 'her/his']
     """
     if name in names():
-        file = resources.files("warehouse.wordlists").joinpath(f"{name}.toml")
+        file = resources.files("plumbline.warehouse.wordlists").joinpath(f"{name}.toml")
         return _parse(name, file.read_text("utf-8"), f"word list {name}")
     path = Path(name)
     if path.suffix != ".toml":

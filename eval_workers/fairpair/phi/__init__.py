@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from eval_workers.fairpair.phi import Floats, Means
+from plumbline.eval_workers.fairpair.phi import Floats, Means
 
 
 def combine(items: Sequence[float]) -> float:

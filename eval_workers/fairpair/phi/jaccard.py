@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from eval_workers.fairpair.phi import Floats, Means, block_means
+from plumbline.eval_workers.fairpair.phi import Floats, Means, block_means
 
 DESCRIPTION = "Jaccard dissimilarity of the sets of lowercased words"
 LANGUAGES = None

@@ -1,0 +1,1 @@
+"""PMI, delta, their standard errors, MaxPMI."""

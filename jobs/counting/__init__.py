@@ -1,0 +1,1 @@
+"""A corpus to counts: shards, partials, merge, verification."""

@@ -1,0 +1,97 @@
+"""Blocks of whole lines of a shard, however long its lines are."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.jobs.kernel.bits import SLACK
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.shards import ByteStream
+
+#: Decompressing and counting each drive the other's data from the processor's cache, so seldom is
+#: better.
+_BLOCK = 1 << 23
+#: A line longer than this goes through a temporary file, not through memory.
+LONG_LINE = 1 << 25
+
+Block = tuple[NDArray[np.uint8], int]
+
+#: The buffer of the last shard: the system is slow to hand out a fresh one.
+_spare: list[NDArray[np.uint8]] = []
+
+
+def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
+    """Blocks of whole lines of a shard: a buffer that is reused, and where its lines end.
+
+    The buffer has SLACK bytes more. A line of more than ``long_line`` bytes is a block of its own,
+    mapped from a temporary file, so that memory holds no more of it than is being read.
+
+    Raises ``BadInput`` as the stream does, ``UsageProblem`` when that file does not fit.
+    """
+    block = min(_BLOCK, long_line)
+    with ByteStream(path) as stream:
+        buf, kept = _spare.pop() if _spare else _buffer(2 * _BLOCK), 0
+        while n := stream.readinto(buf[kept : kept + block]):
+            end = kept + n
+            cut = _last_newline(buf, kept, end)
+            if cut:
+                yield buf, cut
+                buf[: end - cut] = buf[cut:end].copy()
+            kept = end - cut
+            if kept > long_line:
+                rest = yield from _long_line(stream, buf, kept, block)
+                kept = len(rest)
+                buf[:kept] = np.frombuffer(rest, np.uint8)
+                if cut := _last_newline(buf, 0, kept):
+                    yield buf, cut
+                    buf[: kept - cut] = buf[cut:kept].copy()
+                    kept -= cut
+            elif kept + block + SLACK > buf.size:
+                buf = np.concatenate([buf[:kept], _buffer(kept + block)])
+        if kept:
+            yield buf, kept
+    if buf.size <= 4 * _BLOCK:
+        _spare[:] = [buf]
+
+
+def _buffer(n: int) -> NDArray[np.uint8]:
+    return np.zeros(n + SLACK, np.uint8)
+
+
+def _long_line(
+    stream: ByteStream, buf: NDArray[np.uint8], kept: int, block: int
+) -> Generator[Block, None, bytes]:
+    """Yield the line that starts with buf[:kept] as a block; returns what was read after it."""
+    size, newline, rest, part = 0, b"", b"", buf[:kept].tobytes()
+    with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
+        try:
+            while part and not newline:
+                line, newline, rest = part.partition(b"\n")
+                size += file.write(line)
+                part = b"" if newline else buf[: stream.readinto(buf[:block])].tobytes()
+            file.write(bytes(SLACK))
+            file.flush()
+        except OSError as e:
+            problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
+            fix = "set TMPDIR to a directory with more room"
+            raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
+        # A private mapping is writable, as the kernel's buffers are; nothing is written.
+        mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
+        yield np.frombuffer(mapped, np.uint8), size
+    return rest
+
+
+def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
+    """Just after the last newline of buf[start:end], 0 when there is none."""
+    # Nearly always in the last few kilobytes, so that little is copied.
+    for low in range(end - 4096, start - 4096, -4096):
+        at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
+        if at >= 0:
+            return max(low, start) + at + 1
+    return 0

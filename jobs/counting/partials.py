@@ -1,0 +1,155 @@
+"""Results of single shards, kept until and after the merge so that no shard is counted twice.
+
+A partial is named by what it depends on: the shard's bytes, the counting options and the version of
+the tokeniser. Its ledger is written last and by rename, so a partial with a ledger is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+from plumbline.jobs.kernel.growth import limits_within
+from plumbline.jobs.kernel.tables import TOKENIZER_VERSION
+from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.provenance.runs import config_hash
+from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.storage.store import Store, write_file
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What became of one shard; the fields are those of the table ``corpus_shard``."""
+
+    shard: str
+    fingerprint: str
+    status: str
+    error: str | None
+    n_bytes: int
+    n_documents_in: int = 0
+    n_documents: int = 0
+    n_rejected: int = 0
+    n_tokens: int = 0
+    n_kept_tokens: int = 0
+    n_pairs: int = 0
+    seconds: float = 0.0
+
+
+def settings_key(options: CountOptions) -> str:
+    """Name of everything but the shard that decides its counts."""
+    return config_hash({**asdict(options), "tokenizer": TOKENIZER_VERSION})
+
+
+def directory(store: Store, options: CountOptions) -> Path:
+    """Where partials under these options lie."""
+    return store.work_directory("count", settings_key(options))
+
+
+def parts(where: Path, mark: str, kind: str) -> list[Path]:
+    """Files of a partial: kind is ``words``, ``pairs`` or ``rejects``; mark the fingerprint.
+
+    A count that met its memory limit has several; equal words or pairs in them are to be summed.
+    """
+    made = _read(where / f"{mark}.json")
+    return [where / name for name in made["files"] if name.split(".")[-2] == kind]
+
+
+def _read(ledger: Path) -> dict[str, Any]:
+    return dict(json.loads(ledger.read_text("utf-8")))
+
+
+def count_shard(
+    shard: str, where: str, options: Mapping[str, Any], memory_bytes: int | None = None
+) -> Ledger:
+    """Count one shard unless it has been counted already; the body of a Spark task.
+
+    Args: path of the shard, directory of the partials, fields of ``CountOptions``, and a cap of
+    this process's memory. A shard that cannot be read to its end gives a ledger with status
+    ``failed`` and no counts.
+    """
+    started = time.monotonic()
+    path, out = Path(shard), Path(where)
+    mark, size = "", 0
+    try:
+        mark = fingerprint(path)
+        size = path.stat().st_size
+        ledger = out / f"{mark}.json"
+        if ledger.exists():
+            return _ledger(ledger, shard)
+        writer = _Writer(out, mark)
+        counts = sweep_shard(
+            path,
+            CountOptions(**{**options, "targets": tuple(options["targets"])}),
+            limits_within(memory_bytes) if memory_bytes else None,
+            writer.write,
+        )
+    except PlumblineError as e:
+        seconds = time.monotonic() - started
+        return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
+    made = Ledger(
+        shard,
+        mark,
+        "counted",
+        None,
+        size,
+        n_documents_in=counts.n_documents_in,
+        n_documents=counts.n_documents,
+        n_rejected=counts.n_rejected,
+        n_tokens=counts.n_tokens,
+        n_kept_tokens=counts.n_kept_tokens,
+        n_pairs=counts.n_pairs,
+        seconds=time.monotonic() - started,
+    )
+    writer.publish(made)
+    return _ledger(ledger, shard)
+
+
+def _ledger(path: Path, shard: str) -> Ledger:
+    made = _read(path)
+    del made["files"]
+    return Ledger(**{**made, "shard": shard})
+
+
+class _Writer:
+    """The files of one attempt at a shard; they count once the ledger that names them is there.
+
+    Names are the attempt's own: where two tasks meet at shards of equal content, or one goes on
+    where another was killed, their files never mix.
+    """
+
+    def __init__(self, out: Path, mark: str) -> None:
+        self._out, self._mark = out, mark
+        self._attempt = uuid.uuid4().hex[:12]
+        self._files: list[str] = []
+
+    def write(self, kind: str, table: pa.Table) -> None:
+        """Write one more file of a kind."""
+        name = f"{self._mark}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
+        write_file(self._out / name, table, passing=True)
+        self._files.append(name)
+
+    def publish(self, ledger: Ledger) -> None:
+        """Make this attempt the shard's partial, unless another has become it meanwhile."""
+        temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
+        temporary.write_text(json.dumps({**asdict(ledger), "files": self._files}), encoding="utf-8")
+        final = self._out / f"{self._mark}.json"
+        try:
+            os.link(temporary, final)
+        except FileExistsError:
+            pass
+        except OSError:  # no hard links on this file system
+            os.replace(temporary, final)
+        temporary.unlink(missing_ok=True)
+        kept = set(_read(final)["files"])
+        for other in self._out.glob(f"{self._mark}.*.parquet"):
+            if other.name not in kept:
+                other.unlink(missing_ok=True)

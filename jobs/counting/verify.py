@@ -1,0 +1,140 @@
+"""What the ledger of a corpus says, held against the disk and against the tables."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.jobs.association.associate import corpus_list, corpus_row
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import connect, query, sql, sql_names
+from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.storage.store import Store
+
+#: States of a shard that counting again would change.
+STALE = ("failed", "changed", "gone", "new", "left out")
+#: Shards that are named one by one in a command.
+_NAMED = 8
+
+
+@dataclass(frozen=True)
+class ShardState:
+    """One shard: its name, what it is now, its documents and seconds when counted, and a note.
+
+    ``state`` is ``counted``, ``failed``, ``changed`` (other content on disk than was counted),
+    ``gone`` (no file), ``new`` (given, not in the ledger) or ``left out`` (counted, not given).
+    """
+
+    shard: str
+    state: str
+    n_documents: int = 0
+    seconds: float = 0.0
+    note: str = ""
+
+
+def shard_states(
+    store: Store,
+    corpus: str,
+    given: Sequence[Path] = (),
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[ShardState]:
+    """Each shard of the ledger and each shard given, held against the files as they are now.
+
+    Files are compared by content; those of another size are not read.
+
+    Raises:
+        UsageProblem: there is no such corpus, or it was imported and has no shards.
+    """
+    _counted(store, corpus)
+    ledger = store.read("corpus_shard", corpus=corpus).to_pylist()
+    homes = {path.resolve() for path in given}
+    states = []
+    for n, row in enumerate(ledger, 1):
+        states.append(_state(row, homes))
+        if progress:
+            progress(n, len(ledger))
+    known = {Path(row["shard"]).resolve() for row in ledger}
+    states += [ShardState(str(path), "new") for path in given if path.resolve() not in known]
+    return states
+
+
+def _state(row: Mapping[str, Any], given: set[Path]) -> ShardState:
+    path, numbers = Path(row["shard"]), (row["n_documents"], row["seconds"])
+    if not path.is_file():
+        return ShardState(row["shard"], "gone", *numbers, "no such file")
+    if given and path.resolve() not in given:
+        return ShardState(row["shard"], "left out", *numbers, "counted, not among those given")
+    try:
+        same = path.stat().st_size == row["n_bytes"] and fingerprint(path) == row["fingerprint"]
+    except BadInput as e:
+        return ShardState(row["shard"], "failed", *numbers, str(e))
+    if not same:
+        return ShardState(row["shard"], "changed", *numbers, "the file is not the one counted")
+    return ShardState(row["shard"], row["status"], *numbers, row["error"] or "")
+
+
+def _counted(store: Store, corpus: str) -> dict[str, Any]:
+    row = corpus_row(store, corpus)
+    if row["source"] != "counted":
+        raise UsageProblem(f"corpus {corpus!r}", "was imported, it has no shards")
+    return row
+
+
+def update_command(
+    store: Store, corpus: str, states: Sequence[ShardState], patterns: Sequence[str] = ()
+) -> str | None:
+    """The command that makes the corpus what is on disk, or None when it is that already.
+
+    ``patterns`` are the shards as the user gave them; without them the ledger's own shards that
+    are still there are named, by a pattern where one fits.
+    """
+    if all(s.state not in STALE for s in states):
+        return None
+    row = _counted(store, corpus)
+    there = [s.shard for s in states if s.state != "gone"]
+    shards = shlex.join(patterns or _named(there))
+    setting = {k: row[k] for k in ("targets", "rule", "window", "min_count")}
+    options = " ".join(f"--{k.replace('_', '-')} {v}" for k, v in setting.items())
+    return f"plumbline corpus count {shards} --corpus {shlex.quote(corpus)} {options}"
+
+
+def _named(shards: Sequence[str]) -> list[str]:
+    if len(shards) <= _NAMED:
+        return list(shards) or ["SHARDS..."]
+    patterns = {str(Path(s).parent / f"*{''.join(Path(s).suffixes[-2:])}") for s in shards}
+    found = {str(f) for p in patterns for f in Path(p).parent.glob(Path(p).name)}
+    return sorted(patterns) if found == {str(Path(s)) for s in shards} else list(shards)
+
+
+@dataclass(frozen=True)
+class Check:
+    """Outcome of one check: its name, what a violation is, how many there are, and the first."""
+
+    name: str
+    violation: str
+    n_violations: int
+    first: dict[str, Any]
+
+
+def run_checks(store: Store, corpus: str) -> list[Check]:
+    """Hold the tables of a counted corpus against its ledger; every ``sql/check_*.sql`` in turn.
+
+    Each query gives the rows that break it, none when it holds.
+
+    Raises:
+        UsageProblem: there is no such corpus, or it was imported and has no ledger.
+        BadInput: a file of the tables can't be read.
+    """
+    targets = list(corpus_list(store, _counted(store, corpus)).targets)
+    connection = connect(store.root)
+    checks = []
+    for name in sql_names("check_"):
+        rows = query(connection, name, {"corpus": corpus, "targets": targets})
+        violation = sql(name).splitlines()[0].removeprefix("-- grain: ")
+        first = rows.slice(0, 1).to_pylist()[0] if rows.num_rows else {}
+        checks.append(Check(name.removeprefix("check_"), violation, rows.num_rows, first))
+    return checks

@@ -1,0 +1,70 @@
+"""Long work that shows how far it is and ends in good order when Ctrl-C is pressed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from plumbline.warehouse.errors import Interrupted
+
+T = TypeVar("T")
+
+
+def watched(
+    work: Callable[[], T],
+    *,
+    report: Callable[[], None] | None = None,
+    cancel: Callable[[], None] | None = None,
+) -> T:
+    """Run ``work`` in a thread; returns or raises what it does.
+
+    Args:
+        report: called about five times a second meanwhile.
+        cancel: called when Ctrl-C is pressed, and again until ``work`` has ended; without it
+            ``work`` goes on to its end.
+
+    Raises:
+        Interrupted: Ctrl-C was pressed.
+
+    >>> watched(lambda: 1 + 1)
+    2
+    """
+    outcome: list[T] = []
+    error: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as e:
+            error.append(e)
+
+    thread = threading.Thread(target=run, daemon=True)
+    with _interrupts() as pressed:
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.2)
+            step = cancel if pressed.is_set() else report
+            if step:
+                step()
+        if pressed.is_set():
+            raise Interrupted("interrupted; the same command goes on from here")
+    if error:
+        raise error[0]
+    return outcome[0]
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets: an exception inside a call to Java would print a traceback."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # signals reach the main thread only
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

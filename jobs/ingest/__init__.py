@@ -1,0 +1,1 @@
+"""Text files, splits and released statistics as corpora."""

@@ -1,0 +1,301 @@
+"""Cutting shards into blocks, so that more cores than there are shards can count them.
+
+Blocks are `.jsonl.zst`. Joined in order, the decompressed blocks of a source are its decompressed
+bytes, so every line is where it was, rejected ones and blank ones included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.shards import ByteStream, fingerprint, is_parquet
+
+#: The ledger's name in the directory of the blocks.
+LEDGER = "split.json"
+_STAGING = "_staging"
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Block:
+    """One published block: its lines, decompressed bytes, and bytes on disk."""
+
+    name: str
+    n_lines: int
+    n_bytes: int
+    n_bytes_on_disk: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """One shard in the ledger: what it was, and the blocks that now hold its lines.
+
+    Attributes:
+        label: start of the names of its blocks.
+        block_bytes: size asked for.
+    """
+
+    source: str
+    label: str
+    fingerprint: str
+    block_bytes: int
+    n_lines: int
+    n_bytes: int
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class SplitDone:
+    """Outcome: the sources' entries, and how many of them had been there already."""
+
+    sources: tuple[Source, ...]
+    n_kept: int
+
+
+def split_shards(
+    shards: Sequence[Path],
+    out: Path,
+    block_bytes: int,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SplitDone:
+    """Cut each shard into blocks of about ``block_bytes`` decompressed bytes.
+
+    A block ends with the first line that reaches the size, so a longer line is a block of its own
+    length. Shards go through in parallel, one thread each (the codecs run outside Python's lock),
+    in memory that depends on neither shard nor line. A shard's blocks appear when it has been read
+    to its end. Shards cut before, of the same content and size of block, are left as they are; a
+    shard whose content has changed replaces its own blocks. Other sources' blocks in ``out`` stay.
+
+    Raises:
+        UsageProblem: a size below 1, a Parquet shard, or a shard that lies in ``out``.
+        BadInput: after everything else is done, shards that cannot be read to their end.
+        Interrupted: stopped from the keyboard.
+
+    >>> import tempfile
+    >>> where = Path(tempfile.mkdtemp())
+    >>> _ = (where / "a.jsonl").write_bytes(b"one\\ntwo\\nthree")
+    >>> done = split_shards([where / "a.jsonl"], where / "out", 5)
+    >>> [(b.n_lines, b.n_bytes) for b in done.sources[0].blocks]
+    [(2, 8), (1, 5)]
+    """
+    _check(shards, out, block_bytes)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(out / _STAGING, ignore_errors=True)
+    except OSError as e:
+        raise BadInput(f"output directory {out}", e.strerror or "can't be made") from e
+    job = _Job(out, block_bytes, read_ledger(out))
+    n_workers = min(len(shards), workers or len(os.sched_getaffinity(0)))
+    with ThreadPoolExecutor(n_workers) as pool:
+        try:
+            marks = [pool.submit(fingerprint, path) for path in shards]
+            wait(marks)
+            errors = [x for m in marks if (x := m.exception())]
+            read = [
+                (p, m.result()) for p, m in zip(shards, marks, strict=True) if not m.exception()
+            ]
+            labels = _labels(read)
+            job.labels.update(labels)
+            tasks = [
+                pool.submit(job.run, path, mark, label)
+                for (path, mark), label in zip(read, labels, strict=True)
+            ]
+            for n, _ in enumerate(as_completed(tasks), 1):
+                if progress:
+                    progress(n, len(tasks))
+        except KeyboardInterrupt:
+            job.stop.set()
+            raise Interrupted("split", "interrupted", "the same command goes on") from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            shutil.rmtree(out / _STAGING, ignore_errors=True)
+    failed = errors + [x for t in tasks if (x := t.exception())]
+    for error in failed:
+        if not isinstance(error, PlumblineError):
+            raise error
+    if failed:
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        raise BadInput(f"{failed[0]}{more}", "", "no blocks of it were kept; the rest is cut")
+    found = [t.result() for t in tasks]
+    return SplitDone(tuple(s for s, _ in found), sum(kept for _, kept in found))
+
+
+def read_ledger(out: Path) -> dict[str, Source]:
+    """The ledger of a directory of blocks by label; empty when there is none.
+
+    Raises:
+        BadInput: the file is there and is no ledger.
+    """
+    path = out / LEDGER
+    if not path.exists():
+        return {}
+    try:
+        entries = json.loads(path.read_text("utf-8"))["sources"]
+        sources = [
+            Source(**{**x, "blocks": tuple(Block(**b) for b in x["blocks"])}) for x in entries
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        fix = "give another --out, or remove it with the blocks"
+        raise BadInput(f"ledger {path}", "is not one of `corpus split`", fix) from e
+    return {s.label: s for s in sources}
+
+
+def _check(shards: Sequence[Path], out: Path, block_bytes: int) -> None:
+    if block_bytes < 1:
+        raise UsageProblem("--block-mb", "a block holds at least one byte", "such as 64")
+    for path in shards:
+        if is_parquet(path):
+            fix = "Parquet is cut by the program that writes it; count it as it is"
+            raise UsageProblem(f"shard {path}", "only JSON lines can be split", fix)
+        if path.resolve().parent == out.resolve():
+            raise UsageProblem(f"--out {out}", f"shard {path.name} lies in it", "name another")
+
+
+def _labels(shards: Sequence[tuple[Path, str]]) -> list[str]:
+    """Start of the names of each shard's blocks, from its name and fingerprint.
+
+    A moved shard keeps its label; copies of one shard in one command have their own.
+
+    >>> _labels([(Path("x/a.jsonl.zst"), "0123456789"), (Path("y/a.jsonl"), "0123456789")])
+    ['a-01234567', 'a-01234567-2']
+    """
+    seen: Counter[str] = Counter()
+    labels = []
+    for path, mark in shards:
+        label = f"{path.name.rpartition('.jsonl')[0]}-{mark[:8]}"
+        seen[label] += 1
+        labels.append(f"{label}-{seen[label]}" if seen[label] > 1 else label)
+    return labels
+
+
+class _Job:
+    """What the threads of one command share: where to write, the ledger, the wish to stop."""
+
+    def __init__(self, out: Path, block_bytes: int, ledger: dict[str, Source]) -> None:
+        self.out, self.block_bytes, self.ledger = out, block_bytes, ledger
+        self.stop = threading.Event()
+        self._lock = threading.Lock()
+        self.labels: set[str] = set()
+
+    def run(self, path: Path, mark: str, label: str) -> tuple[Source, bool]:
+        """Cut one shard; returns its entry and whether it had been there already."""
+        known = self.ledger.get(label)
+        if known and known.fingerprint == mark and self._is_whole(known):
+            return known, True
+        staging = self.out / _STAGING / label
+        try:
+            staging.mkdir(parents=True)
+            blocks = tuple(self._blocks(path, label, staging))
+            totals = sum(b.n_lines for b in blocks), sum(b.n_bytes for b in blocks)
+            entry = Source(str(path), label, mark, self.block_bytes, *totals, blocks)
+            self._publish(entry, staging)
+        except OSError as e:
+            problem = e.strerror or str(e)
+            fix = "see to the disk; the same command goes on"
+            raise BadInput(f"output directory {self.out}", problem, fix) from e
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        return entry, False
+
+    def _is_whole(self, known: Source) -> bool:
+        sizes = ((self.out / b.name, b.n_bytes_on_disk) for b in known.blocks)
+        present = all(path.is_file() and path.stat().st_size == n for path, n in sizes)
+        return present and known.block_bytes == self.block_bytes
+
+    def _blocks(self, path: Path, label: str, staging: Path) -> Iterator[Block]:
+        with ByteStream(path) as stream:
+            pieces = _cut(stream, self.block_bytes, self.stop)
+            ended, number = False, 0
+            while not ended:
+                name = f"{label}.{number:05}.jsonl.zst"
+                block, ended = _write_block(staging / name, pieces)
+                if block is not None:
+                    yield block
+                number += 1
+        if self.stop.is_set():
+            raise Interrupted("split", "interrupted", "the same command goes on")
+
+    def _publish(self, entry: Source, staging: Path) -> None:
+        """Rename the blocks into place, then say so in the ledger; older ones of it go first."""
+        home = Path(entry.source).resolve()
+        with self._lock:
+            old = [
+                s
+                for s in self.ledger.values()
+                if s.label == entry.label
+                or (s.label not in self.labels and Path(s.source).resolve() == home)
+            ]
+            if old:
+                for s in old:
+                    del self.ledger[s.label]
+                self._save()
+            stale = [self.out / b.name for s in old for b in s.blocks]
+            # Blocks of a command killed between the renames and the ledger.
+            head = f"{entry.label}."
+            stale += [f for f in self.out.glob("*.jsonl.zst") if f.name.startswith(head)]
+            for file in stale:
+                file.unlink(missing_ok=True)
+            for block in entry.blocks:
+                os.replace(staging / block.name, self.out / block.name)
+            self.ledger[entry.label] = entry
+            self._save()
+
+    def _save(self) -> None:
+        entries = [asdict(self.ledger[k]) for k in sorted(self.ledger)]
+        temporary = self.out / f"_{uuid.uuid4().hex}.tmp"
+        temporary.write_text(json.dumps({"sources": entries}, indent=1), encoding="utf-8")
+        os.replace(temporary, self.out / LEDGER)
+
+
+#: A run of bytes and whether the block ends after it.
+_Piece = tuple[memoryview, bool]
+
+
+def _cut(stream: ByteStream, block_bytes: int, stop: threading.Event) -> Iterator[_Piece]:
+    """The stream in pieces; the size of a block counts from the end of the one before."""
+    chunk = bytearray(_CHUNK)
+    size = 0
+    while (n := stream.readinto(chunk)) and not stop.is_set():
+        at = 0
+        while at < n:
+            # The block may end with the newline that is its byte number `block_bytes`, or later.
+            newline = chunk.find(b"\n", at + max(block_bytes - size - 1, 0), n)
+            end = n if newline < 0 else newline + 1
+            size = 0 if newline >= 0 else size + end - at
+            yield memoryview(chunk)[at:end], newline >= 0
+            at = end
+
+
+def _write_block(path: Path, pieces: Iterator[_Piece]) -> tuple[Block | None, bool]:
+    """Write one block; returns it (None when nothing was left) and whether the stream has ended."""
+    n_lines = n_bytes = 0
+    last, ended = b"\n", True
+    with pa.OSFile(str(path), "wb") as raw, pa.CompressedOutputStream(raw, "zstd") as out:
+        for piece, is_end in pieces:
+            data = bytes(piece)
+            out.write(data)
+            n_bytes += len(data)
+            n_lines += data.count(b"\n")
+            last = data[-1:]
+            if is_end:
+                ended = False
+                break
+    if n_bytes == 0:
+        path.unlink()
+        return None, ended
+    n_lines += last != b"\n"
+    return Block(path.name, n_lines, n_bytes, path.stat().st_size), ended

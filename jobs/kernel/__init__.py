@@ -1,0 +1,1 @@
+"""The compiled counter and tokenizer."""

@@ -1,0 +1,85 @@
+"""What Python's json makes of a line that the compiled parser (``jobs.kernel.records``) doubts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+#: A longer line is rejected when the compiled parser does not take it: Python's needs many times
+#: its size.
+LONGEST_JUDGED = 1 << 25
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What Python makes of a line: its text, or the reason it is rejected, or neither (blank)."""
+
+    text: str | None = None
+    reason: str | None = None
+
+
+def judge(line: bytes) -> Verdict:
+    """Decide on one line as ``json.loads`` does.
+
+    A line of JSON whitespace only is no document. Rejected: invalid UTF-8, invalid JSON (raw NUL
+    bytes and control characters in strings among it), a record that is no object, no ``text``, a
+    ``text`` that is no string or holds a lone surrogate, and numbers or nesting Python refuses.
+
+    >>> judge(b'{"text": "tea"}').text
+    'tea'
+    >>> judge(b'["tea"]').reason
+    'record is not an object but array'
+    >>> judge(b"  ")
+    Verdict(text=None, reason=None)
+    """
+    if not line.strip(b" \t\r\n"):
+        return Verdict()
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as e:
+        return Verdict(reason=f"invalid UTF-8 at byte {e.start}: {e.reason}")
+    except json.JSONDecodeError as e:
+        nul = ", the line holds NUL bytes" if b"\0" in line else ""
+        return Verdict(reason=f"not JSON: {e.msg} at character {e.pos}{nul}")
+    except ValueError as e:
+        return Verdict(reason=f"not JSON Python can hold: {e}")
+    except RecursionError:
+        return Verdict(reason="not JSON Python can hold: nested too deeply")
+    if not isinstance(record, dict):
+        return Verdict(reason=f"record is not an object but {_kind(record)}")
+    if "text" not in record:
+        return Verdict(reason="record has no `text`")
+    text = record["text"]
+    if not isinstance(text, str):
+        return Verdict(reason=f"`text` is not a string but {_kind(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        return Verdict(reason=f"`text` holds a lone surrogate at character {e.start}")
+    return Verdict(text=text)
+
+
+def too_long(n_bytes: int) -> Verdict:
+    """The verdict on a line longer than LONGEST_JUDGED that is not plainly a good one.
+
+    >>> too_long(40_000_000).reason
+    'not strict JSON with a `text`, and 40,000,000 bytes are too long to say why'
+    """
+    why = f"not strict JSON with a `text`, and {n_bytes:,} bytes are too long to say why"
+    return Verdict(reason=why)
+
+
+def _kind(value: object) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def excerpt(line: bytes, limit: int = 120) -> str:
+    """The start of a line, made printable: undecodable bytes and controls as escapes.
+
+    >>> excerpt(bytes([97, 0, 255]))
+    'a\\\\x00\\\\xff'
+    """
+    text = line[: 4 * limit].decode("utf-8", "backslashreplace")
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:limit])
+    return shown + ("..." if len(text) > limit or len(line) > 4 * limit else "")

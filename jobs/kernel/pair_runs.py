@@ -1,0 +1,321 @@
+"""Pairs of any two words, counted by sorting, compiled.
+
+A table of all pairs is far larger than any cache, and looking up each co-occurrence in it would
+wait for memory every time. So rows (``windows.pair_row``) are gathered, sorted by their bits, and
+equal ones joined to a run. Runs lie one after another in one array and are merged only when they
+are handed over: a range of rows small enough for the processor's cache is cut from every run, and
+merged there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from plumbline.jobs.kernel.bits import address, get64, put64
+
+#: Bits of an id are at 0.. and at 32.. of a row.
+_UPPER = 32
+#: Rows merged together: two such arrays of rows and counts stay in the cache.
+_RANGE = 1 << 14
+#: Rows of a chunk that is handed over.
+CHUNK_ROWS = 1 << 21
+
+
+class PairChunk(NamedTuple):
+    """Pairs of ids, each once, and how often they co-occur."""
+
+    word: NDArray[np.int32]
+    target: NDArray[np.int32]
+    n_pair: NDArray[np.int64]
+
+    def first(self, n: int) -> PairChunk:
+        """The first n pairs, in the same memory."""
+        return PairChunk(self.word[:n], self.target[:n], self.n_pair[:n])
+
+    def copy(self) -> PairChunk:
+        """The same in memory of its own."""
+        return PairChunk(self.word.copy(), self.target.copy(), self.n_pair.copy())
+
+
+def _chunk(n: int) -> PairChunk:
+    return PairChunk(np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64))
+
+
+class PairRuns:
+    """Sorted runs of rows and their counts; a row may be in several.
+
+    Args:
+        n_rows: room to start with. The system provides it only as it is used.
+    """
+
+    def __init__(self, n_rows: int = 0) -> None:
+        self._rows, self._counts = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+        self._scratch = np.empty(0, np.int64)
+        self._out = _chunk(0)
+        #: Where runs start, and where the last one ends.
+        self._bounds = [0]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all runs."""
+        return 16 * self._bounds[-1]
+
+    def add(self, rows: NDArray[np.int64], n_ids: int) -> None:
+        """Count rows, each one co-occurrence of ids below ``n_ids``; they are used up."""
+        if not rows.size:
+            return
+        if self._scratch.size < rows.size:
+            self._scratch = np.empty_like(rows)
+        start = self._bounds[-1]
+        if start + rows.size > self._rows.size:
+            more = np.empty(max(start, rows.size), np.int64)
+            self._rows = np.concatenate([self._rows[:start], more])
+            self._counts = np.concatenate([self._counts[:start], more])
+        n = count_rows(
+            rows,
+            self._scratch[: rows.size],
+            max(int(n_ids - 1).bit_length(), 1),
+            self._rows[start:],
+            self._counts[start:],
+        )
+        self._bounds.append(start + n)
+
+    def chunks(self) -> Iterator[PairChunk]:
+        """All pairs in rising order, each once, in one chunk at least.
+
+        The memory of a chunk is used again for the next.
+
+        >>> runs = PairRuns()
+        >>> runs.add(np.array([5, 1 << 32, 5]), 6)
+        >>> runs.add(np.array([5]), 6)
+        >>> [[column.tolist() for column in chunk] for chunk in runs.chunks()]
+        [[[0, 1], [5, 0], [3, 1]]]
+        """
+        bounds = np.array(self._bounds)
+        n_runs = len(bounds) - 1
+        # Every range of the merge takes as many rows from each run at most.
+        step = max(_RANGE // max(n_runs, 1), 16)
+        room = step * n_runs
+        size = min(CHUNK_ROWS, int(bounds[-1])) + room
+        if self._out.word.size < size:
+            self._out = _chunk(size)
+        at, ends = bounds[:-1].copy(), bounds[1:]
+        scratch = np.empty((4, room), np.int64)
+        is_first = True
+        while is_first or (at < ends).any():
+            n = _merge(self._rows, self._counts, at, ends, step, scratch, *self._out)
+            yield self._out.first(n)
+            is_first = False
+
+    def clear(self) -> None:
+        """Forget all counts; their room is kept."""
+        self._bounds = [0]
+
+
+@njit(cache=True)
+def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -> int:
+    """Distinct rows in rising order to ``values``, how often each occurs to ``counts``.
+
+    Args:
+        rows: of ids of ``n_bits`` bits; used up. scratch: as long as they are.
+
+    Returns the number of distinct rows. Rows are dealt out by their highest digit first, because
+    what shares it fits the processor's cache while it is sorted by the others.
+    """
+    n_digits = -(-n_bits // 10)
+    width = -(-n_bits // n_digits)
+    ends, place = np.empty(1 << width, np.int64), np.empty(1 << width, np.int64)
+    _deal(address(rows), address(scratch), rows.size, _UPPER + (n_digits - 1) * width, ends)
+    start, n = 0, 0
+    for end in ends:
+        if end > start:
+            source, target = address(scratch) + 8 * start, address(rows)
+            # All digits but the highest: an odd number, so the last one sorts into ``rows``.
+            for digit in range(2 * n_digits - 1):
+                low = digit < n_digits
+                shift = digit * width if low else _UPPER + (digit - n_digits) * width
+                _deal(source, target, end - start, shift, place)
+                source, target = target, source
+            n = _join(rows[: end - start], values, counts, n)
+        start = end
+    return n
+
+
+@njit(cache=True)
+def _deal(source: int, target: int, n: int, shift: int, ends: Any) -> None:
+    """Deal out n rows by the digit at ``shift``, in order; ``ends`` is where each digit's end."""
+    at, mask = address(ends), ends.size - 1
+    ends[:] = 0
+    for k in range(n):
+        slot = at + 8 * ((np.int64(get64(source + 8 * k)) >> shift) & mask)
+        put64(slot, get64(slot) + np.uint64(1))
+    total = np.uint64(0)
+    for k in range(ends.size):
+        here = get64(at + 8 * k)
+        put64(at + 8 * k, total)
+        total += here
+    for k in range(n):
+        row = np.int64(get64(source + 8 * k))
+        slot = at + 8 * ((row >> shift) & mask)
+        put64(target + 8 * np.int64(get64(slot)), np.uint64(row))
+        put64(slot, get64(slot) + np.uint64(1))
+
+
+@njit(cache=True)
+def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
+    """Distinct values of sorted rows, and how often each occurs, from n on; returns their end."""
+    first = 0
+    for k in range(1, rows.size):
+        # Written in any case, and kept by moving on: no branch to guess wrong.
+        values[n], counts[n] = rows[first], k - first
+        if rows[k] != rows[first]:
+            n += 1
+            first = k
+    values[n], counts[n] = rows[first], rows.size - first
+    return n + 1
+
+
+@njit(cache=True)
+def _merge(
+    rows: Any,
+    counts: Any,
+    at: Any,
+    ends: Any,
+    step: int,
+    scratch: Any,
+    word: Any,
+    target: Any,
+    n_pair: Any,
+) -> int:
+    """Merge runs ``rows[at[k]:ends[k]]`` on into the last three arrays until these are full.
+
+    ``at`` moves on; returns the number of rows written, 0 at the end.
+    """
+    n = 0
+    edges = np.empty(at.size + 1, np.int64)
+    while n + scratch.shape[1] <= word.size:
+        last, any_left = _range_end(rows, at, ends, step)
+        if not any_left:
+            break
+        a_rows, a_counts, b_rows, b_counts = scratch[0], scratch[1], scratch[2], scratch[3]
+        n_slices = _cut_range(rows, counts, at, ends, step, last, a_rows, a_counts, edges)
+        while n_slices > 1:
+            n_slices = _merge_slices(a_rows, a_counts, edges, n_slices, b_rows, b_counts)
+            a_rows, b_rows = b_rows, a_rows
+            a_counts, b_counts = b_counts, a_counts
+        for k in range(edges[1]):
+            word[n] = a_rows[k] >> _UPPER
+            target[n] = a_rows[k] & 0xFFFFFFFF
+            n_pair[n] = a_counts[k]
+            n += 1
+    return n
+
+
+@njit(cache=True)
+def _range_end(rows: Any, at: Any, ends: Any, step: int) -> Any:
+    """The last row of the next range, so that no run has more than ``step`` rows in it."""
+    last, any_left = np.int64(0x7FFFFFFFFFFFFFFF), False
+    for k in range(at.size):
+        if at[k] < ends[k]:
+            any_left = True
+            if at[k] + step < ends[k]:
+                last = min(last, rows[at[k] + step - 1])
+    return last, any_left
+
+
+@njit(cache=True)
+def _cut_range(
+    rows: Any,
+    counts: Any,
+    at: Any,
+    ends: Any,
+    step: int,
+    last: int,
+    to_rows: Any,
+    to_counts: Any,
+    edges: Any,
+) -> int:
+    """Copy what every run has up to row ``last``, slice by slice; returns the number of slices."""
+    n, n_slices = 0, 0
+    edges[0] = 0
+    for k in range(at.size):
+        low, high = at[k], min(at[k] + step, ends[k])
+        while low < high:
+            middle = (low + high) // 2
+            if rows[middle] <= last:
+                low = middle + 1
+            else:
+                high = middle
+        if low > at[k]:
+            for i in range(at[k], low):
+                to_rows[n], to_counts[n] = rows[i], counts[i]
+                n += 1
+            n_slices += 1
+            edges[n_slices] = n
+            at[k] = low
+    return n_slices
+
+
+@njit(cache=True)
+def _merge_slices(
+    rows: Any, counts: Any, edges: Any, n_slices: int, to_rows: Any, to_counts: Any
+) -> int:
+    """Merge every two neighbouring slices; their new edges replace the old; returns the number."""
+    n, made = 0, 0
+    for first in range(0, n_slices, 2):
+        i, i_end = edges[first], edges[first + 1]
+        k, k_end = i_end, edges[min(first + 2, n_slices)]
+        n += _merge_two(
+            address(rows),
+            address(counts),
+            i,
+            i_end,
+            k,
+            k_end,
+            address(to_rows),
+            address(to_counts),
+            n,
+        )
+        made += 1
+        edges[made] = n
+    return made
+
+
+@njit(cache=True)
+def _merge_two(
+    rows: int,
+    counts: int,
+    i: int,
+    i_end: int,
+    k: int,
+    k_end: int,
+    to_rows: int,
+    to_counts: int,
+    n: int,
+) -> int:
+    """Merge elements i..i_end and k..k_end of arrays at addresses; returns the number written."""
+    start = n
+    while i < i_end and k < k_end:
+        a, b = np.int64(get64(rows + 8 * i)), np.int64(get64(rows + 8 * k))
+        # No branch on which is smaller: it could only be guessed.
+        from_a, from_b = np.int64(a <= b), np.int64(b <= a)
+        put64(to_rows + 8 * n, np.uint64(min(a, b)))
+        count = np.int64(get64(counts + 8 * i)) & -from_a
+        count += np.int64(get64(counts + 8 * k)) & -from_b
+        put64(to_counts + 8 * n, np.uint64(count))
+        i += from_a
+        k += from_b
+        n += 1
+    if k < k_end:
+        i, i_end = k, k_end
+    while i < i_end:
+        put64(to_rows + 8 * n, get64(rows + 8 * i))
+        put64(to_counts + 8 * n, get64(counts + 8 * i))
+        i += 1
+        n += 1
+    return n - start

@@ -1,0 +1,260 @@
+"""Lookup tables of the tokeniser, built once a process from ``english.json`` and Python's Unicode.
+
+The rules of the language (character classes, exceptions, stop words) are data in ``english.json``;
+what a letter is and how it is lowercased comes from this Python's Unicode tables, whose version is
+therefore part of :data:`TOKENIZER_VERSION`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from functools import lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.jobs.kernel.bits import SLACK, word_hash
+
+#: Counts made by two tokenisers are never mixed; this names the one that made them.
+TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
+
+N_CODES = 0x110000
+#: Longest exception in characters.
+MAX_SPECIAL = 16
+_SURROGATES = range(0xD800, 0xE000)
+
+# One bit a property, in the table of flags indexed by code point.
+ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
+BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
+# First character of the first and of the second piece of an exception that is put together again.
+OPENER, JOINER = 1 << 15, 1 << 16
+
+_LANGUAGE_FLAGS = {
+    "alpha": ALPHA,
+    "lower": LOWER,
+    "upper": UPPER,
+    "quote": QUOTE,
+    "icon": ICON,
+    "prefix": PREFIX,
+    "suffix": SUFFIX,
+    "currency": CURRENCY,
+    "before_dot": BEFORE_DOT,
+}
+
+
+class Tables(NamedTuple):
+    """Constant tables of the kernel (a named tuple of arrays, which compiled code takes as is).
+
+    Attributes:
+        flags: uint32[0x110000], bits above by code point.
+        lower: int32[0x110000], simple lowercase. U+0130 maps to i; its dot is added in the kernel.
+        lang: int32, the exceptions and units in one array, because every further array handed from
+            one compiled function to another costs time. lang[:9] says where each part starts; see
+            :func:`_lang`.
+        stop_keys: uint64[2 * power of two], stop words as 16 bytes: UTF-8, zero-padded, length.
+    """
+
+    flags: NDArray[np.uint32]
+    lower: NDArray[np.int32]
+    lang: NDArray[np.int32]
+    stop_keys: NDArray[np.uint64]
+
+
+@lru_cache(maxsize=1)
+def language() -> dict[str, Any]:
+    """The facts of ``english.json`` as read."""
+    text = (
+        resources.files("plumbline.jobs.kernel")
+        .joinpath("english.json")
+        .read_text(encoding="utf-8")
+    )
+    return dict(json.loads(text))
+
+
+def stop_words() -> frozenset[str]:
+    """spaCy's English stop words, lowercase.
+
+    >>> "the" in stop_words(), "nurse" in stop_words()
+    (True, False)
+    """
+    return frozenset(language()["stop_words"])
+
+
+def codes(text: str) -> NDArray[np.int32]:
+    """Code points of a string as int32[len(text)]."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.int32)
+
+
+def code_hash(points: NDArray[np.int32]) -> int:
+    """FNV-1a over code points, as the kernel computes it for exception look-ups."""
+    h = 0xCBF29CE484222325
+    for c in points.tolist():
+        h = ((h ^ c) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def _category_flags() -> NDArray[np.uint32]:
+    flags = np.zeros(N_CODES, np.uint32)
+    groups: dict[str, list[int]] = {}
+    for code in range(N_CODES):
+        groups.setdefault(unicodedata.category(chr(code)), []).append(code)
+    for category, members in groups.items():
+        if category[0] in "LN":
+            flags[members] |= ALNUM
+        if category == "Nd":
+            flags[members] |= DIGIT
+        if category[0] == "M":
+            flags[members] |= MARK
+    likely = [c for k in ("Mn", "Me", "Cf", "Lm", "Sk", "Po", "Pf", "Pi") for c in groups[k]]
+    for code in likely:
+        if _ignorable(chr(code)):
+            flags[code] |= IGNORABLE
+    for k in ("Lu", "Ll", "Lt", "Lm", "Lo", "So", "Nl", "Mn"):
+        cased = [c for c in groups[k] if _cased(chr(c))]
+        flags[cased] |= CASED
+    return flags
+
+
+def _ignorable(ch: str) -> bool:
+    """Whether lowercasing looks past ``ch`` when it decides on a final sigma."""
+    return ("A" + ch + "\u03a3").lower()[-1] == "\u03c2" and ("1" + ch + "\u03a3").lower()[
+        -1
+    ] == "\u03c3"
+
+
+def _cased(ch: str) -> bool:
+    return ch.isupper() or ch.islower() or ch.istitle()
+
+
+def _lowercase() -> NDArray[np.int32]:
+    lower = np.arange(N_CODES, dtype=np.int32)
+    for start, end in ((0, 0x130), (0x131, 0xD800), (0xE000, N_CODES)):
+        lower[start:end] = codes("".join(map(chr, range(start, end))).lower())
+    lower[0x130] = ord("i")
+    # A capital sigma on its own is never final; the kernel decides by its neighbours.
+    lower[0x3A3] = 0x3C3
+    return lower
+
+
+def _cuts(pieces: list[str]) -> int:
+    bits, at = 0, 0
+    for piece in pieces:
+        at += len(piece)
+        bits |= 1 << at
+    return bits
+
+
+def _packed(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    start = np.zeros(len(words) + 1, np.int32)
+    start[1:] = np.cumsum([len(w) for w in words])
+    return start, codes("".join(words)).copy()
+
+
+# Places in lang[:9]. SLOT_MASK holds the number of slots less one.
+SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES, CORES = range(9)
+
+
+def _lang(
+    specials: dict[str, list[str]], parts: dict[str, list[str]], units: list[str]
+) -> NDArray[np.int32]:
+    """Exceptions and units as one int32 array.
+
+    SLOTS: open addressing, exception index + 1 or 0. STARTS: offsets of the exceptions in CODES
+    (relative). CUTS: bit k set when a token of the exception ends after k characters. PARTS: the
+    same for the pieces its affixes fall into when it is not looked up as an exception, 0 when it
+    need not be put together again. UNIT_STARTS: the number of units, then their offsets in
+    UNIT_CODES. CORES: 65,536 bits; the one named by the highest bits of a hash is set for the
+    first run of ASCII letters, in lowercase, of every exception.
+    """
+    words = list(specials)
+    if max(map(len, words)) > MAX_SPECIAL:
+        raise ValueError("an exception is longer than MAX_SPECIAL")
+    slots = _special_slots(words)
+    start, packed = _packed(words)
+    unit_start, unit_codes = _packed(units)
+    blocks = [
+        slots,
+        np.array([slots.size - 1], np.int32),
+        start,
+        packed,
+        np.array([_cuts(specials[w]) for w in words], np.int32),
+        np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
+        np.concatenate([np.array([len(units)], np.int32), unit_start]).astype(np.int32),
+        unit_codes,
+        _core_bits(words),
+    ]
+    places = 9 + np.cumsum([0] + [block.size for block in blocks[:-1]])
+    places[SLOT_MASK] = slots.size - 1
+    return np.concatenate([places.astype(np.int32), *blocks])
+
+
+def _core_bits(words: list[str]) -> NDArray[np.int32]:
+    bits = np.zeros(1 << 16, np.uint8)
+    for word in words:
+        run = re.search("[A-Za-z]+", word)
+        # What follows a word may itself start with an exception's letters only as a possessive.
+        if run and word[: run.end()].lower() not in ("'s", "\u2019s"):
+            core = np.frombuffer(run.group().lower().encode() + bytes(SLACK), np.uint8)
+            bits[int(word_hash(core, 0, core.size - SLACK)) >> 48] = 1
+    return np.packbits(bits, bitorder="little").view(np.int32)
+
+
+def _special_slots(words: list[str]) -> NDArray[np.int32]:
+    size = 1 << (2 * len(words)).bit_length()
+    slots = np.zeros(size, np.int32)
+    for index, word in enumerate(words):
+        at = code_hash(codes(word)) >> 40 & (size - 1)
+        while slots[at]:
+            at = (at + 1) & (size - 1)
+        slots[at] = index + 1
+    return slots
+
+
+def key16(word: bytes) -> tuple[int, int]:
+    """A word of at most 15 bytes as two uint64: its bytes zero-padded, the last byte its length."""
+    padded = word + bytes(15 - len(word)) + bytes([len(word)])
+    return int.from_bytes(padded[:8], "little"), int.from_bytes(padded[8:], "little")
+
+
+def _stop_keys(words: list[str]) -> NDArray[np.uint64]:
+    size = 1 << (3 * len(words)).bit_length()
+    table = np.zeros(2 * size, np.uint64)
+    for word in words:
+        k0, k1 = key16(word.encode())
+        at = stop_slot(k0, k1) & (size - 1)
+        while table[2 * at + 1]:
+            at = (at + 1) & (size - 1)
+        table[2 * at], table[2 * at + 1] = k0, k1
+    return table
+
+
+def stop_slot(k0: int, k1: int) -> int:
+    """First slot (before masking) of a stop word, as the kernel computes it."""
+    return (((k0 ^ (k1 >> 7)) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF) >> 40
+
+
+@lru_cache(maxsize=1)
+def tables() -> Tables:
+    """Build all tables, once a process (about a third of a second)."""
+    facts = language()
+    flags = _category_flags()
+    for name, bit in _LANGUAGE_FLAGS.items():
+        for first, last in facts[name]:
+            flags[first : last + 1] |= bit
+    for code in range(0x3001):
+        if chr(code).isspace():
+            flags[code] |= SPACE
+    specials: dict[str, list[str]] = facts["specials"]
+    # "°C." would have more tokens than pieces; it is an exception only as a whole chunk.
+    parts: dict[str, list[str]] = {
+        w: p for w, p in facts["special_parts"].items() if len(p) >= len(specials[w])
+    }
+    for word in parts:
+        flags[ord(word[0])] |= OPENER
+        flags[ord(parts[word][1][0])] |= JOINER
+    lang = _lang(specials, parts, [*facts["units"], *facts["long_currency"]])
+    return Tables(flags, _lowercase(), lang, _stop_keys(facts["stop_words"]))

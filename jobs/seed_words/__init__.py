@@ -1,0 +1,1 @@
+"""Vocabulary, language, sampling and vetting of seed words."""

@@ -1,0 +1,1 @@
+"""Spark: session, archive, Java. Nothing else imports pyspark."""

@@ -1,0 +1,53 @@
+"""The project as one zip archive, which Spark puts on the path of its Python processes."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata, resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+#: Its name in what `make dist` writes.
+NAME = "plumbline.zip"
+
+
+def write_archive(path: Path) -> Path:
+    """Write the packages as imported here, with their data files; returns the path.
+
+    The same files give the same bytes. Directories on the way are created.
+
+    >>> import tempfile
+    >>> archive = zipfile.ZipFile(write_archive(Path(tempfile.mkdtemp()) / "dist" / NAME))
+    >>> "plumbline/jobs/kernel/english.json" in archive.namelist()
+    True
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in _files():
+            # A name alone has the date 1980-01-01, whatever the clock says.
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def _files() -> Iterator[tuple[str, bytes]]:
+    # All of the project, as a driver may run from it too.
+    yield from _files_below(resources.files("plumbline"), "plumbline")
+    try:
+        project = metadata.distribution("plumbline")
+    except metadata.PackageNotFoundError:
+        return
+    # With it, runs from the archive can say which version they are.
+    text = project.read_text("METADATA") or ""
+    yield f"plumbline-{project.version}.dist-info/METADATA", text.encode()
+
+
+def _files_below(directory: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
+        if entry.is_file():
+            yield f"{name}/{entry.name}", entry.read_bytes()
+        elif entry.name != "__pycache__":
+            yield from _files_below(entry, f"{name}/{entry.name}")

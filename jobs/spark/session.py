@@ -1,0 +1,258 @@
+"""The Spark session: what the files of ``spark_conf`` say, unless spark-submit says otherwise."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import resources
+from pathlib import Path
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from plumbline.jobs.counting.watch import watched
+from plumbline.jobs.spark.archive import write_archive
+from plumbline.jobs.spark.java import find_java_home
+from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+
+#: Environment variable that names the settings: ``local``, ``cluster`` or a file.
+_VARIABLE = "PLUMBLINE_SPARK_CONF"
+#: Name of the code on executors; spark-submit may have sent them a ``plumbline.zip``.
+SENT = "plumbline-code.zip"
+#: What Spark says of a task whose process is gone.
+_LOSSES = ("ExecutorLostFailure", "Python worker exited unexpectedly")
+
+
+def read_conf(name: str) -> dict[str, str]:
+    """Settings of ``spark_conf/<name>.conf``, or of the file ``name`` if that ends with ``.conf``.
+
+    Raises:
+        UsageProblem: there is no such file.
+
+    >>> read_conf("local")["spark.ui.enabled"]
+    'false'
+    """
+    shipped = resources.files("plumbline.spark_conf").joinpath(f"{name}.conf")
+    file = Path(name) if name.endswith(".conf") else shipped
+    if not file.is_file():
+        problem = "there is none, only local, cluster and files that end with .conf"
+        raise UsageProblem(f"Spark configuration {name!r}", problem)
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return dict((key, value) for key, value in pairs)
+
+
+def is_local(master: str) -> bool:
+    """Whether a master keeps everything in one JVM on this machine.
+
+    >>> [is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,2048]", "yarn")]
+    [True, True, False, False]
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process, started on first use; one that is there is used as it is.
+
+    Args:
+        master: such as ``local[1]`` or ``spark://host:7077``; in place of the file's.
+        conf: overrides single settings.
+
+    The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
+    without it ``local``, or ``cluster`` when the master is one. Under spark-submit what that was
+    given, on its line or by the site's defaults, stands before the file. Executors run the code of
+    this process: it is sent to them.
+
+    Raises:
+        UsageProblem: no master, another than the one Spark already runs on, or Spark can't start on
+            it with these settings.
+        MissingComponent: no Java, where none runs yet.
+    """
+    if SparkContext._active_spark_context is None:
+        # Broken off on its way a JVM would stay behind.
+        watched(lambda: _start(master, conf or {}))
+    session = SparkSession.builder.getOrCreate()
+    found = str(session.sparkContext.master)
+    _check_master(master, found)
+    # On a cluster warnings tell why nothing moves: no free executors, an executor lost.
+    session.sparkContext.setLogLevel("ERROR" if is_local(found) else "WARN")
+    return session
+
+
+def settings_for(
+    master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
+) -> dict[str, str]:
+    """Settings of a session: ``conf`` before ``submitted`` (spark-submit's) before the file's.
+
+    Raises:
+        UsageProblem: no master, or another than spark-submit's.
+
+    >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
+    '4'
+    >>> settings_for(None, {}, {"spark.master": "yarn", "spark.executor.cores": "8"})[
+    ...     "spark.executor.cores"
+    ... ]
+    '8'
+    """
+    _check_master(master, submitted.get("spark.master"))
+    given = {**submitted, **conf, **({"spark.master": master} if master else {})}
+    default = "local" if is_local(given.get("spark.master", "local")) else "cluster"
+    name = os.environ.get(_VARIABLE, default)
+    settings = {**read_conf(name), **given}
+    if "spark.master" not in settings:
+        fix = "give --master, or name a file with spark.master in it"
+        raise UsageProblem(f"{_VARIABLE} {name}", "names no master", fix)
+    return settings
+
+
+def _start(master: str | None, conf: Mapping[str, str]) -> None:
+    submitted = _submitted()
+    settings = settings_for(master, conf, submitted)
+    local = is_local(settings["spark.master"])
+    _prepare_environment(local)
+    if not submitted:
+        os.environ["JAVA_HOME"] = str(find_java_home())
+        settings = {**_quiet_start(), **settings}
+        if local:  # workers elsewhere may not find it
+            settings = {
+                "spark.python.daemon.module": "plumbline.jobs.spark.python_daemon",
+                **settings,
+            }
+    builder = SparkSession.builder.appName("plumbline")
+    for key, value in settings.items():
+        builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Py4JJavaError as e:
+        reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
+        raise UsageProblem(f"Spark on {settings['spark.master']}", reason) from e
+    if not local:
+        atexit.register(stop_session)  # or the cluster takes the end for a failure
+    if submitted or not local:
+        _ship(session.sparkContext)
+
+
+def _submitted() -> dict[str, str]:
+    """Settings of the spark-submit that started this process; none when it was started alone."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # connects to its JVM, which has them
+    return dict(SparkConf().getAll())
+
+
+def _check_master(wanted: str | None, found: str | None) -> None:
+    if wanted and found and wanted != found:
+        raise UsageProblem(f"master {wanted}", f"Spark already runs on {found}", "leave it out")
+
+
+def _prepare_environment(local: bool) -> None:
+    # Unless told otherwise, workers run the Python of this very path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not local:
+        return
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # They find this very code, installed or not.
+    root = str(Path(__file__).resolve().parents[1])
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])
+
+
+def _quiet_start() -> dict[str, str]:
+    """The setting with which a JVM does not announce that it starts."""
+    logging = Path(
+        str(resources.files("plumbline.spark_conf").joinpath("log4j2.properties"))
+    ).resolve()
+    if not logging.is_file():  # in an archive, where Java does not look
+        return {}
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}"}
+
+
+def _ship(context: SparkContext) -> None:
+    """Send this code to the executors, now and whenever one is added.
+
+    Also when spark-submit was given the archive: that reaches them under most masters, and not when
+    its path is a ``local:`` one.
+    """
+    directory = tempfile.mkdtemp(prefix="plumbline-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    # Adding it puts it on this process's path as well, which goes on with the files it has.
+    path = list(sys.path)
+    context.addPyFile(str(write_archive(Path(directory) / SENT)))
+    sys.path[:] = path
+
+
+def stop_session() -> None:
+    """End this process's session, if there is one."""
+    if SparkContext._active_spark_context is not None:
+        with suppress(OSError, Py4JError):  # Java may have gone first
+            SparkSession.builder.getOrCreate().stop()
+
+
+@contextmanager
+def losses_named() -> Iterator[None]:
+    """Turn the failure of a job whose processes died, not its code, into one line.
+
+    Raises:
+        Interrupted: an executor or a Python worker was lost as often as a task may fail, or this
+            process's Java has gone.
+    """
+    logging.root.addFilter(_no_lost_line)
+    try:
+        yield
+    except PlumblineError:
+        raise
+    except Exception as e:
+        reason = ""
+        if isinstance(e, Py4JJavaError):
+            reason = str(e.java_exception.getMessage()).splitlines()[0]
+        elif _java_is_gone():
+            reason = "its Java process has gone"
+        elif not any(sign in reason for sign in _LOSSES):
+            raise
+        fix = "for lack of memory? The same command goes on from here"
+        raise Interrupted("Spark", reason.split(". ")[0], fix) from e
+    finally:
+        logging.root.removeFilter(_no_lost_line)
+
+
+def _no_lost_line(record: logging.LogRecord) -> bool:
+    """Whether a record is another than the traceback py4j has for a Java that does not answer."""
+    return "Exception while sending command" not in record.getMessage()
+
+
+def _java_is_gone() -> bool:
+    """Whether the Java that this process started has ended; false for spark-submit's."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with suppress(subprocess.TimeoutExpired):  # its connections close some moments before
+        process.wait(2)
+    return process.poll() is not None
+
+
+def tasks_done(session: SparkSession) -> int:
+    """Completed tasks of the stages that run now."""
+    tracker = session.sparkContext.statusTracker()
+    stages = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())
+    return sum(s.numCompletedTasks for s in stages if s is not None)
+
+
+def stop_jobs(session: SparkSession) -> None:
+    """Cancel every job, without the tracebacks Spark has for the tasks it stops.
+
+    Nothing happens when Spark itself is gone, as under spark-submit, which Ctrl-C ends too.
+    """
+    with suppress(OSError, Py4JError):
+        session.sparkContext.setLogLevel("OFF")
+        session.sparkContext.cancelAllJobs()

@@ -1,0 +1,328 @@
+"""Commands of this room: ``plumbline corpus ...``, ``plumbline word``, ``plumbline constrain``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.output import say
+
+if TYPE_CHECKING:
+    from plumbline.jobs.counting.corpus import Counted, Progress
+    from plumbline.warehouse.storage.store import Store
+
+corpus_app = typer.Typer(
+    help="Corpora: count shards, compute associations, list what there is.",
+    no_args_is_help=True,
+)
+
+Warehouse = Annotated[
+    Path,
+    typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
+]
+DEFAULT_WAREHOUSE = Path("out/warehouse")
+#: Work that takes longer than this many seconds shows its progress.
+_PATIENCE = 5.0
+
+
+@corpus_app.command(
+    epilog="Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs"
+)
+def count(
+    shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    targets: Annotated[
+        str,
+        typer.Option(help="Whose pairs are kept: a word list, a TOML file's path, or all words."),
+    ] = "gendered",
+    rule: Annotated[str, typer.Option(help="Counting rule: pairs or windows.")] = "pairs",
+    window: Annotated[int, typer.Option(help="Width of the window in kept tokens.")] = 10,
+    replace: Annotated[bool, typer.Option(help="Count anew under other settings.")] = False,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master, such as spark://host:7077.")
+    ] = None,
+    memory: Annotated[
+        str, typer.Option(help="Most memory of a task's process, such as 512m or 4g.")
+    ] = "2g",
+    min_count: Annotated[
+        int,
+        typer.Option(
+            help="Leave out words counted fewer times in the whole corpus, but for listed ones. "
+            "Another one is merged from what was counted, without --replace."
+        ),
+    ] = 1,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Count words and their co-occurrences with target words, one Spark task a shard.
+
+    Counts are exact whatever --memory: a task that reaches it writes what it has and goes on.
+
+    Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet. Started again after an interruption it goes
+    on: shards that are done are not counted twice. The corpus becomes exactly the shards given.
+    """
+    from plumbline.warehouse.shards import expand_shards
+
+    paths = tuple(expand_shards(shards))
+    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+    from plumbline.warehouse.storage.store import Store
+
+    request = CountRequest(
+        corpus, paths, targets, rule, window, replace, memory_size(memory), min_count
+    )
+    request.options()
+    with _progress("shards") as progress:
+        counted = count_corpus(Store.open(warehouse), request, master=master, progress=progress)
+    _report(counted)
+
+
+def memory_size(text: str) -> int:
+    """Bytes of a size such as 512m or 4g (powers of 1,024).
+
+    >>> memory_size("512m"), memory_size("4G")
+    (536870912, 4294967296)
+    """
+    units = {"m": 20, "g": 30}
+    number, unit = text[:-1], text[-1:].lower()
+    if unit not in units or not number.isdecimal():
+        raise UsageProblem(f"memory {text!r}", "is no size", "give one such as 512m or 4g")
+    return int(number) << units[unit]
+
+
+def _report(counted: Counted) -> None:
+    row = counted.row
+    state = "counted" if counted.changed else "up to date, nothing counted again"
+    n_pruned = row["n_words"] - row["n_words_kept"]
+    rare = f" ({n_pruned:,} pruned: counted fewer than {row['min_count']:,} times)"
+    say(
+        f"{row['corpus']}: {state}: {row['n_shards']} shards, {row['n_documents']:,} documents "
+        f"({row['n_rejected']:,} rejected), {row['n_tokens']:,} tokens, "
+        f"{row['n_kept_tokens']:,} kept, {row['n_words']:,} words{rare if n_pruned else ''}, "
+        f"{row['n_pairs']:,} pairs"
+    )
+    say("Tables: word_count, pair_count, corpus_shard, corpus, reject")
+    say(f"Next: plumbline corpus associate --corpus {row['corpus']}")
+
+
+@corpus_app.command(
+    epilog="Example: plumbline corpus split 'pile/*.jsonl.zst' --out blocks --block-mb 64"
+)
+def split(
+    shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
+    out: Annotated[Path, typer.Option(help="Directory for the blocks.")],
+    block_mb: Annotated[float, typer.Option(help="Decompressed size of a block in MB.")] = 64.0,
+) -> None:
+    """Cut shards into smaller ones, so that any number of cores can count them.
+
+    Lines stay byte for byte and in order, rejected ones too. Started again after an interruption
+    it goes on: shards that are done are not cut twice.
+    """
+    from plumbline.jobs.ingest.split import split_shards
+    from plumbline.warehouse.shards import expand_shards
+
+    with _progress("shards") as progress:
+        done = split_shards(
+            expand_shards(shards), out, round(block_mb * 1_000_000), progress=progress
+        )
+    n_blocks = sum(len(s.blocks) for s in done.sources)
+    n_lines, n_bytes = (sum(getattr(s, k) for s in done.sources) for k in ("n_lines", "n_bytes"))
+    say(
+        f"{out}: {n_blocks:,} blocks of {len(done.sources)} shards ({done.n_kept} were there "
+        f"already), {n_lines:,} lines, {n_bytes / 1e6:,.1f} MB decompressed; ledger split.json"
+    )
+    say(f"Next: plumbline corpus count '{out}/*.jsonl.zst' --corpus NAME")
+
+
+@corpus_app.command(epilog="Example: plumbline corpus associate --corpus novels")
+def associate(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Compute PMI of every word with every target, and delta of every pair and list."""
+    from plumbline.jobs.association.associate import associate as run
+
+    done = run(_open(warehouse), corpus)
+    say(
+        f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
+        f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
+    )
+    say("Next: plumbline word nurse, or plumbline constrain --corpus ... --benchmark ...")
+
+
+@corpus_app.command("list", epilog="Example: plumbline corpus list")
+def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
+    """List the corpora of the warehouse, how they were counted and their totals."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    rows = sorted(_open(warehouse).read("corpus").to_pylist(), key=lambda r: r["corpus"])
+    if not rows:
+        say("No corpus yet. Next: plumbline corpus count SHARDS... --corpus NAME")
+        return
+    headings = ("corpus", "rule", "window", "targets", "shards", "failed", "documents")
+    table = Table(*headings, Column("kept", no_wrap=True))
+    for r in rows:
+        names = ("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed")
+        totals = ("" if r[k] is None else f"{r[k]:,}" for k in ("n_documents", "n_kept_tokens"))
+        table.add_row(*(terminal(str(r[k] if r[k] is not None else "")) for k in names), *totals)
+    Console(markup=False, emoji=False).print(table)
+
+
+@corpus_app.command(epilog="Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'")
+def status(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    shards: Annotated[
+        list[str] | None, typer.Argument(help="Shards the corpus should hold; default: its own.")
+    ] = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Show which shards are counted, failed, changed on disk, gone, new or left out."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from plumbline.jobs.counting.verify import shard_states, update_command
+    from plumbline.warehouse.shards import expand_shards
+
+    store, paths = _open(warehouse), expand_shards(shards) if shards else []
+    with _progress("shards") as progress:
+        states = shard_states(store, corpus, paths, progress=progress)
+    table = Table("shard", "state", "documents", "seconds", "note")
+    for s in states:
+        numbers = (f"{s.n_documents:,}", f"{s.seconds:.1f}")
+        table.add_row(*map(terminal, (s.shard, s.state, *numbers, s.note)))
+    Console(markup=False, emoji=False).print(table)
+    total = {k: sum(s.state == k for s in states) for k in dict.fromkeys(s.state for s in states)}
+    say(f"{corpus}: " + ", ".join(f"{n:,} {state}" for state, n in total.items()))
+    command = update_command(store, corpus, states, shards or [])
+    say(f"Next: {command or f'up to date; plumbline corpus verify --corpus {corpus}'}")
+
+
+@corpus_app.command(epilog="Example: plumbline corpus verify --corpus novels")
+def verify(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Prove that the tables of a corpus equal its ledger; status 3 when they do not."""
+    from plumbline.jobs.counting.verify import run_checks
+
+    checks = run_checks(_open(warehouse), corpus)
+    for c in checks:
+        say(f"{c.name:<16} {'ok' if not c.n_violations else f'{c.n_violations:,} violations'}")
+        if c.n_violations:
+            first = ", ".join(f"{k} {v}" for k, v in c.first.items())
+            say(f"  {c.violation}; first: {first}")
+    broken = [c.name for c in checks if c.n_violations]
+    if broken:
+        fix = f"plumbline corpus count ... --corpus {corpus} --replace writes them again"
+        problem = f"{len(broken)} of {len(checks)} checks fail: {', '.join(broken)}"
+        raise BadInput(f"corpus {corpus!r}", problem, fix)
+    say(f"{corpus}: all {len(checks)} checks hold; the tables equal the ledger")
+    say(f"Next: plumbline corpus associate --corpus {corpus}")
+
+
+def word(
+    word: Annotated[str, typer.Argument(help="The word, as a kept token.")],
+    corpus: Annotated[str | None, typer.Option(help="Corpus; default: all.")] = None,
+    contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Show one word's counts, PMI, delta and rank in each corpus.
+
+    Example: plumbline word nurse --corpus novels
+    """
+    from plumbline.jobs.association.word_summary import describe_word
+
+    store = _open(warehouse)
+    names = [corpus] if corpus else sorted(store.read("corpus")["corpus"].to_pylist())
+    if not names:
+        raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
+    for name in names:
+        for line in describe_word(store, name, word.lower(), contrast):
+            say(line)
+
+
+def constrain(
+    corpus: Annotated[str, typer.Option(help="Corpus whose word leans are used.")],
+    benchmark: Annotated[list[str], typer.Option(help="Benchmark; may be repeated.")],
+    contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
+
+    Example: plumbline constrain --corpus novels --benchmark winobias
+    """
+    from plumbline.jobs.association.max_pmi import constrain as run
+
+    store = _open(warehouse)
+    for name in benchmark:
+        n = run(store, corpus, name, contrast)
+        say(f"{name}: MaxPMI of {n:,} pairs against {corpus} ({contrast})")
+    say("Table: pair_association")
+    say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
+
+
+def _open(warehouse: Path) -> Store:
+    from plumbline.warehouse.storage.store import Store
+
+    return Store.open(warehouse, create=False)
+
+
+@contextmanager
+def _progress(unit: str) -> Iterator[Progress]:
+    """A progress bar on the error stream that appears once the work has taken a while."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    started = time.monotonic()
+    columns = TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    console = Console(stderr=True)
+    bar = Progress(*columns, console=console, transient=True)
+    task: list[Any] = []
+
+    def update(done: int, total: int) -> None:
+        # In a file a bar is no more than the empty line that clears it.
+        if not task and console.is_terminal and time.monotonic() - started > _PATIENCE:
+            bar.start()
+            task.append(bar.add_task(unit, total=total))
+        if task:
+            bar.update(task[0], completed=done)
+
+    try:
+        yield update
+    finally:
+        if task:
+            bar.stop()
+
+
+@corpus_app.command(epilog="Example: plumbline corpus lists --corpus novels --list gendered")
+def lists(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    list_: Annotated[
+        str, typer.Option("--list", help="Word list: name or TOML file.")
+    ] = "gendered",
+    out: Annotated[Path, typer.Option(help="Directory for CSV and PNG.")] = Path("out/lists"),
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Compare the pairs of a word list: words each covers, and Kendall tau between their deltas."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from plumbline.pipelines.reproduce.word_lists import compare_list, write_compared
+
+    with _progress("pairs of contrasts") as progress:
+        compared = compare_list(_open(warehouse), corpus, list_, progress)
+    table = Table("contrast", "words", "% of vocabulary", "median SE (nats)")
+    for r in compared.coverage:
+        se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"
+        share = f"{r['percent_of_vocabulary']:.2f}"
+        table.add_row(terminal(r["contrast"]), f"{r['n_words']:,}", share, se)
+    Console(markup=False, emoji=False).print(table)
+    for path in write_compared(compared, out):
+        say(f"Wrote {path}")
+    say(f"Next: plumbline word nurse --corpus {corpus}")

@@ -1,0 +1,154 @@
+"""How the pairs of a word list compare: words each covers, and whether they rank words alike."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plumbline.jobs.association.associate import corpus_list, corpus_row
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect, query
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import csv_cell
+
+#: Word codes in ascending order and the delta of each, of one contrast.
+Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Kendall tau-b of two contrasts on the words that both define; NaN where undefined."""
+
+    contrast_a: str
+    contrast_b: str
+    n_words: int
+    tau_b: float
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Coverage rows (see ``list_coverage.sql``) in list order, and every two pairs' agreement."""
+
+    corpus: str
+    word_list: str
+    coverage: tuple[dict[str, Any], ...]
+    agreements: tuple[Agreement, ...]
+
+
+def compare_list(
+    store: Store,
+    corpus: str,
+    name: str,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Compared:
+    """Coverage of each pair of a word list in a corpus, and tau-b between each two of them.
+
+    The published shape is Table 4 (words with a defined delta and their share of the vocabulary)
+    and Figure 5 (Kendall tau) of UnStereoEval. Words are not filtered, so rare ones, whose deltas
+    are mostly chance, pull tau towards 0; the median standard error in the coverage says how much
+    chance there is. Words that were pruned from the corpus are in the vocabulary, and in no tau.
+
+    Args:
+        name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
+        progress: called with (pairs of contrasts done, all).
+
+    Raises:
+        UsageProblem: no such corpus or list, an imported corpus, words that were not counted, or
+            no deltas yet.
+    """
+    row = corpus_row(store, corpus)
+    if row["source"] != "counted":
+        raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no word list to compare")
+    own = corpus_list(store, row)
+    asked = own if name == own.name else wordlists.load(name)
+    if missing := [w for w in asked.targets if w not in own.targets]:
+        problem = f"{missing[0]} of list {asked.name} was not counted, only the list {own.name}"
+        fix = f"plumbline corpus count ... --targets {name}"
+        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
+    contrasts = [p.contrast for p in asked.pairs]
+    deltas = _deltas(store, corpus, contrasts)
+    if not deltas:
+        fix = f"plumbline corpus associate --corpus {corpus}"
+        raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {asked.name}", fix)
+    params = {"corpus": corpus, "contrasts": contrasts}
+    coverage = query(connect(store.root), "list_coverage", params).to_pylist()
+    agreements = agreement(contrasts, deltas, progress)
+    return Compared(corpus, asked.name, tuple(coverage), tuple(agreements))
+
+
+def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, Deltas]:
+    table = store.read("word_delta", corpus=corpus).select(["contrast", "word", "delta_nats"])
+    table = table.filter(pc.is_in(table["contrast"], value_set=pa.array(contrasts, pa.string())))
+    words = table["word"].combine_chunks().dictionary_encode().indices.to_numpy()
+    delta, names = table["delta_nats"].to_numpy(), table["contrast"].combine_chunks()
+    found = {}
+    for contrast in names.unique().to_pylist():
+        at = np.flatnonzero(pc.equal(names, contrast).to_numpy(zero_copy_only=False))
+        at = at[np.argsort(words[at])]
+        found[contrast] = (words[at], delta[at])
+    return found
+
+
+def agreement(
+    contrasts: Sequence[str],
+    deltas: Mapping[str, Deltas],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Agreement]:
+    """Kendall tau-b between the deltas of each two contrasts, on the words both define.
+
+    NaN with fewer than two common words, or when one of the two is constant on them.
+
+    >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
+    >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
+    >>> (row,) = agreement(["a", "b"], few)  # two of three pairs of words in the same order
+    >>> row.n_words, round(row.tau_b, 4)
+    (3, 0.3333)
+    """
+    from scipy.stats import kendalltau
+
+    nothing: Deltas = np.zeros(0, np.int64), np.zeros(0)
+    both = list(combinations(contrasts, 2))
+    rows = []
+    for k, (a, b) in enumerate(both, 1):
+        (words_a, x), (words_b, y) = deltas.get(a, nothing), deltas.get(b, nothing)
+        _, i, j = np.intersect1d(words_a, words_b, assume_unique=True, return_indices=True)
+        tau = float(kendalltau(x[i], y[j], variant="b").statistic) if len(i) > 1 else float("nan")
+        rows.append(Agreement(a, b, len(i), tau))
+        progress(k, len(both))
+    return rows
+
+
+def write_compared(compared: Compared, out: Path) -> list[Path]:
+    """Write the coverage and tau as CSV and tau as a heat map (PNG); returns the paths.
+
+    There is no heat map when no two pairs have enough words. An undefined tau is an empty field.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    stem = f"{compared.corpus}-{compared.word_list}".replace("/", "_")
+    tau = [
+        {**vars(row), "tau_b": "" if np.isnan(row.tau_b) else row.tau_b}
+        for row in compared.agreements
+    ]
+    written = []
+    for kind, rows in (("coverage", list(compared.coverage)), ("kendall", tau)):
+        if rows:
+            written.append(out / f"{stem}-{kind}.csv")
+            with written[-1].open("w", newline="", encoding="utf-8") as file:
+                table = csv.DictWriter(file, list(rows[0]))
+                table.writeheader()
+                table.writerows({k: csv_cell(v) for k, v in row.items()} for row in rows)
+    from plumbline.pipelines.reproduce.heatmap import draw
+
+    if draw(compared, out / f"{stem}-kendall.png"):
+        written.append(out / f"{stem}-kendall.png")
+    return written

@@ -1,0 +1,1 @@
+"""Runs: what was run, with which options and versions, and what it wrote."""

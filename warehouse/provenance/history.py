@@ -1,0 +1,167 @@
+"""What runs did: found by the start of their id, with what each wrote, and held side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import duckdb
+
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.merged import units_of
+from plumbline.warehouse.storage.store import Store
+
+Row: TypeAlias = dict[str, Any]
+_METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset", "options")
+
+
+def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
+    """Rows of ``run``, newest first.
+
+    Args:
+        command: only those whose command begins so.
+        since: only those that started then (UTC) or later, as ``2026-05`` or ``2026-05-01T12:30``.
+        status: only those of that status.
+    """
+    rows: list[Row] = store.read("run").to_pylist()
+    kept = [
+        row
+        for row in rows
+        if row["command"].startswith(command)
+        and (not status or row["status"] == status)
+        and row["started_at"].isoformat() >= since.replace(" ", "T")
+    ]
+    return sorted(kept, key=lambda row: str(row["run_id"]), reverse=True)
+
+
+def find(store: Store, prefix: str) -> Row:
+    """The one run whose id begins so. Raises ``UsageProblem`` for none and for several."""
+    found = [row for row in runs(store) if row["run_id"].startswith(prefix)]
+    exact = [row for row in found if row["run_id"] == prefix]
+    if len(found) == 1 or exact:
+        return (exact or found)[0]
+    problem = f"{len(found)} runs begin so" if found else "no run begins so"
+    raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs list` names them")
+
+
+def written(store: Store, run_id: str) -> dict[str, int]:
+    """Rows that a run wrote and that are still there, by table; `run` itself left out.
+
+    Told by the column ``run_id`` where a table has one (`run_written`), by its files' metadata
+    otherwise.
+    """
+    query = "SELECT table_name, n_rows FROM run_written WHERE run_id = ?"
+    with connect(store.root) as connection:
+        found = dict(connection.execute(query, [run_id]).fetchall())
+    for name, table in TABLES.items():
+        if "run_id" not in table.arrow.names:
+            files = (store.root / name).glob("**/*.parquet")
+            units = (unit for path in files for unit in units_of(path))
+            found[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
+    return {name: found[name] for name in TABLES if found.get(name)}
+
+
+def details(store: Store, prefix: str) -> Row:
+    """All about a run: its row with options, versions and seeds apart, what it wrote and rejected.
+
+    Raises as ``find``.
+    """
+    row = find(store, prefix)
+    options = json.loads(row["config"])
+    rejects: dict[str, int] = {}
+    for reject in store.read("reject").to_pylist():
+        if reject["run_id"] == row["run_id"]:
+            rejects[reject["reason"]] = rejects.get(reject["reason"], 0) + 1
+    told = {k: v for k, v in row.items() if k not in ("config", "packages")}
+    return told | {
+        "options": options,
+        "versions": json.loads(row["packages"]),
+        "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
+        "written": written(store, row["run_id"]),
+        "rejects": dict(sorted(rejects.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
+def flat(options: object, name: str = "") -> dict[str, object]:
+    """Nested options as one level, names joined by dots.
+
+    >>> flat({"a": {"seed": 1}, "b": [2]})
+    {'a.seed': 1, 'b': [2]}
+    """
+    if not isinstance(options, Mapping):
+        return {name: options}
+    found: dict[str, object] = {}
+    for key, value in options.items():
+        found |= flat(value, f"{name}.{key}" if name else str(key))
+    return found
+
+
+def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[Any, Any]]:
+    """What is not the same in two mappings, in the order of names; ``None`` where one has it not.
+
+    >>> differences({"x": 1, "y": 2}, {"x": 1, "z": 3})
+    {'y': (2, None), 'z': (None, 3)}
+    """
+    names = sorted({*a, *b})
+    return {n: (a.get(n), b.get(n)) for n in names if n not in a or n not in b or a[n] != b[n]}
+
+
+def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """``options`` and ``versions`` that differ between two rows of ``run``.
+
+    The git commit and the command count among the versions.
+    """
+    versions = [
+        {**json.loads(row["packages"]), "git commit": row["git_commit"], "command": row["command"]}
+        for row in (a, b)
+    ]
+    options = [flat(json.loads(row["config"])) for row in (a, b)]
+    return {"options": differences(*options), "versions": differences(*versions)}
+
+
+def compare(store: Store, first: str, second: str) -> Row:
+    """Two runs: which options and versions differ, and the metrics that there are of both.
+
+    A measuring run's metrics are those it computed, as far as no later one replaced them; a scoring
+    run's are those of what it scored. ``difference`` is the second less the first, in the metric's
+    unit; ``None`` where one has no value. Raises as ``find``.
+    """
+    a, b = find(store, first), find(store, second)
+    with connect(store.root) as connection:
+        metrics = _metrics(connection, a["run_id"], b["run_id"])
+    return {"runs": [a["run_id"], b["run_id"]], **changes(a, b), "metrics": metrics}
+
+
+def _metrics(connection: duckdb.DuckDBPyConnection, first: str, second: str) -> list[Row]:
+    a, b = _metrics_of(connection, first), _metrics_of(connection, second)
+    keys = [key for key in _METRIC_KEY if key != "model_key"]
+    if len({r["model_key"] for r in a}) != 1 or len({r["model_key"] for r in b}) != 1:
+        keys = list(_METRIC_KEY)
+    of_second = {tuple(row[k] for k in keys): row for row in b}
+    found = []
+    for row in a:
+        other = of_second.get(tuple(row[k] for k in keys))
+        if other is not None:
+            values = (row["value"], other["value"])
+            difference = None if None in values else values[1] - values[0]
+            named = {k: row[k] for k in keys} | {"models": [row["model"], other["model"]]}
+            told = {"unit": row["unit"], "values": list(values), "difference": difference}
+            found.append(named | told)
+    return found
+
+
+def _metrics_of(connection: duckdb.DuckDBPyConnection, run_id: str) -> list[Row]:
+    order = f"ORDER BY {', '.join(_METRIC_KEY)}"
+    own = f"FROM metric_value WHERE run_id = $run {order}"
+    scored = (
+        "FROM metric_value SEMI JOIN (FROM pair_score WHERE run_id = $run) "
+        f"USING (model_key, benchmark) {order}"
+    )
+    for query in (own, scored):
+        rows: list[Row] = connection.sql(query, params={"run": run_id}).to_arrow_table().to_pylist()
+        if rows:
+            return rows
+    return []

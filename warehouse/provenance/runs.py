@@ -1,0 +1,111 @@
+"""The ``run`` table: what wrote to the warehouse, with which options, versions and outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+
+from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
+from plumbline.warehouse.storage.store import Store
+
+_PACKAGES = (
+    *("plumbline", "duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark"),
+    *("torch", "transformers"),
+)
+
+
+def config_hash(config: Mapping[str, object]) -> str:
+    """Hash of options that does not depend on their order (16 hex digits).
+
+    >>> config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(config, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def new_run_id() -> str:
+    """A run identifier that sorts by time.
+
+    >>> len(new_run_id())
+    28
+    """
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
+
+
+@contextmanager
+def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
+    """Run a step under a new run id and record it: when it starts, and how it ended.
+
+    Yields the run id. Exceptions are recorded (status ``failed``, or ``interrupted`` for what the
+    same command goes on from; their first line) and raised on. Of a process that was killed the row
+    stays as it was at the start, ``running``. Raises ``BadInput`` for a disk that can't be written.
+    """
+    run_id, started = new_run_id(), datetime.now(timezone.utc)
+    row = {
+        "run_id": run_id,
+        "command": command,
+        "status": "running",
+        "started_at": started,
+        "ended_at": None,
+        "seconds": None,
+        "git_commit": _git_commit(),
+        "config_hash": config_hash(config),
+        "config": json.dumps(config, sort_keys=True, default=str),
+        "packages": json.dumps(package_versions()),
+        "error": f"no end yet: process {os.getpid()} on {socket.gethostname()}",
+    }
+    _publish(store, row)
+    try:
+        yield run_id
+    except BaseException as e:
+        stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
+        error = "interrupted" if stopped else type(e).__name__
+        ended = _ended(started, "interrupted" if stopped else "failed", str(e).strip() or error)
+        with suppress(BadInput):  # a full disk must not hide the error that filled it
+            _publish(store, row | ended)
+        raise
+    _publish(store, row | _ended(started, "finished", None))
+
+
+def _ended(started: datetime, status: str, error: str | None) -> dict[str, object]:
+    now = datetime.now(timezone.utc)
+    seconds = (now - started).total_seconds()
+    line = error.splitlines()[0] if error else None
+    return {"status": status, "ended_at": now, "seconds": seconds, "error": line}
+
+
+def _publish(store: Store, row: Mapping[str, object]) -> None:
+    run_id = str(row["run_id"])
+    with disk_problems(store.root):
+        store.publish("run", [row], unit=run_id, run_id=run_id)
+
+
+def package_versions() -> dict[str, str]:
+    """Installed versions of the packages that decide results; absent ones are left out."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_commit() -> str | None:
+    here = Path(__file__).resolve().parent
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

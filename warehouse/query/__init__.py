@@ -1,0 +1,1 @@
+"""DuckDB connections, the read-only guard, export and the SQL reference."""

@@ -1,0 +1,104 @@
+"""What a query that a person typed may do: read, and make tables in memory, but write no file.
+
+DuckDB names the kind of each statement before it runs. Kinds that reach files or hide others are
+refused unless writing was asked for; kinds that load code are refused always.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from plumbline.warehouse.errors import UsageProblem
+
+#: Read, or change what is in memory and ends with the connection.
+_READING = frozenset(
+    {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "ALTER", "DROP", "SET"}
+    | {"VARIABLE_SET", "TRANSACTION", "ANALYZE", "VACUUM", "RELATION"}
+)
+#: Write files, or hold other statements that their kind does not tell.
+_WRITING = frozenset(
+    {"COPY", "EXPORT", "COPY_DATABASE", "ATTACH", "DETACH", "PREPARE", "EXECUTE", "PRAGMA"}
+    | {"CALL", "MULTI", "EXPLAIN"}
+)
+#: What a statement of several parts (`MULTI`: one that pivots) may begin with and only read.
+_PIVOTING = frozenset({"pivot", "unpivot", "from", "with", "select", "create", "insert"})
+
+
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fix a connection's settings for good, with Python's variables and kept secrets out of reach.
+
+    Some settings name files that DuckDB writes to, others let it fetch extensions. ``SET VARIABLE``
+    still works.
+    """
+    for setting in ("python_enable_replacements", "allow_persistent_secrets"):
+        connection.execute(f"SET {setting} = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = False) -> None:
+    """Refuse statements that may write files, unless ``write``; those that load code always.
+
+    Nothing is run. Raises ``UsageProblem`` naming the kind; ``duckdb.Error`` for what is no SQL.
+
+    >>> check(duckdb.connect(), "SELECT 1; CREATE TABLE t AS SELECT 2")
+    >>> check(duckdb.connect(), "COPY (SELECT 1) TO 'x.csv'")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: COPY: may write files, which a query does not (use \
+--write)
+    """
+    for statement in connection.extract_statements(text):
+        kind = _kind(statement)
+        if kind in _READING or (kind in _WRITING and (write or _only_reads(connection, statement))):
+            continue
+        if kind in _WRITING:
+            first = (_words(statement.query) or [(0, kind)])[0][1].upper()
+            raise UsageProblem(first, "may write files, which a query does not", "use --write")
+        raise UsageProblem(kind, "loads or fetches extensions, which no query does here")
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    try:
+        return statement.type.name
+    except ValueError:  # a kind that the Python module has no name for
+        return "statement"
+
+
+def _only_reads(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bool:
+    """Whether an EXPLAIN, or a statement of several parts, does no more than read."""
+    kind, text = _kind(statement), statement.query
+    words = _words(text)
+    if kind == "MULTI" and words[0][1] in _PIVOTING:
+        return True
+    if not words or words[0][1] != "explain":
+        return False
+    try:
+        check(connection, text[_after_explain(words) :])
+    except (UsageProblem, duckdb.Error):
+        return False
+    return True
+
+
+def _after_explain(words: list[tuple[int, str]]) -> int:
+    """Where the explained statement begins: past ANALYZE and options in brackets."""
+    i = 1
+    if words[i:] and words[i][1] == "analyze":
+        i += 1
+    if words[i + 1 :] and words[i][1] == "(" and words[i + 1][1] in ("analyze", "format"):
+        while words[i:] and words[i][1] != ")":
+            i += 1
+        i += 1
+    return words[i][0] if words[i:] else words[0][0]
+
+
+def _words(text: str) -> list[tuple[int, str]]:
+    """Place and lowercase text of each token, comments left out."""
+    coded = text.encode()  # the places are those of bytes
+    tokens = duckdb.tokenize(text)
+    ends = [place for place, _ in tokens[1:]] + [len(coded)]
+    found = []
+    for (place, kind), end in zip(tokens, ends, strict=True):
+        if kind != duckdb.token_type.comment:
+            before = len(coded[:place].decode())
+            found.append((before, coded[place:end].decode().strip().lower()))
+    return found

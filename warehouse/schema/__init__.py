@@ -1,0 +1,1 @@
+"""Every table: columns with types and units, keys, partitions."""

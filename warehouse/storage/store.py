@@ -1,0 +1,302 @@
+"""The only door to the warehouse's Parquet files: cast, publish atomically, replace, read.
+
+Layout: ``<root>/<table>/<partition>=<value>/.../<unit>.parquet``. A file or a partition appears
+under its final name by one rename after it is complete, so that what is there is whole: the name
+itself is the completion marker. Unfinished work lives under ``_staging`` and ``_work``, which no
+view reads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Table
+from plumbline.warehouse.storage import merged
+from plumbline.warehouse.storage.form import MARKER, check_form, form_today, note_form, write_form
+from plumbline.warehouse.storage.migrations import newest_version
+from plumbline.warehouse.storage.paths import segment, unlinked
+from plumbline.warehouse.storage.retry_reads import steadily
+from plumbline.warehouse.storage.swap import put
+
+_GLOB_CHARACTERS = frozenset("*?[]{}")
+
+#: What a caller may hand over as rows.
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
+
+
+def cast(table: Table, rows: Rows) -> pa.Table:
+    """Bring rows to a table's schema: column order, types, NULL rules.
+
+    Missing columns that may be NULL are filled with NULL. Raises ``BadInput`` naming the table and
+    column for unknown or missing columns, values that do not fit, and NULL where none may be.
+
+    >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea", "n_word": 2}]).num_rows
+    1
+    >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea"}])
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.BadInput: table word_count: column n_word holds NULL, which it may \
+not
+    """
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    schema = table.arrow
+    if not isinstance(rows, pa.Table):
+        listed: list[Mapping[str, object]] = list(rows)
+        names = {name for row in listed for name in row}
+        _refuse_unknown(table, names)
+        columns = {f.name: [row.get(f.name) for row in listed] for f in schema}
+    else:
+        _refuse_unknown(table, set(rows.column_names))
+        columns = {
+            f.name: rows[f.name] if f.name in rows.column_names else [None] * rows.num_rows
+            for f in schema
+        }
+    return pa.table([_column(table, f, columns[f.name]) for f in schema], schema=schema)
+
+
+def _refuse_unknown(table: Table, names: set[str]) -> None:
+    unknown = sorted(names - set(table.arrow.names))
+    if unknown:
+        raise BadInput(f"table {table.name}", f"no column named {', '.join(unknown)}")
+
+
+def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            column = values.cast(field.type)
+        else:
+            column = pa.chunked_array([pa.array(values, field.type)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as e:
+        problem = f"column {field.name} should be {field.type}: {e}"
+        raise BadInput(f"table {table.name}", problem) from e
+    if column.null_count and not field.nullable:
+        problem = f"column {field.name} holds NULL, which it may not"
+        raise BadInput(f"table {table.name}", problem)
+    return column
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A partition being written. Picklable: Spark tasks write its parts, the driver commits it."""
+
+    table: str
+    directory: str
+    destination: str
+    run_id: str
+
+    def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
+        """Write one part file of this partition; returns its number of rows.
+
+        A part written twice under one name (a retried task) replaces itself. No file is left when
+        there are no rows.
+        """
+        table = TABLES[self.table]
+        final = Path(self.directory) / f"{name}.parquet"
+        temporary = final.with_name(f"_{uuid.uuid4().hex}.tmp")
+        n_rows = 0
+        writer: pq.ParquetWriter | None = None
+        try:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                if writer is None:
+                    schema = table.arrow.with_metadata(_metadata(self.table, self.run_id))
+                    writer = pq.ParquetWriter(temporary, schema, compression="zstd")
+                writer.write_table(cast(table, batch))
+                n_rows += batch.num_rows
+            if writer is not None:
+                writer.close()
+                writer = None
+                os.replace(temporary, final)
+        finally:
+            if writer is not None:
+                writer.close()
+            temporary.unlink(missing_ok=True)
+        return n_rows
+
+
+class Store:
+    """A warehouse directory.
+
+    >>> import tempfile
+    >>> store = Store.open(tempfile.mkdtemp() + "/w")
+    >>> row = {"corpus": "c", "word": "tea", "n_word": 2}
+    >>> _ = store.publish("word_count", [row], unit="all", run_id="r")
+    >>> store.read("word_count", corpus="c").to_pylist()
+    [{'corpus': 'c', 'word': 'tea', 'n_word': 2}]
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._noted = False
+
+    @classmethod
+    def open(cls, root: str | Path, *, create: bool = True) -> Store:
+        """Open a warehouse, creating an empty one unless ``create`` is false.
+
+        Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
+        older one that has to be migrated first;
+        ``UsageProblem`` for a path with glob characters (DuckDB would read them as a pattern).
+        """
+        root = Path(root)
+        if _GLOB_CHARACTERS & set(str(root)):
+            raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
+        marker = root / MARKER
+        if not marker.exists():
+            if root.exists() and (not root.is_dir() or any(root.iterdir())):
+                raise BadInput(f"warehouse {root}", f"not a Plumbline warehouse, no {MARKER} in it")
+            if not create:
+                raise BadInput(
+                    f"warehouse {root}", "does not exist", "run `plumbline pipeline` first"
+                )
+            root.mkdir(parents=True, exist_ok=True)
+            write_form(root, form_today())
+        check_form(root)
+        return cls(root)
+
+    def directory(self, table: str, partition: Mapping[str, str]) -> Path:
+        """Directory of a partition; a prefix of the partition columns names a whole subtree."""
+        path = self.root / table
+        columns = TABLES[table].partitions
+        if len(partition) > len(columns):  # or rows of others would be taken for this one's
+            raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
+        for name in columns[: len(partition)]:
+            path /= segment(partition[name], f"{name}=")
+        return path
+
+    def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> Path | None:
+        """Publish rows of one partition as one file named by ``unit``, replacing that unit.
+
+        All rows must share the partition's values. No rows: nothing is written, ``None`` returned.
+        A unit that was merged with others is replaced where it is.
+        """
+        data = cast(TABLES[table], rows)
+        if data.num_rows == 0:
+            return None
+        partition = self.partition_of(table, data)
+        directory = unlinked(self.root, self.directory(table, partition))
+        path = directory / segment(unit, after=".parquet")
+        self._note_form()
+        holder = merged.holder(path.parent, path.stem)
+        if holder is not None:
+            write_file(holder, merged.replaced(holder, path.stem, data, run_id))
+            return holder
+        write_file(path, data.replace_schema_metadata(_metadata(table, run_id)))
+        return path
+
+    def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
+        """Replace a whole partition by these rows at once; no rows empty it."""
+        staged = self.stage(table, partition, run_id)
+        staged.write_part("part-0", cast(TABLES[table], rows).to_batches())
+        self.commit(staged)
+
+    def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
+        """Begin to write a partition out of sight; see ``Staged.write_part`` and ``commit``."""
+        self._note_form()
+        destination = unlinked(self.root, self.directory(table, partition))
+        directory = unlinked(self.root, self.root / "_staging") / uuid.uuid4().hex
+        directory.mkdir(parents=True)
+        return Staged(table, str(directory.resolve()), str(destination.resolve()), run_id)
+
+    def commit(self, staged: Staged) -> None:
+        """Put a staged partition in the place of the published one."""
+        put(Path(staged.directory), Path(staged.destination))
+
+    def drop(self, table: str, partition: Mapping[str, str]) -> None:
+        """Remove a partition, or with a prefix of the partition columns a subtree of them."""
+        directory = unlinked(self.root, self.directory(table, partition))
+        shutil.rmtree(directory, ignore_errors=True)
+
+    def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
+        """All rows of a table, or of one partition, in the table's schema; empty if none.
+
+        ``where`` selects rows; ``partition`` gives the leading partition columns in order. Of a
+        partition that is replaced meanwhile these are the old rows or the new ones.
+        """
+        directory, schema = self.directory(table, partition), TABLES[table].arrow
+
+        def rows() -> pa.Table:
+            files = sorted(directory.glob("**/*.parquet"))
+            if not files:
+                return schema.empty_table()
+            return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
+
+        return steadily(rows)
+
+    def units(self, table: str, **partition: str) -> set[str]:
+        """Names of the units published in a partition, as quoted, merged ones among them."""
+        directory = self.directory(table, partition)
+        joint = merged.merged_files(directory)
+        names = {f.stem for f in directory.glob("*.parquet") if f not in joint}
+        return names | merged.names_in(joint)
+
+    def work_directory(self, *parts: str, create: bool = True) -> Path:
+        """A directory for resumable intermediate results, out of every view's sight."""
+        path = self.root.joinpath("_work", *map(segment, parts))
+        if create:
+            unlinked(self.root, path)
+            path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _note_form(self) -> None:
+        if not self._noted:
+            note_form(self.root)
+            self._noted = True
+
+    def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
+        """The values of the partition columns that all rows share; ``BadInput`` if they do not."""
+        partition = {}
+        for name in TABLES[table].partitions:
+            values = data[name].unique().to_pylist()
+            if len(values) != 1:
+                raise BadInput(f"table {table}", f"one file holds one {name}, got {len(values)}")
+            partition[name] = values[0]
+        return partition
+
+
+def write_file(path: Path, data: pa.Table, *, passing: bool = False) -> None:
+    """Write a Parquet file that appears under its name only when it is whole.
+
+    Args:
+        passing: of a file that is read once and as a whole: little time is taken for its size, and
+            none for statistics, which serve readers that select rows.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
+    # Numbers that are read again have little to gain from a dictionary.
+    words = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
+    settings = (
+        {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
+        if passing
+        else {"compression": "zstd", "use_dictionary": words}
+    )
+    try:
+        pq.write_table(
+            data,
+            temporary,
+            write_statistics=not passing,
+            dictionary_pagesize_limit=1 << 28,
+            **settings,
+        )
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _metadata(table: str, run_id: str) -> dict[bytes, bytes]:
+    version = str(newest_version())
+    values = {"table": table, "run_id": run_id, "warehouse_version": version}
+    return {f"plumbline.{k}".encode(): v.encode() for k, v in values.items()}

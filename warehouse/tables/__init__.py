@@ -1,1 +1,0 @@
-"""The tables, a file a subject; ``warehouse.schemas`` holds them all."""

@@ -1,0 +1,1 @@
+"""How foreign text is shown and read: terminal, CSV, placeholders."""

@@ -1,0 +1,84 @@
+"""Rows of released tables: CSV or TSV, plain or gzipped, each with its number or its problem."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.warehouse.errors import BadInput
+
+#: Bytes of a table, unpacked; released ones have some megabytes.
+LARGEST = 1 << 30
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of a table: its number from 1 (the header not counted), fields, or a problem."""
+
+    number: int
+    fields: dict[str, str]
+    problem: str | None = None
+
+
+def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
+    """The rows of a table that has at least ``columns``; blank lines are no rows.
+
+    A row with the wrong number of fields, or one the CSV rules forbid, comes with its ``problem``.
+    Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.
+    Raises ``BadInput`` when the file can't be read to its end or a column is missing.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("word,n\\ntea,2\\nrum\\n")
+    >>> [(r.number, r.fields["word"], r.problem) for r in records(path, ("word",))]
+    [(1, 'tea', None), (2, 'rum', 'the row holds 1 fields, expected 2')]
+    """
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
+    try:
+        header = next(reader, [])
+    except csv.Error as e:
+        raise BadInput(f"{path}", f"its header is no CSV row: {e}") from e
+    if missing := [c for c in columns if c not in header]:
+        expected = f"expected the columns {', '.join(columns)}"
+        raise BadInput(f"{path}", f"no column {', '.join(missing)} in its header; {expected}")
+    number = 0
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as e:
+            number += 1
+            yield Record(number, {}, f"not a CSV row: {e}")
+            continue
+        if not row:
+            continue
+        number += 1
+        fields = dict(zip(header, row, strict=False))
+        problem = None
+        if len(row) != len(header):
+            problem = f"the row holds {len(row)} fields, expected {len(header)}"
+        yield Record(number, fields, problem)
+
+
+def read_text(path: Path) -> str:
+    """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
+
+    Raises ``BadInput`` when it can't be read to its end, or has more than ``LARGEST`` bytes.
+    """
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            file = gzip.GzipFile(fileobj=raw) if packed else raw
+            data = file.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as e:
+        raise BadInput(f"{path}", f"can't be read to its end: {e}", "download it again") from e
+    if len(data) > LARGEST:
+        problem = f"holds more than {LARGEST:,} bytes, which no released table does"
+        raise BadInput(f"{path}", problem, "check where it comes from")
+    return data.decode("utf-8-sig", errors="surrogateescape")
