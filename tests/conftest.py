@@ -56,6 +56,15 @@ def data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    from tests.distributions import build, copy_sources
+
+    directory = tmp_path_factory.mktemp("package")
+    return build("wheel", copy_sources(directory / "sources"), directory)
+
+
+@pytest.fixture(scope="session")
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     """Makes a directory that Prefect's server starts in without making its database first."""
     base = tmp_path_factory.getbasetemp()

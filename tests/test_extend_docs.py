@@ -40,12 +40,12 @@ def commands() -> list[list[str]]:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Where the page's commands ran on a copy of the packages with its files, and what it said."""
     here = tmp_path_factory.mktemp("extend")
-    for room in ("warehouse", "jobs", "spark_conf", "eval_workers", "pipelines"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / room, here / "copy" / room, ignore=ignored)
+    copy = here / "copy" / "plumbline"
+    # The rooms are links there; a copy has their files.
+    shutil.copytree(REPOSITORY / "plumbline", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for name, content in FILES.items():
-        assert not (here / "copy" / name).exists()
-        (here / "copy" / name).write_text(content, encoding="utf-8")
+        assert not (copy / name).exists()
+        (copy / name).write_text(content, encoding="utf-8")
     (here / "weather.txt").write_text(LINES)
     (here / "novel.txt").write_text(TEXT)
     kinds = {

@@ -9,11 +9,6 @@ from pathlib import Path
 
 import pytest
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from plumbline.warehouse.schema.catalog import TABLES, markdown
 from tests.conftest import REPOSITORY
 
@@ -119,14 +114,3 @@ def test_every_table_has_a_key_among_its_columns() -> None:
         assert set(table.key) <= names and set(table.partitions) <= names, table.name
         assert set(table.partitions) <= set(table.key) or table.name == "metric_value"
         assert all(c.description for c in table.columns), table.name
-
-
-def test_the_wheel_ships_every_package() -> None:
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    shipped = set(project["tool"]["setuptools"]["packages"])
-    packages = {"plumbline"} | {
-        ".".join(("plumbline", *path.parent.relative_to(REPOSITORY).parts))
-        for room in ROOMS
-        for path in (REPOSITORY / room).rglob("__init__.py")
-    }
-    assert shipped == packages

@@ -167,7 +167,7 @@ def _by_transformers(path: Path) -> list[TextScore]:
 def _score(store: Store, model: Path, *options: str, **environment: str) -> subprocess.Popen[str]:
     """`plumbline score --backend vllm` in a session of its own."""
     code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    script = store.root.parent / "plumbline.py"
+    script = store.root.parent / "application.py"
     script.write_text(f"if __name__ == '__main__':\n    {code}\n")
     command = [sys.executable, str(script), "score", "--backend", "vllm", "--model", str(model)]
     command += ["--benchmark", "demo", "--warehouse", str(store.root), *options]

@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+import plumbline
 from plumbline.jobs.counting.watch import watched
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
@@ -162,7 +163,7 @@ def _prepare_environment(local: bool) -> None:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # They find this very code, installed or not.
-    root = str(Path(__file__).resolve().parents[1])
+    root = str(Path(plumbline.__file__).resolve().parents[1])
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in known:
         os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])

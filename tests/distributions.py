@@ -1,0 +1,46 @@
+"""The wheel and the sdist, built as `pip` builds them, from a copy of the sources."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import REPOSITORY
+
+ROOMS = ("eval_workers", "jobs", "pipelines", "spark_conf", "warehouse")
+_FILES = ("pyproject.toml", "README.md", "LICENSE")
+_BUILT = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+
+def copy_sources(directory: Path) -> Path:
+    """Copy what a package is built from: rooms, the links to them, project file; returns the path.
+
+    setuptools keeps what it built in `build/`, and would ship a file from there that is gone.
+    """
+    for name in (*ROOMS, "plumbline"):
+        shutil.copytree(REPOSITORY / name, directory / name, symlinks=True, ignore=_BUILT)
+    for name in _FILES:
+        shutil.copy(REPOSITORY / name, directory)
+    return directory
+
+
+def build(kind: str, sources: Path, out: Path) -> Path:
+    """Build a `wheel` or an `sdist` through setuptools' own entry; returns the file."""
+    code = f"import sys; from setuptools import build_meta as b; print(b.build_{kind}(sys.argv[1]))"
+    out.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-c", code, str(out)]
+    done = subprocess.run(command, cwd=sources, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return out / done.stdout.splitlines()[-1]
+
+
+def source_files() -> set[str]:
+    """The rooms' files, as paths that begin with the room."""
+    return {
+        path.relative_to(REPOSITORY).as_posix()
+        for room in ROOMS
+        for path in (REPOSITORY / room).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
