@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -49,8 +50,8 @@ class ChunkFiles(Generic[Item, Result]):
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
             for path in todo:
-                with claimed(path.with_suffix(".claim")) as mine:
-                    if mine and not path.exists():
+                with claimed(self._claim(path)) as mine:
+                    if mine and self.directory.is_dir() and not path.exists():
                         write_results(path, compute(self.items[path]), self.schema)
                         n_done += 1
                 tell()
@@ -76,8 +77,12 @@ class ChunkFiles(Generic[Item, Result]):
 
     def published_in_turn(self) -> AbstractContextManager[None]:
         """One process at a time is in the block, which publishes and may remove the directory."""
-        # Beside the chunks, which go once they are published.
         return claimed_in_turn(self.directory.with_name(f"{self.directory.name}.claim"))
+
+    def _claim(self, path: Path) -> Path:
+        """A chunk's lock file: beside the directory, which goes once the chunks are published."""
+        name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()[:16]
+        return self.directory.with_name(f"{name}.claim")
 
 
 def write_results(path: Path, results: Sequence[object], schema: pa.Schema) -> None:

@@ -17,9 +17,8 @@ _CLAIM = "pipeline.claim"
 def alone(warehouse: Path, out: Path) -> Iterator[None]:
     """Run the block as the only pipeline that writes to ``warehouse`` and to ``out``.
 
-    Two would train into one directory and put each other's partitions away. What a killed one held
-    is free at once, on another host after a minute. Raises ``UsageProblem`` naming the process that
-    is there, ``BadInput`` for a disk that can't be written.
+    Two would train into one directory and put each other's partitions away. Raises ``UsageProblem``
+    naming the process that is there, ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
     >>> from plumbline.warehouse.errors import UsageProblem

@@ -1,19 +1,31 @@
-"""Claims by files: one holder at a time, and the work of dead holders is taken over."""
+"""Locks on files: one holder at a time, and the locks of dead holders are free."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from filelock import FileLock
 
-from plumbline.warehouse.storage import locks as claims
-from plumbline.warehouse.storage.locks import claimed, claimed_in_turn
+from plumbline.eval_workers import chunk_files
+from plumbline.eval_workers.backends.base import TextScore
+from plumbline.eval_workers.chunk_files import ChunkFiles
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.locks import claimed, claimed_in_turn, holder, sole
+from tests.conftest import REPOSITORY
 
 
 def test_of_many_one_holds_a_claim(tmp_path: Path) -> None:
@@ -59,55 +71,131 @@ def test_each_gets_its_turn(tmp_path: Path) -> None:
     assert order[::2] == order[1::2] and sorted(order[::2]) == [0, 1, 2, 3]
 
 
-def test_a_dead_process_loses_its_claim_at_once(tmp_path: Path) -> None:
+_HOLDER = """
+import sys
+from pathlib import Path
+from plumbline.warehouse.storage.locks import claimed
+with claimed(Path(sys.argv[1])) as mine:
+    print(mine, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def _held_elsewhere(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock."""
+    command = [sys.executable, "-c", _HOLDER, str(path)]
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "True\n"
+        yield other
+        other.kill()
+
+
+def test_a_killed_process_loses_its_lock_at_once(tmp_path: Path) -> None:
     path = tmp_path / "a.claim"
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    path.write_text(f"{socket.gethostname()} {child.pid} 0")
-    with claimed(path) as mine:
-        assert not mine
-    child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but not asked after
-    with claimed(path) as mine:
-        assert mine
-    child.wait()
-    path.write_text(f"{socket.gethostname()} {child.pid} 0")
-    with claimed(path) as mine:
-        assert mine
+    with _held_elsewhere(path) as other:
+        with claimed(path) as mine:
+            assert not mine
+        assert holder(path) == f"process {other.pid} on {socket.gethostname()}"
+        other.kill()
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)  # dead, but still in the table
+        with claimed(path) as mine:
+            assert mine and holder(path).startswith(f"process {os.getpid()} on ")
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", ["another-host {pid} 0", "", "half"])
-def test_other_claims_are_held_until_they_expire(tmp_path: Path, text: str) -> None:
+def test_a_live_process_keeps_its_lock_whatever_its_file_says(tmp_path: Path) -> None:
+    """Neither an old time, nor an empty file, nor a stopped process frees it."""
     path = tmp_path / "a.claim"
-    text = text.format(pid=os.getpid())
-    path.write_text(text)
-    with claimed(path) as mine:
-        assert not mine
-    assert path.read_text() == text
-    past = time.time() - claims.EXPIRES_S - 5
-    os.utime(path, (past, past))
+    with _held_elsewhere(path) as other:
+        other.send_signal(signal.SIGSTOP)
+        path.write_text("")
+        os.utime(path, (0, 0))
+        with claimed(path) as mine:
+            assert not mine
+        with pytest.raises(UsageProblem, match=r"^model m: another command"), sole(path, "model m"):
+            pass
+
+
+def test_a_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "a.claim"
+    path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
     with claimed(path) as mine:
         assert mine
 
 
-def test_a_holder_keeps_its_claim_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "EXPIRES_S", 0.3)
-    monkeypatch.setattr(claims, "_is_alive", lambda pid: True)
+def test_a_child_process_does_not_keep_its_parents_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.claim"
+    with claimed(path):
+        forked = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        forked.start()
+        started = subprocess.Popen(["sleep", "60"])
     with claimed(path) as mine:
-        time.sleep(0.9)
-        with claimed(path) as second:
-            assert mine and not second
+        assert mine
+    for child in (forked, started):
+        child.kill()
+    forked.join()
+    started.wait()
 
 
-def test_a_claim_made_meanwhile_is_given_back(tmp_path: Path) -> None:
+def test_a_file_removed_by_another_machine_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire, errors = FileLock.acquire, [OSError(errno.ESTALE, "Stale file handle")]
+
+    def stale_once(self: FileLock, **options: bool) -> object:
+        if errors:
+            raise errors.pop()
+        return acquire(self, **options)
+
+    monkeypatch.setattr(FileLock, "acquire", stale_once)
+    with claimed(tmp_path / "a.claim") as mine:
+        assert mine and not errors
+
+
+def test_a_file_system_without_locks_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with pytest.raises(BadInput, match=r"no file locks .*flock"), claimed(tmp_path / "a.claim"):
+        pass
+
+
+def test_a_full_disk_does_not_keep_a_lock_from_being_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     path = tmp_path / "a.claim"
-    path.write_text("newer")
-    claims._retire(path, "older")
-    assert path.read_text() == "newer"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.claim"]
+    monkeypatch.setattr(Path, "write_text", refused)
+    with claimed(path) as mine, claimed(path) as second:
+        assert mine and not second
 
 
-def test_without_its_directory_there_is_nothing_to_claim(tmp_path: Path) -> None:
-    with claimed(tmp_path / "gone" / "a.claim") as mine:
-        assert not mine
+def test_chunks_that_were_published_are_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker may remove their directory just before this one locks a chunk."""
+
+    class Chunks(ChunkFiles[str, TextScore]):
+        schema, made = pa.schema([("n", pa.int64())]), TextScore
+
+    directory = tmp_path / "work" / "benchmark"
+    directory.mkdir(parents=True)
+
+    def late(path: Path) -> AbstractContextManager[bool]:
+        directory.rmdir()
+        return claimed(path)
+
+    def compute(texts: Sequence[str]) -> Sequence[TextScore]:
+        raise AssertionError(f"computes {texts}")
+
+    monkeypatch.setattr(chunk_files, "claimed", late)
+    Chunks(directory, {directory / "a.parquet": ["text"]}).work(compute, lambda: None)
+    assert not directory.exists() and not list(tmp_path.rglob("*.claim"))

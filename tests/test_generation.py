@@ -354,7 +354,10 @@ def test_a_killed_build_pays_for_nothing_twice(store: Store) -> None:
 def test_one_process_writes_a_benchmark_at_a_time(store: Store) -> None:
     from plumbline.eval_workers.generation.ledger import open_ledger
 
-    with open_ledger(store, "demo", "other"), pytest.raises(UsageProblem, match="another process"):
+    with (
+        open_ledger(store, "demo", "other"),
+        pytest.raises(UsageProblem, match="another command writes to it: process"),
+    ):
         write_sentences(_build(store, None), WORDS, SPEC)
 
 

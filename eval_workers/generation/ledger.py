@@ -19,8 +19,8 @@ from typing import IO, Any
 
 from plumbline.eval_workers.generation.budget import Spent
 from plumbline.eval_workers.generation.requests import Reply, Request
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.locks import claimed
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
@@ -216,14 +216,10 @@ _EMPTY: Row = {
 def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
     """Open the ledger of a benchmark, for this process alone.
 
-    Raises ``UsageProblem`` while another process has it, ``BadInput`` for a damaged file.
+    Raises ``UsageProblem`` naming another process that has it, ``BadInput`` for a damaged file.
     """
     path = store.work_directory("generate", benchmark) / _FILE
-    with claimed(path.with_suffix(".claim")) as mine:
-        if not mine:
-            raise UsageProblem(
-                f"benchmark {benchmark}", "another process is writing it", "wait for its end"
-            )
+    with sole(path.with_suffix(".claim"), f"benchmark {benchmark}"):
         if path.exists():
             _drop_torn_line(path)
         else:

@@ -75,8 +75,7 @@ def _chunks(store: Store) -> Iterator[Leftover]:
         work = store.root / "_work" / kind
         for path in work.glob("/".join("*" * len(names))):
             if path.suffix == ".claim":
-                if not path.with_suffix("").exists():
-                    yield Leftover(path, "the claim of a command that is gone")
+                yield Leftover(path, "the lock of a command that has ended")
                 continue
             values = dict(zip(names, map(unquote, path.relative_to(work).parts), strict=True))
             ordered = {p: values[p] for p in TABLES[table].partitions if p in values}
