@@ -259,7 +259,7 @@ def command(
     A query reads; it changes nothing in the warehouse unless --write says so, and never goes to the
     network.
 
-    Example: plumbline sql "SELECT word, delta_nats FROM word_delta ORDER BY 2" --out words.csv
+    Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
     console = Console(highlight=False)
     if init is not None:

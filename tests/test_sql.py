@@ -28,7 +28,7 @@ def connection(store: Store) -> duckdb.DuckDBPyConnection:
     fill(store, "pair_association", [association("b", name, x) for name, x, _ in pairs])
     fill(store, "pair_score", [score("b", name, y) for name, _, y in pairs])
     words = [(f"w{i:02}", (i - 15) / 10) for i in range(30)]
-    rare = delta("rare", 9.0) | {"n_pair_f": 1}
+    rare = delta("rare", 9.0) | {"delta_se_nats": 5.0}
     fill(store, "word_delta", [delta(w, d) for w, d in words] + [rare])
     return connect(store.root)
 
@@ -122,17 +122,19 @@ def test_the_shell_opens_with_the_questions(connection: duckdb.DuckDBPyConnectio
     sql_cli.shell(connection, console, typed([]))
     text = out.getvalue()
     assert all(f".examples {q.number} " in text and q.question in text for q in questions())
-    assert "FROM word_delta" not in text
+    assert "FROM word_lean" not in text
 
 
 def test_examples_are_shown_and_answered(connection: duckdb.DuckDBPyConnection) -> None:
     console, out = captured()
     sql_cli.shell(connection, console, typed([".examples"]))
-    assert "FROM word_delta" in out.getvalue() and "FROM us_curve" in out.getvalue()
+    assert "FROM word_lean" in out.getvalue() and "FROM us_curve" in out.getvalue()
     console, out = captured()
     sql_cli.shell(connection, console, typed([".examples 1", ".examples 99", ".examples 3"]))
     text = out.getvalue()
-    assert "w29" in text and "there are 1 to" in text and "contradicts" in text
+    assert (
+        "w29" in text and "rare" not in text and "there are 1 to" in text and "contradicts" in text
+    )
     assert "FROM us_curve" not in text
 
 

@@ -15,7 +15,7 @@ from plumbline.pipelines.measure import MeasureOptions, compute
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import association, fill, pair, score
+from tests.metric_rows import association, delta, fill, pair, score
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
@@ -43,6 +43,28 @@ def test_no_parameter_of_a_macro_is_named_like_a_column(store: Store) -> None:
     assert len(macros) == 17
     for macro in macros:
         assert not set(macro["parameters"]) & columns, macro
+
+
+def test_words_rank_by_the_bound_of_their_interval_nearer_zero(store: Store) -> None:
+    rng = np.random.default_rng(5)
+    errors = {f"w{k}": float(e) for k, e in enumerate(rng.uniform(0.1, 2, 300))}
+    deltas = {w: float(rng.normal(0, 1.5)) for w in errors}
+    rows = [delta(w, d) | {"delta_se_nats": errors[w]} for w, d in deltas.items()]
+    rows += [delta("even", 0.0) | {"delta_se_nats": 0.0}, delta("unknown", -2.0, "imported")]
+    fill(store, "word_delta", rows)
+    found = {r["word"]: r for r in rows_of(connect(store.root), "FROM word_lean")}
+    assert len(found) == len(rows)
+    for word, value in deltas.items():
+        low, high = stats.norm.interval(0.95, loc=value, scale=errors[word])
+        holds_zero = low <= 0 <= high
+        bound = 0 if holds_zero else min(low, high, key=abs)
+        row = found[word]
+        assert (row["delta_low_nats"], row["delta_high_nats"]) == pytest.approx((low, high))
+        assert row["lean_bound_nats"] == pytest.approx(bound)
+    assert 50 < sum(r["lean_bound_nats"] == 0 for r in found.values()) < 250
+    assert found["even"]["lean_bound_nats"] == 0
+    unknown = found["unknown"]
+    assert unknown["lean_bound_nats"] == -2.0 and unknown["delta_low_nats"] is None
 
 
 def test_us_by_start_equals_the_metrics(store: Store) -> None:

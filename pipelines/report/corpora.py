@@ -15,7 +15,6 @@ from plumbline.pipelines.report.model import (
     Table,
     count,
     estimate,
-    number,
     text,
 )
 
@@ -107,8 +106,9 @@ def lean(facts: Facts) -> Section | Missing:
         )
     intro = [
         "delta is the PMI of a word with the female minus that with the male words of a contrast, "
-        f"in nats: above 0 leans female. Words seen fewer than {MIN_PAIRS} times with either side "
-        "are left out here, chance decides theirs; no metric leaves them out."
+        f"in nats: above 0 leans female. The plots leave out words seen fewer than {MIN_PAIRS} "
+        "times with either side; no metric leaves them out. The tables rank words by the bound of "
+        "the 95% interval of delta nearer 0, and list none whose interval holds 0."
     ]
     return Section("words", "How words lean", intro, (), figures, _word_tables(facts))
 
@@ -124,7 +124,7 @@ def _word_tables(facts: Facts) -> list[Table]:
             male = [r for r in of if r["place"] == place and r["delta_nats"] < 0]
             if female or male:
                 rows.append([count(place), *_word_cells(female), *_word_cells(male)])
-        caption = f"Most skewed words of {corpus} ({contrast})"
+        caption = f"Words of {corpus} that lean most ({contrast}), 95% intervals in brackets"
         query = facts.sql("word", {"corpus": corpus, "contrast": contrast})
         tables.append(Table(caption, headings, rows, bool(tables), query, searchable=True))
     return tables
@@ -135,7 +135,9 @@ def _word_cells(found: list[Row]) -> list[Cell]:
         return [text(""), text(""), text("")]
     row = found[0]
     pairs = "–" if row["n_pair_f"] is None else f"{row['n_pair_f']:,} / {row['n_pair_m']:,}"
-    return [text(row["word"]), number(row["delta_nats"], signed=True), Cell(pairs, None, True)]
+    names = {"value": "delta_nats", "ci_low": "delta_low_nats", "ci_high": "delta_high_nats"}
+    delta = estimate({name: row[column] for name, column in names.items()}, 2, signed=True)
+    return [text(row["word"]), delta, Cell(pairs, None, True)]
 
 
 def planted(facts: Facts) -> Section | Missing:

@@ -1,12 +1,16 @@
--- grain: corpus x word, ten a side
+-- grain: corpus x word, ten per side
 -- Which words lean most to each side?
--- delta_nats is positive for words that keep company with she, negative for he; 0.69 nats is a factor
--- of two. Words seen fewer than five times with either pronoun are left out: chance decides theirs.
-SELECT corpus, word, n_word, n_pair_f, n_pair_m, round(delta_nats, 2) AS delta_nats
-FROM word_delta
-WHERE contrast = 'she/he' AND n_pair_f >= 5 AND n_pair_m >= 5
-QUALIFY least(
-    row_number() OVER (PARTITION BY corpus ORDER BY delta_nats, word),
-    row_number() OVER (PARTITION BY corpus ORDER BY delta_nats DESC, word)
+-- delta_nats is positive for words that co-occur with she more than with he, negative for the reverse;
+-- 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval nearer 0, and left
+-- out when the interval, from low to high, holds 0: rare words don't come first by chance.
+SELECT
+    corpus, word, n_word, n_pair_f, n_pair_m,
+    round(delta_nats, 2) AS delta_nats,
+    round(delta_low_nats, 2) AS low,
+    round(delta_high_nats, 2) AS high
+FROM word_lean
+WHERE contrast = 'she/he' AND lean_bound_nats <> 0
+QUALIFY row_number() OVER (
+    PARTITION BY corpus, lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 10
-ORDER BY corpus, delta_nats DESC;
+ORDER BY corpus, lean_bound_nats DESC, word;

@@ -1,7 +1,8 @@
 -- grain: corpus_a x corpus_b x contrast x word, words with a delta in both; corpus_a comes first
--- Words whose lean two corpora can be asked about. difference_nats is delta in corpus_b less delta
--- in corpus_a, with its standard error and 95% interval from both counts, the texts taken as
--- independent; NULL where either is unknown. n_least is the fewest co-occurrences behind the two
+-- How the lean of a word differs between two corpora. difference_nats is delta in corpus_b minus
+-- delta in corpus_a, with its standard error and 95% interval from both counts, the texts taken as
+-- independent; NULL where either is unknown. difference_bound_nats is the bound of the interval nearer
+-- 0, as lean_bound_nats in `word_lean`. n_least is the smallest co-occurrence count behind the two
 -- deltas, NULL where a corpus was imported without its counts.
 CREATE OR REPLACE VIEW word_difference AS
 WITH paired AS (
@@ -18,5 +19,6 @@ WITH paired AS (
 SELECT
     *,
     difference_nats - z975() * se_nats AS ci_low_nats,
-    difference_nats + z975() * se_nats AS ci_high_nats
+    difference_nats + z975() * se_nats AS ci_high_nats,
+    bound_nearer_zero(difference_nats, ci_low_nats, ci_high_nats) AS difference_bound_nats
 FROM paired;
