@@ -17,13 +17,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.benchmarks import Imported
     from plumbline.warehouse.storage.store import Store
 
-benchmark_app = typer.Typer(
-    help="Sentence pairs: import released benchmarks, build new ones, list and show them.",
-    no_args_is_help=True,
-)
 
-
-@benchmark_app.command("import")
 def import_(
     names: Annotated[list[str], typer.Argument(help="Benchmarks, see `benchmark list`.")],
     source: Annotated[
@@ -69,7 +63,6 @@ def _report(done: Imported) -> None:
     say(f"{done.benchmark}: {done.n_pairs:,} pairs in `benchmark_pair`{rejected}")
 
 
-@benchmark_app.command("list")
 def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     """List what can be imported and what the warehouse holds.
 
@@ -106,7 +99,6 @@ def _held(warehouse: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-@benchmark_app.command()
 def show(
     name: Annotated[str, typer.Argument(help="A benchmark in the warehouse.")],
     n: Annotated[int, typer.Option("--n", min=1, help="Pairs to show.")] = 5,
@@ -140,7 +132,6 @@ def show(
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {name}")
 
 
-@benchmark_app.command()
 def card(
     name: Annotated[str, typer.Argument(help="A benchmark in the warehouse.")],
     out: Annotated[

@@ -19,18 +19,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.training import Progress
     from plumbline.warehouse.storage.store import Store
 
-demo_app = typer.Typer(
-    help="The closed world: a corpus whose associations are planted and known.",
-    no_args_is_help=True,
-)
 
-
-@demo_app.callback()
-def _demo() -> None:
-    """The closed world: a corpus whose associations are planted and known."""
-
-
-@demo_app.command("write", epilog="Example: plumbline demo write --out out/corpora --world swapped")
 def write_demo(
     out: Annotated[Path, typer.Option(help="Directory of the shards.")] = Path("out/corpora"),
     tokens: Annotated[int, typer.Option(min=1, help="Words to write.")] = 3_000_000,
@@ -44,6 +33,8 @@ def write_demo(
     """Write Pile-format shards in which each word's lean towards she or he is planted.
 
     The leans go to table `planted_word`. The same options write the same documents.
+
+    Example: plumbline demo write --out out/corpora --world swapped
     """
     from plumbline.eval_workers.closed_world.writer import WorldOptions
     from plumbline.warehouse.provenance.runs import recorded

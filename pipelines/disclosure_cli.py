@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from plumbline.pipelines.disclosure_order import Order, Outcome
     from plumbline.warehouse.storage.store import Store
 
-disclosure_app = typer.Typer(
-    help="What a model makes of people whose gender nobody tells, and how to have it make less.",
-    no_args_is_help=True,
-)
 
 Sets = Annotated[
     list[str], typer.Argument(help="Sets of prompts; topics and released ones are imported.")
@@ -29,7 +25,6 @@ MaxNewTokens = Annotated[int, typer.Option(help="Tokens of a greedy continuation
 _REPORT = Path("out/report")
 
 
-@disclosure_app.command()
 def prompts(
     probe_set: Annotated[str, typer.Argument(metavar="SET", help="topics, stsb, snli ... or new.")],
     source: Annotated[
@@ -87,7 +82,6 @@ def prompts(
     say(f"Next: plumbline disclosure probe {probe_set} --model ID_OR_PATH{where}")
 
 
-@disclosure_app.command()
 def probe(
     sets: Sets,
     model: Annotated[str, typer.Option(help="Hub ids or directories, by commas.")] = "",
@@ -136,7 +130,6 @@ def probe(
         raise BadInput("models", problem, fix)
 
 
-@disclosure_app.command()
 def tune(
     sets: Sets,
     model: Annotated[str, typer.Option(help="The base: hub id or directory.")],

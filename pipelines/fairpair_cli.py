@@ -12,11 +12,6 @@ from plumbline.pipelines import offline as prefect_environment
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.output import say
 
-fairpair_app = typer.Typer(
-    help="Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
-    no_args_is_help=True,
-)
-
 ProbeSet = Annotated[str, typer.Argument(help="Set of prompts; common-sents comes with Plumbline.")]
 Config = Annotated[
     Path | None, typer.Option(help="TOML file with any of the keys of docs/fairpair.md.")
@@ -38,7 +33,6 @@ Out = Annotated[Path, typer.Option(help="Directory of the report.")]
 _OUT = Path("out/report")
 
 
-@fairpair_app.command()
 def run(
     probe_set: ProbeSet,
     model: Annotated[
@@ -132,7 +126,6 @@ def run(
         raise BadInput("models", problem, fix)
 
 
-@fairpair_app.command()
 def score(
     probe_set: ProbeSet,
     model: Annotated[
@@ -187,7 +180,6 @@ def score(
     say("Next: plumbline fairpair report")
 
 
-@fairpair_app.command()
 def report(out: Out = _OUT, warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE) -> None:
     """Write the report of all that is measured: one HTML page, and its plots as PNG files.
 

@@ -17,9 +17,6 @@ from plumbline.warehouse.provenance import history
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.plain import printable
 
-runs_app = typer.Typer(
-    help="What was run, with which options and versions, and what it wrote.", no_args_is_help=True
-)
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON instead of tables.")]
 RunId = Annotated[str, typer.Argument(help="Run id, or the start of one.")]
 
@@ -42,7 +39,6 @@ def _table(title: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
         console.print("none")
 
 
-@runs_app.command("list")
 def list_runs(
     command: Annotated[str, typer.Option(help="Only commands that begin so.")] = "",
     since: Annotated[str, typer.Option(help="Only from then on (UTC), as 2026-05-01.")] = "",
@@ -74,7 +70,6 @@ def _end(row: Mapping[str, Any]) -> tuple[Any, Any]:
     return row["seconds"], row["error"]
 
 
-@runs_app.command("show")
 def show_run(
     run_id: RunId, as_json: AsJson = False, warehouse: Warehouse = DEFAULT_WAREHOUSE
 ) -> None:
@@ -96,7 +91,6 @@ def show_run(
     _table("rejects", ["reason", "rows"], list(found["rejects"].items()))
 
 
-@runs_app.command()
 def compare(
     first: RunId, second: RunId, as_json: AsJson = False, warehouse: Warehouse = DEFAULT_WAREHOUSE
 ) -> None:

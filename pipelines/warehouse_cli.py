@@ -15,17 +15,11 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.plain import printable
 
-warehouse_app = typer.Typer(
-    help="Check a warehouse, keep it small, bring it to today's form, hand it on.",
-    no_args_is_help=True,
-)
-
 
 def _say(text: str) -> None:
     Console(highlight=False, markup=False).print(Text(printable(text)), soft_wrap=True)
 
 
-@warehouse_app.command()
 def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     """Read every file: schema, run, partition, unique keys, nothing left behind.
 
@@ -43,7 +37,6 @@ def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
         raise typer.Exit(3)
 
 
-@warehouse_app.command()
 def compact(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
     force: Annotated[
@@ -81,7 +74,6 @@ def compact(
     )
 
 
-@warehouse_app.command()
 def migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
     force: Annotated[
@@ -109,7 +101,6 @@ def migrate(
         _say("next: plumbline warehouse check")
 
 
-@warehouse_app.command()
 def export(
     names: Annotated[
         list[str] | None, typer.Argument(help="Tables and views; default: tables with rows.")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from plumbline.eval_workers.benchmarks import (
     default_source,
@@ -19,7 +19,7 @@ from plumbline.eval_workers.benchmarks import (
     import_benchmark,
     modules,
 )
-from plumbline.eval_workers.cli import benchmark_app
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -134,16 +134,19 @@ def test_unusable_sources_leave_one_line(
 def test_commands(tmp_path: Path) -> None:
     _write(tmp_path / "USE-5.csv", [["0", "tea", "[{pronoun}] drank.", "True"]])
     warehouse = ["--warehouse", str(tmp_path / "w")]
-    run = CliRunner().invoke
+
+    def run(arguments: list[str]) -> Result:
+        return CliRunner().invoke(app, ["benchmark", *arguments])
+
     arguments = ["import", "use-5", "use-10", "--source", str(tmp_path), *warehouse]
-    done = run(benchmark_app, arguments)
+    done = run(arguments)
     assert isinstance(done.exception, BadInput)  # use-10 has no table; use-5 is in all the same
     assert "use-5: 1 pairs" in done.output
-    assert "use-10" in run(benchmark_app, ["list", *warehouse]).output
-    shown = run(benchmark_app, ["show", "use-5", *warehouse]).output
+    assert "use-10" in run(["list", *warehouse]).output
+    shown = run(["show", "use-5", *warehouse]).output
     assert "[She] drank." in shown and "plumbline score" in shown
-    assert isinstance(run(benchmark_app, ["show", "x", *warehouse]).exception, UsageProblem)
-    assert "Example" in run(benchmark_app, ["import", "--help"]).output
+    assert isinstance(run(["show", "x", *warehouse]).exception, UsageProblem)
+    assert "Example" in run(["import", "--help"]).output
 
 
 @pytest.mark.reference

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.card import Constraint, statistics, write_card
 from plumbline.eval_workers.card_text import Card, card_text
-from plumbline.eval_workers.cli import benchmark_app
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
@@ -140,7 +140,7 @@ def test_constraints_that_no_pair_or_corpus_meets(store: Store, tmp_path: Path) 
         write_card(store, "b", tmp_path, constraint=Constraint("other"))
     for wrong in (["--eta", "0.5"], ["--corpus", "c", "--eta", "-1"]):
         arguments = ["card", "b", *wrong, "--warehouse", str(store.root)]
-        result = CliRunner().invoke(benchmark_app, arguments)
+        result = CliRunner().invoke(app, ["benchmark", *arguments])
         assert isinstance(result.exception, UsageProblem) and "--eta" in str(result.exception)
 
 
@@ -199,7 +199,7 @@ def test_the_command(store: Store, tmp_path: Path) -> None:
 
     def run(*arguments: str) -> tuple[str, BaseException | None]:
         where = ["--warehouse", str(store.root)]
-        done = CliRunner().invoke(benchmark_app, ["card", *arguments, *where])
+        done = CliRunner().invoke(app, ["benchmark", "card", *arguments, *where])
         return done.output, done.exception
 
     output, _ = run("b", "--out", str(tmp_path / "shared"))

@@ -5,20 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from plumbline.pipelines import measure, sql_cli
-from plumbline.pipelines.report import cli as report_cli
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, planted, score
 
 runner = CliRunner()
-app = typer.Typer()
-app.command("measure")(measure.command)
-app.command("report")(report_cli.command)
-app.command("sql")(sql_cli.command)
 
 
 @pytest.fixture

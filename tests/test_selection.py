@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.jobs.seed_words.selection import neutral_interval, sample, within
-from plumbline.pipelines.cli.corpus_statistics import statistics_app
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -98,7 +98,7 @@ def test_the_command_and_what_it_refuses(store: Store) -> None:
 
     def run(*arguments: str) -> tuple[str, BaseException | None]:
         where = ["--corpus", "c", "--warehouse", str(store.root)]
-        done = CliRunner().invoke(statistics_app, ["words", *arguments, *where])
+        done = CliRunner().invoke(app, ["corpus", "words", *arguments, *where])
         return done.output, done.exception
 
     output, _ = run("--n", "3")

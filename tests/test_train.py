@@ -14,10 +14,11 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from plumbline.eval_workers import model_cli, training
+from plumbline.eval_workers import training
 from plumbline.eval_workers.backends import train as trainer
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.training import TrainOptions, preset, record_model, train_model
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -234,11 +235,6 @@ def test_the_table_row_is_that_of_the_model(
 
 
 def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    import typer
-
-    app = typer.Typer()
-    app.add_typer(model_cli.demo_app, name="demo")
-    app.command("train", epilog="x")(model_cli.train)
     monkeypatch.setitem(training.PRESETS, "small", replace(TINY, max_tokens=2_000))
     warehouse, out = str(tmp_path / "w"), str(tmp_path / "c")
     run = CliRunner().invoke

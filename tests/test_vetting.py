@@ -16,8 +16,7 @@ from plumbline.jobs.seed_words.sample import excluded_words, sampled_words, sele
 from plumbline.jobs.seed_words.selection import bands, sample, stratified
 from plumbline.jobs.seed_words.vetting import Opinion, opinions, read_opinions, vet
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
-from plumbline.pipelines.cli.corpus_statistics import statistics_app
-from plumbline.pipelines.cli.corpus_vocabulary import vocabulary_app
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -164,8 +163,9 @@ def test_the_commands(store: Store, tmp_path: Path) -> None:
 
     def run(command: str, *arguments: str) -> str:
         where = ["--corpus", "c", "--warehouse", str(store.root)]
-        app = vocabulary_app if command == "vet" else statistics_app
-        done = CliRunner(env={"COLUMNS": "120"}).invoke(app, [command, *arguments, *where])
+        done = CliRunner(env={"COLUMNS": "120"}).invoke(
+            app, ["corpus", command, *arguments, *where]
+        )
         if isinstance(done.exception, PlumblineError):
             return str(done.exception)
         assert done.exit_code == 0, done.output

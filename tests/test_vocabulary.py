@@ -27,7 +27,7 @@ from plumbline.jobs.seed_words import language, vocabulary
 from plumbline.jobs.seed_words import wordnet as lexicon
 from plumbline.jobs.seed_words.language import Published, download
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary, judge
-from plumbline.pipelines.cli.corpus_vocabulary import vocabulary_app
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.language_files import needs_wordnet, train
@@ -152,7 +152,7 @@ def test_nltks_own_copy_comes_first(tmp_path: Path) -> None:
     (copy / "lexnames").write_text("".join(f"{n:02}\tname\t1\n" for n in range(45)))
     (copy / "index.sense").write_text("")
     code = (
-        "from jobs import lexicon; found = lexicon.load()\n"
+        "from plumbline.jobs.seed_words import wordnet; found = wordnet.load()\n"
         "print(found.place, [found.has_synset(w) for w in ('mice', 'nicht')])"
     )
     done = subprocess.run(
@@ -240,7 +240,7 @@ def test_the_command(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def run(*arguments: str) -> tuple[str, BaseException | None]:
         where = ["--corpus", "c", "--warehouse", str(store.root)]
-        done = CliRunner().invoke(vocabulary_app, ["vocabulary", *arguments, *where])
+        done = CliRunner().invoke(app, ["corpus", "vocabulary", *arguments, *where])
         return done.output, done.exception
 
     output, _ = run("--any-language")

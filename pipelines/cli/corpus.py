@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from plumbline.jobs.counting.corpus import Counted, Progress
     from plumbline.warehouse.storage.store import Store
 
-corpus_app = typer.Typer(
-    help="Corpora: count shards, compute associations, list what there is.",
-    no_args_is_help=True,
-)
 
 Warehouse = Annotated[
     Path,
@@ -32,9 +28,6 @@ DEFAULT_WAREHOUSE = Path("out/warehouse")
 _PATIENCE = 5.0
 
 
-@corpus_app.command(
-    epilog="Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs"
-)
 def count(
     shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
@@ -66,6 +59,8 @@ def count(
 
     Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet. Started again after an interruption it goes
     on: shards that are done are not counted twice. The corpus becomes exactly the shards given.
+
+    Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """
     from plumbline.warehouse.shards import expand_shards
 
@@ -110,9 +105,6 @@ def _report(counted: Counted) -> None:
     say(f"Next: plumbline corpus associate --corpus {row['corpus']}")
 
 
-@corpus_app.command(
-    epilog="Example: plumbline corpus split 'pile/*.jsonl.zst' --out blocks --block-mb 64"
-)
 def split(
     shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
     out: Annotated[Path, typer.Option(help="Directory for the blocks.")],
@@ -122,6 +114,8 @@ def split(
 
     Lines stay byte for byte and in order, rejected ones too. Started again after an interruption
     it goes on: shards that are done are not cut twice.
+
+    Example: plumbline corpus split 'pile/*.jsonl.zst' --out blocks --block-mb 64
     """
     from plumbline.jobs.ingest.split import split_shards
     from plumbline.warehouse.shards import expand_shards
@@ -139,12 +133,14 @@ def split(
     say(f"Next: plumbline corpus count '{out}/*.jsonl.zst' --corpus NAME")
 
 
-@corpus_app.command(epilog="Example: plumbline corpus associate --corpus novels")
 def associate(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Compute PMI of every word with every target, and delta of every pair and list."""
+    """Compute PMI of every word with every target, and delta of every pair and list.
+
+    Example: plumbline corpus associate --corpus novels
+    """
     from plumbline.jobs.association.associate import associate as run
 
     done = run(_open(warehouse), corpus)
@@ -155,9 +151,11 @@ def associate(
     say("Next: plumbline word nurse, or plumbline constrain --corpus ... --benchmark ...")
 
 
-@corpus_app.command("list", epilog="Example: plumbline corpus list")
 def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
-    """List the corpora of the warehouse, how they were counted and their totals."""
+    """List the corpora of the warehouse, how they were counted and their totals.
+
+    Example: plumbline corpus list
+    """
     from rich.console import Console
     from rich.table import Column, Table
 
@@ -174,7 +172,6 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     Console(markup=False, emoji=False).print(table)
 
 
-@corpus_app.command(epilog="Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'")
 def status(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     shards: Annotated[
@@ -182,7 +179,10 @@ def status(
     ] = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Show which shards are counted, failed, changed on disk, gone, new or left out."""
+    """Show which shards are counted, failed, changed on disk, gone, new or left out.
+
+    Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -203,12 +203,14 @@ def status(
     say(f"Next: {command or f'up to date; plumbline corpus verify --corpus {corpus}'}")
 
 
-@corpus_app.command(epilog="Example: plumbline corpus verify --corpus novels")
 def verify(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Prove that the tables of a corpus equal its ledger; status 3 when they do not."""
+    """Prove that the tables of a corpus equal its ledger; status 3 when they do not.
+
+    Example: plumbline corpus verify --corpus novels
+    """
     from plumbline.jobs.counting.verify import run_checks
 
     checks = run_checks(_open(warehouse), corpus)
@@ -300,7 +302,6 @@ def _progress(unit: str) -> Iterator[Progress]:
             bar.stop()
 
 
-@corpus_app.command(epilog="Example: plumbline corpus lists --corpus novels --list gendered")
 def lists(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     list_: Annotated[
@@ -309,7 +310,10 @@ def lists(
     out: Annotated[Path, typer.Option(help="Directory for CSV and PNG.")] = Path("out/lists"),
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Compare the pairs of a word list: words each covers, and Kendall tau between their deltas."""
+    """Compare the pairs of a word list: words each covers, and Kendall tau between their deltas.
+
+    Example: plumbline corpus lists --corpus novels --list gendered
+    """
     from rich.console import Console
     from rich.table import Table
 

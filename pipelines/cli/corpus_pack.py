@@ -11,10 +11,7 @@ from plumbline.pipelines.cli.corpus import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.output import say
 
-pack_app = typer.Typer()
 
-
-@pack_app.command("pack", epilog="Example: plumbline corpus pack letters --out letters.jsonl.zst")
 def pack(
     texts: Annotated[list[Path], typer.Argument(help="Directories of .txt files, or files.")],
     out: Annotated[Path, typer.Option(help="Shard to write, a .jsonl.zst.")],
@@ -23,6 +20,8 @@ def pack(
     """Make one shard of text files (UTF-8), each file a document.
 
     Files that can't be used are rows of the table `reject`, and the status is 3.
+
+    Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
     from plumbline.jobs.ingest.pack import pack as run
     from plumbline.jobs.ingest.pack import text_files

@@ -14,12 +14,7 @@ from plumbline.warehouse.text.output import say
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
-statistics_app = typer.Typer()
 
-
-@statistics_app.command(
-    "import", epilog="Example: plumbline corpus import pmi_file_w_counts.csv.gz --corpus pile"
-)
 def import_(
     file: Annotated[
         Path, typer.Argument(help="UnStereoEval's released table, or a directory that holds it.")
@@ -30,6 +25,8 @@ def import_(
     """Import published word statistics: counts and she/he delta of words, without any text.
 
     Such a corpus serves `word`, `constrain` and `corpus words`; there are no counts of pairs in it.
+
+    Example: plumbline corpus import pmi_file_w_counts.csv.gz --corpus pile
     """
     from plumbline.jobs.ingest.released import import_statistics
     from plumbline.warehouse.provenance.runs import recorded
@@ -46,9 +43,6 @@ def import_(
     say(f"Next: plumbline constrain --corpus {corpus} --benchmark winobias")
 
 
-@statistics_app.command(
-    epilog="Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered"
-)
 def words(
     corpus: Annotated[str, typer.Option(help="Corpus whose word leans are used.")],
     n: Annotated[
@@ -72,6 +66,8 @@ def words(
 
     Where there is a `corpus vocabulary` its kept words are sampled from. Words rejected with
     `corpus vet` are left out.
+
+    Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """
     from plumbline.jobs.seed_words.sample import excluded_words, select_seed_words
     from plumbline.warehouse.storage.store import Store

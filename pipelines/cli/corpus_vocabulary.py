@@ -10,10 +10,7 @@ import typer
 from plumbline.pipelines.cli.corpus import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.warehouse.text.output import say
 
-vocabulary_app = typer.Typer()
 
-
-@vocabulary_app.command(epilog="Example: plumbline corpus vocabulary --corpus pile --download")
 def vocabulary(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     quantile: Annotated[
@@ -38,6 +35,8 @@ def vocabulary(
 
     A word is English when fastText says so or WordNet has it. Of the two one may be missing; that
     is printed and recorded.
+
+    Example: plumbline corpus vocabulary --corpus pile --download
     """
     from plumbline.jobs.seed_words.language import default_path
     from plumbline.jobs.seed_words.language import download as fetch
@@ -63,9 +62,6 @@ def vocabulary(
     say(f"Next: plumbline corpus words --corpus {corpus}")
 
 
-@vocabulary_app.command(
-    epilog="Example: plumbline corpus vet --corpus pile --reject brad,sms --why 'a name, a sign'"
-)
 def vet(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     accept: Annotated[str, typer.Option(help="Words, separated by commas.")] = "",
@@ -76,7 +72,10 @@ def vet(
     ] = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Accept or reject words for good: a new sample of seed words leaves the rejected ones out."""
+    """Accept or reject words for good: a new sample of seed words leaves the rejected ones out.
+
+    Example: plumbline corpus vet --corpus pile --reject brad,sms --why 'a name, a sign'
+    """
     from plumbline.jobs.seed_words.vetting import opinions, read_opinions
     from plumbline.jobs.seed_words.vetting import vet as run
     from plumbline.warehouse.storage.store import Store

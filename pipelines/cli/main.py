@@ -1,50 +1,119 @@
-"""The ``plumbline`` command: mounts each room's commands and turns errors into one line.
+"""The ``plumbline`` command: which function each command is, and errors as one line.
 
-Importing this module imports neither Spark, torch nor Prefect: the commands do when they run.
+Importing this module imports no command: its module is loaded when it runs or its help is shown.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import typer
-from rich.console import Console
 
-from plumbline.eval_workers import cli as eval_cli
-from plumbline.eval_workers import model_cli, score_cli
-from plumbline.eval_workers.release import cli as release_cli
-from plumbline.pipelines import (
-    build_cli,
-    compare_cli,
-    disclosure_cli,
-    disk,
-    doctor_cli,
-    fairpair_cli,
-    measure,
-    mirror_cli,
-    offline,
-    runs_cli,
-    settings,
-    sql_cli,
-    sweep_cli,
-    warehouse_cli,
-)
-from plumbline.pipelines.cli import corpus as jobs_cli
-from plumbline.pipelines.cli import corpus_pack as pack_cli
-from plumbline.pipelines.cli import corpus_statistics as statistics_cli
-from plumbline.pipelines.cli import corpus_vocabulary as vocabulary_cli
-from plumbline.pipelines.report import cli as report_cli
-from plumbline.pipelines.reproduce import cli as reproduce_cli
-from plumbline.pipelines.stages import sigterm_interrupts
+from plumbline.pipelines.cli.lazy import Commands, Group, LazyGroup
 from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.text.output import say
 
+_EVAL, _PIPELINES = "plumbline.eval_workers", "plumbline.pipelines"
+_CORPUS = f"{_PIPELINES}.cli.corpus"
+ENTRIES: Mapping[str, Group | str] = {
+    "pipeline": f"{_PIPELINES}.cli.pipeline:pipeline",
+    "config": f"{_PIPELINES}.cli.pipeline:config",
+    "corpus": Group(
+        "Corpora: count shards, compute associations, list what exists.",
+        {
+            "count": f"{_CORPUS}:count",
+            "split": f"{_CORPUS}:split",
+            "associate": f"{_CORPUS}:associate",
+            "list": f"{_CORPUS}:list_",
+            "status": f"{_CORPUS}:status",
+            "verify": f"{_CORPUS}:verify",
+            "lists": f"{_CORPUS}:lists",
+            "pack": f"{_CORPUS}_pack:pack",
+            "import": f"{_CORPUS}_statistics:import_",
+            "words": f"{_CORPUS}_statistics:words",
+            "vocabulary": f"{_CORPUS}_vocabulary:vocabulary",
+            "vet": f"{_CORPUS}_vocabulary:vet",
+        },
+    ),
+    "word": f"{_CORPUS}:word",
+    "benchmark": Group(
+        "Sentence pairs: import released benchmarks, build new ones, list and show them.",
+        {
+            "import": f"{_EVAL}.cli:import_",
+            "list": f"{_EVAL}.cli:list_",
+            "show": f"{_EVAL}.cli:show",
+            "card": f"{_EVAL}.cli:card",
+            "build": f"{_PIPELINES}.build_cli:build",
+        },
+    ),
+    "constrain": f"{_CORPUS}:constrain",
+    "score": f"{_EVAL}.score_cli:score",
+    "import-scores": f"{_EVAL}.release.cli:import_scores",
+    "train": f"{_EVAL}.model_cli:train",
+    "demo": Group(
+        "The closed world: a corpus whose associations are planted and known.",
+        {"write": f"{_EVAL}.model_cli:write_demo"},
+    ),
+    "fairpair": Group(
+        "Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
+        {
+            "run": f"{_PIPELINES}.fairpair_cli:run",
+            "score": f"{_PIPELINES}.fairpair_cli:score",
+            "report": f"{_PIPELINES}.fairpair_cli:report",
+        },
+    ),
+    "disclosure": Group(
+        "What a model assumes about people of unspecified gender, and how to make it assume less.",
+        {
+            "prompts": f"{_PIPELINES}.disclosure_cli:prompts",
+            "probe": f"{_PIPELINES}.disclosure_cli:probe",
+            "tune": f"{_PIPELINES}.disclosure_cli:tune",
+            "sweep": f"{_PIPELINES}.sweep_cli:sweep",
+            "compare": f"{_PIPELINES}.compare_cli:compare",
+        },
+    ),
+    "measure": f"{_PIPELINES}.measure:command",
+    "report": f"{_PIPELINES}.report.cli:command",
+    "reproduce": Group(
+        "Compute published tables again from the data that was released with them.",
+        {"unstereoeval": f"{_PIPELINES}.reproduce.cli:unstereoeval"},
+    ),
+    "sql": f"{_PIPELINES}.sql_cli:command",
+    "doctor": f"{_PIPELINES}.doctor_cli:command",
+    "runs": Group(
+        "What was run, with which options and versions, and what it wrote.",
+        {
+            "list": f"{_PIPELINES}.runs_cli:list_runs",
+            "show": f"{_PIPELINES}.runs_cli:show_run",
+            "compare": f"{_PIPELINES}.runs_cli:compare",
+        },
+    ),
+    "warehouse": Group(
+        "Check a warehouse, compact it, migrate it to the current format, export and copy it.",
+        {
+            "check": f"{_PIPELINES}.warehouse_cli:check",
+            "compact": f"{_PIPELINES}.warehouse_cli:compact",
+            "migrate": f"{_PIPELINES}.warehouse_cli:migrate",
+            "export": f"{_PIPELINES}.warehouse_cli:export",
+            "push": f"{_PIPELINES}.mirror_cli:push",
+            "pull": f"{_PIPELINES}.mirror_cli:pull",
+        },
+    ),
+}
+
+
+class _Plumbline(LazyGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": Commands(ENTRIES)})
+
+
 app = typer.Typer(
     name="plumbline",
+    cls=_Plumbline,
+    callback=lambda: None,
     help="Which way does a language model lean, and does it follow the text it learned from?",
     epilog="Start with: plumbline pipeline",
     no_args_is_help=True,
@@ -52,71 +121,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
-jobs_cli.corpus_app.add_typer(pack_cli.pack_app)
-jobs_cli.corpus_app.add_typer(statistics_cli.statistics_app)
-jobs_cli.corpus_app.add_typer(vocabulary_cli.vocabulary_app)
-app.add_typer(jobs_cli.corpus_app, name="corpus")
-app.command("word")(jobs_cli.word)
-eval_cli.benchmark_app.command("build")(build_cli.build)
-app.add_typer(eval_cli.benchmark_app, name="benchmark")
-app.command("constrain")(jobs_cli.constrain)
-app.command("score")(score_cli.score)
-app.command("import-scores")(release_cli.import_scores)
-app.command("train")(model_cli.train)
-app.add_typer(model_cli.demo_app, name="demo")
-app.add_typer(fairpair_cli.fairpair_app, name="fairpair")
-disclosure_cli.disclosure_app.command("sweep")(sweep_cli.sweep)
-disclosure_cli.disclosure_app.command("compare")(compare_cli.compare)
-app.add_typer(disclosure_cli.disclosure_app, name="disclosure")
-app.command("measure")(measure.command)
-app.command("report")(report_cli.command)
-app.add_typer(reproduce_cli.reproduce_app, name="reproduce")
-app.command("sql")(sql_cli.command)
-app.command("doctor")(doctor_cli.command)
-app.add_typer(runs_cli.runs_app, name="runs")
-warehouse_cli.warehouse_app.command("push")(mirror_cli.push)
-warehouse_cli.warehouse_app.command("pull")(mirror_cli.pull)
-app.add_typer(warehouse_cli.warehouse_app, name="warehouse")
-
-
-@app.command(epilog="Example: plumbline config --conf cluster")
-def config(
-    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")] = None,
-) -> None:
-    """Print every setting, its meaning and where its value came from, as TOML."""
-    say(settings.as_toml(*settings.load(conf)))
-
-
-@app.command(
-    epilog="Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' "
-    "--benchmarks winobias,use-5 --model train:small"
-)
-def pipeline(
-    corpus: Annotated[str, typer.Option(help="Shards to count: paths or globs.")] = "",
-    benchmarks: Annotated[str, typer.Option(help="Benchmarks, separated by commas.")] = "",
-    model: Annotated[str, typer.Option(help="Hub ids, paths or train:small.")] = "",
-    out: Annotated[str, typer.Option(help="Directory for everything written.")] = "",
-    conf: Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")] = None,
-    demo_tokens: Annotated[
-        int | None, typer.Option(help="Size of each closed-world corpus in tokens.")
-    ] = None,
-    train_tokens: Annotated[
-        int | None, typer.Option(help="Limit on the tokens a model is trained on.")
-    ] = None,
-) -> None:
-    """Count, associate, constrain, score, measure and report; alone: the closed world.
-
-    Without arguments it needs no data and no network: it writes a corpus whose associations are
-    known, trains a model on it, and shows whether the model took up the lean of its text.
-    With --corpus and --model alone it makes a benchmark of fixed frames around words of the corpus.
-    """
-    given: dict[str, object] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
-    given |= {"out": out, "demo_tokens": demo_tokens, "train_tokens": train_tokens}
-    chosen, _ = settings.load(conf, {k: v for k, v in given.items() if v not in ("", None)})
-    offline.prepare(chosen.out)
-    from plumbline.pipelines import flow
-
-    flow.run(chosen)
+_RESUMABLE = "interrupted; run the same command again to resume"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -125,25 +130,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Status 2: wrong usage, 3: bad input, 4: missing component, 5: interrupted and resumable.
     """
     try:
-        result = app(list(arguments) if arguments is not None else None, standalone_mode=False)
+        result = app(None if arguments is None else list(arguments), standalone_mode=False)
     except PlumblineError as e:
         return _complain(str(e), e.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted; the same command goes on from here", Interrupted.exit_code)
+        return _complain(_RESUMABLE, Interrupted.exit_code)
     except typer.Exit as e:
         return e.exit_code
     except Exception as e:
-        if (full := disk.problem(e)) is not None:
-            return _complain(str(full), full.exit_code)
-        if not hasattr(e, "format_message"):  # not the command line's own usage error
-            raise
-        return _complain(e.format_message(), getattr(e, "exit_code", 2))
+        return _foreign(e)
     if result == 130:  # how the command line library reports an interrupt
-        return _complain("interrupted; the same command goes on from here", Interrupted.exit_code)
+        return _complain(_RESUMABLE, Interrupted.exit_code)
     return result if isinstance(result, int) else 0
 
 
+def _foreign(error: Exception) -> int:
+    """The status for an error that is not ours, or the error itself where it is a defect."""
+    from plumbline.pipelines import disk
+
+    if (full := disk.problem(error)) is not None:
+        return _complain(str(full), full.exit_code)
+    if not hasattr(error, "format_message"):  # not the command line's own usage error
+        raise error
+    return _complain(error.format_message(), getattr(error, "exit_code", 2))
+
+
 def _complain(message: str, status: int) -> int:
+    from rich.console import Console
+
     Console(stderr=True).print("[bold red]error:[/] ", end="")
     say(message or "wrong usage; add --help", err=True)
     return status
@@ -151,6 +165,8 @@ def _complain(message: str, status: int) -> int:
 
 def entry() -> None:
     """The console script; of a warning it shows what it says, not where it was raised."""
+    from plumbline.pipelines.stages import sigterm_interrupts
+
     sigterm_interrupts()
     warnings.showwarning = lambda message, *_: say(f"warning: {message}", err=True)
     sys.exit(main())

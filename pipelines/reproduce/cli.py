@@ -44,20 +44,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import csv_cell, terminal
 from plumbline.warehouse.text.output import say
 
-reproduce_app = typer.Typer(
-    help="Bring back published tables from the data that was released with them.",
-    no_args_is_help=True,
-)
 
-
-@reproduce_app.callback()
-def _group() -> None:
-    """Bring back published tables from the data that was released with them."""
-
-
-@reproduce_app.command(
-    epilog="Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released"
-)
 def unstereoeval(
     data: Annotated[Path, typer.Option(help="Folder of the release: `data` and `results`.")],
     warehouse: Annotated[
@@ -72,6 +59,8 @@ def unstereoeval(
     """Compute the tables of UnStereoEval from its released scores: printed, ours, difference.
 
     Leaves with status 1 when a figure differs by more than 0.011, or scores are incomplete.
+
+    Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released
     """
     printed = figures.read(published) if published else figures.packaged()
     console = Console(highlight=False, markup=False, emoji=False)
