@@ -54,7 +54,7 @@ class Written:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """The figures of `benchmark_statistics.sql`, and under `seed_delta` those of its seed words.
+    """The figures of `sql/benchmarks/statistics.sql`; under `seed_delta` those of its seed words.
 
     ``pair_ids`` are the pairs they are of, ``None`` for all natural ones. Raises ``UsageProblem``
     when the warehouse has no such benchmark.
@@ -66,11 +66,11 @@ def statistics(
         "placeholder": PLACEHOLDER.pattern,
         "pair_ids": None if pair_ids is None else list(pair_ids),
     }
-    rows = query(connection, "benchmark_statistics", params).to_pylist()
+    rows = query(connection, "benchmarks/statistics", params).to_pylist()
     if not rows:
         fix = f"run `plumbline benchmark import {benchmark}`"
         raise UsageProblem(f"benchmark {benchmark!r}", "has no pair in the warehouse", fix)
-    deltas = query(connection, "benchmark_seed_delta", params).to_pylist()
+    deltas = query(connection, "benchmarks/seed_delta", params).to_pylist()
     return {**rows[0], "seed_delta": deltas}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 _HUB_TYPES = {"string": "string", "bool": "bool", "double": "float64"}
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
-#: Label, and the columns of `benchmark_statistics.sql` with its median and largest value.
+#: Label, and the columns of `sql/benchmarks/statistics.sql` with its median and largest value.
 _SPREADS = (
     ("Pronouns in a sentence", "pronouns"),
     ("Position of the first pronoun (words before it)", "first_position"),
@@ -28,7 +28,7 @@ class Card:
         licence: identifier as dataset hubs know it; `unknown` asks the reader to fill it in.
         columns: name, Arrow type and meaning of each column of the data.
         example: one row.
-        figures: the row of `benchmark_statistics.sql`, with `seed_delta` beside.
+        figures: the row of `sql/benchmarks/statistics.sql`, with `seed_delta` beside.
         made: how and by what the pairs were made, in the order to be told.
     """
 

@@ -88,7 +88,7 @@ def figures(order: Order, measured: Sequence[Measured], store: Store) -> Iterato
     if not measured:
         return
     with connect(store.root) as connection:
-        found = query(connection, "report_disclosure", {"smoothing": order.smoothing}).to_pylist()
+        found = query(connection, "report/disclosure", {"smoothing": order.smoothing}).to_pylist()
     for one in measured:
         probed, continued = one.probed, one.sampled
         yield (

@@ -1,4 +1,4 @@
-"""Every metric of ``warehouse/sql/metric_*.sql`` computed and written to ``metric_value``."""
+"""Every metric of ``warehouse/sql/metrics`` computed and written to ``metric_value``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect, model_labels, query, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
-
-#: Names of the metric files, found by their prefix: a new file is a new metric family.
-METRIC_PREFIX = "metric_"
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ def compute(root: Path, options: MeasureOptions, run_id: str) -> pa.Table:
     connection = connect(root)
     schema = TABLES["metric_value"]
     parts = []
-    for name in sql_names(METRIC_PREFIX):
+    for name in sql_names("metrics"):
         rows = query(connection, name, options.params())
         parts.append(cast(schema, rows.append_column("run_id", pa.array([run_id] * len(rows)))))
     table = pa.concat_tables(parts)

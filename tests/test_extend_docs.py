@@ -68,7 +68,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_the_page_has_a_file_of_each_kind() -> None:
     assert {Path(name).parent.as_posix() for name in FILES} == {
-        *("warehouse/sql", "eval_workers/benchmarks", "eval_workers/backends"),
+        *("warehouse/sql/metrics", "eval_workers/benchmarks", "eval_workers/backends"),
         *("warehouse/wordlists", "eval_workers/fairpair/phi"),
     }
 

@@ -146,12 +146,12 @@ def test_each_kind_of_damage_is_seen(
 
 
 def test_every_check_is_broken_by_a_test() -> None:
-    assert {f"check_{n}" for _, _, names in BREAKS for n in names} == set(sql_names("check_"))
+    assert {f"checks/{n}" for _, _, names in BREAKS for n in names} == set(sql_names("checks"))
 
 
 def test_an_undamaged_corpus_holds(counted: Path, broken: Store) -> None:
     checks = run_checks(broken, "c")
-    assert len(checks) == len(sql_names("check_")) and not any(c.n_violations for c in checks)
+    assert len(checks) == len(sql_names("checks")) and not any(c.n_violations for c in checks)
     with pytest.raises(UsageProblem, match="only c"):
         run_checks(broken, "d")
     edit(broken, "corpus", first(source="imported"))

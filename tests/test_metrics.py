@@ -19,6 +19,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
 from tests.metric_rows import association, fill, pair, score
 
 Metrics = dict[tuple[str, str], dict[str, Any]]
@@ -238,8 +239,12 @@ def test_conventions_are_options_that_the_rows_record(store: Store) -> None:
 
 
 def test_every_file_states_its_grain_and_metrics_have_unique_keys(store: Store) -> None:
-    for name in sql_names(""):
-        assert sql(name).startswith("-- grain: "), name
+    files = sorted((REPOSITORY / "warehouse/sql").rglob("*.sql"))
+    for file in files:
+        assert file.read_text("utf-8").startswith("-- grain: "), file
+    folders = {file.parent.name for file in files}
+    assert [name for folder in folders for name in sql_names(folder) if not sql(name)] == []
+    assert sum(len(sql_names(folder)) for folder in folders) == len(files) > 100
     build(store, [(0.1 * i, 0.1 * i, i % 2 == 0, None) for i in range(10)])
     rows = measure(store, "r").to_pylist()
     keys = {tuple(row[c] for c in TABLES["metric_value"].key) for row in rows}

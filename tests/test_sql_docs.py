@@ -176,7 +176,7 @@ def split(signature: str) -> list[str]:
 
 
 def all_sql() -> str:
-    files = (REPOSITORY / "warehouse" / "sql").glob("view_*.sql")
+    files = (REPOSITORY / "warehouse" / "sql" / "views").glob("*.sql")
     return "\n".join(f.read_text(encoding="utf-8") for f in files)
 
 

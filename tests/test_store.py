@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.migrations import newest_version
 from plumbline.warehouse.storage.store import Store, cast
+from tests.conftest import REPOSITORY
 
 _SAMPLE = {
     pa.string(): "x",
@@ -223,10 +225,49 @@ def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.Monk
     assert [row["status"] for row in store.read("run").to_pylist()] == ["running"]
 
 
+_RECORDS = """
+import sys
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
+
+with recorded(Store.open(sys.argv[1]), "one", {}):
+    pass
+"""
+
+
+def test_a_run_names_the_commit_of_a_checkout_only(store: Store, tmp_path: Path) -> None:
+    """Of code that a user's repository merely has lying in it there is no commit."""
+    repository = tmp_path / "mine"
+    package = repository / "venv" / "plumbline"
+    shutil.copytree(REPOSITORY / "warehouse", package / "warehouse")
+    shutil.copy(REPOSITORY / "plumbline" / "__init__.py", package)
+    who = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(repository), *who, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def recorded_commit() -> str | None:
+        environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+        command = [sys.executable, "-c", _RECORDS, str(store.root)]
+        subprocess.run(command, check=True, env=environment, cwd=repository)
+        rows = sorted(store.read("run").to_pylist(), key=lambda row: str(row["run_id"]))
+        return rows[-1]["git_commit"]
+
+    assert recorded_commit() is None
+    git("init", "--quiet")
+    (repository / "notes.txt").write_text("mine")
+    git("add", "notes.txt")
+    git("commit", "--quiet", "-m", "Notes")
+    assert recorded_commit() is None
+    git("add", "--force", "venv")
+    git("commit", "--quiet", "-m", "Code")
+    assert recorded_commit() == git("rev-parse", "HEAD")
+
+
 def test_sql_by_name(store: Store) -> None:
-    with pytest.raises(UsageProblem, match="there is none"):
-        connect.sql("metric_of_nothing")
-    assert connect.sql_names("metric_of_nothing") == []
+    with pytest.raises(UsageProblem, match=r"no file warehouse/sql/metrics/nothing\.sql"):
+        connect.sql("metrics/nothing")
 
 
 @pytest.mark.parametrize("damage", ["cut short", "other columns"])

@@ -90,7 +90,7 @@ def mark(build: Build, scored: Scored, limit: float) -> Opinion:
     """Mark the pairs that differ by more than ``limit``; see ``second_opinion``."""
     store, name = build.store, build.benchmark
     of = {"benchmark": name, "model_key": scored.model_key}
-    found = query(connect(store.root), "benchmark_difference", of).to_pylist()
+    found = query(connect(store.root), "benchmarks/difference", of).to_pylist()
     differences = {row["pair_id"]: row["difference_nats"] for row in found}
     pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
     beyond = {p: d for p, d in differences.items() if d is not None and abs(d) > limit}
@@ -129,5 +129,5 @@ def _rejects(
 
 def _agreement(build: Build, of: dict[str, str], limit: float) -> Agreement | None:
     params = {**of, "most_nats": limit}
-    rows = query(connect(build.store.root), "benchmark_agreement", params).to_pylist()
+    rows = query(connect(build.store.root), "benchmarks/agreement", params).to_pylist()
     return Agreement(**rows[0]) if rows else None

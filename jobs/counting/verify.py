@@ -121,7 +121,7 @@ class Check:
 
 
 def run_checks(store: Store, corpus: str) -> list[Check]:
-    """Hold the tables of a counted corpus against its ledger; every ``sql/check_*.sql`` in turn.
+    """Hold the tables of a counted corpus against its ledger; every ``sql/checks/*.sql`` in turn.
 
     Each query gives the rows that break it, none when it holds.
 
@@ -132,9 +132,9 @@ def run_checks(store: Store, corpus: str) -> list[Check]:
     targets = list(corpus_list(store, _counted(store, corpus)).targets)
     connection = connect(store.root)
     checks = []
-    for name in sql_names("check_"):
+    for name in sql_names("checks"):
         rows = query(connection, name, {"corpus": corpus, "targets": targets})
         violation = sql(name).splitlines()[0].removeprefix("-- grain: ")
         first = rows.slice(0, 1).to_pylist()[0] if rows.num_rows else {}
-        checks.append(Check(name.removeprefix("check_"), violation, rows.num_rows, first))
+        checks.append(Check(name.removeprefix("checks/"), violation, rows.num_rows, first))
     return checks

@@ -105,5 +105,5 @@ def limits() -> Section:
 def macros() -> Section:
     """The SQL of the macros that the queries ask."""
     intro = ["The macros that the queries of this page ask, as they are in every warehouse."]
-    code = [sql(f"view_{name}") for name in _SQL]
+    code = [sql(f"views/{name}") for name in _SQL]
     return Section("macros", "How the macros compute", intro, code=code)

@@ -122,5 +122,5 @@ def _labelled(row: Row, labels: Mapping[str, str]) -> Row:
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, name: str, params: dict[str, object]) -> list[Row]:
-    found: list[Row] = query(connection, f"report_{name}", params).to_pylist()
+    found: list[Row] = query(connection, f"report/{name}", params).to_pylist()
     return found

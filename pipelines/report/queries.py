@@ -16,13 +16,13 @@ def as_sql(
     where: Mapping[str, object] | None = None,
     but: Mapping[str, object] | None = None,
 ) -> str:
-    """Text of ``sql/report_<name>.sql`` with values in place of its parameters.
+    """Text of ``sql/report/<name>.sql`` with values in place of its parameters.
 
     ``where`` narrows the result to rows whose columns equal a value, or are one of a tuple of
     values; ``but`` leaves out rows that equal a value. Raises ``UsageProblem`` for an unknown name
     and ``KeyError`` for a parameter without a value.
     """
-    return narrowed(filled(sql(f"report_{name}"), params or {}), where or {}, but or {})
+    return narrowed(filled(sql(f"report/{name}"), params or {}), where or {}, but or {})
 
 
 def filled(text: str, params: Mapping[str, object]) -> str:

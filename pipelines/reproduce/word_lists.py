@@ -37,7 +37,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Compared:
-    """Coverage rows (see ``list_coverage.sql``) in list order, and every two pairs' agreement."""
+    """Rows of ``sql/lists/coverage.sql`` in list order, and the agreement of every two pairs."""
 
     corpus: str
     word_list: str
@@ -81,7 +81,7 @@ def compare_list(
         fix = f"plumbline corpus associate --corpus {corpus}"
         raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {asked.name}", fix)
     params = {"corpus": corpus, "contrasts": contrasts}
-    coverage = query(connect(store.root), "list_coverage", params).to_pylist()
+    coverage = query(connect(store.root), "lists/coverage", params).to_pylist()
     agreements = agreement(contrasts, deltas, progress)
     return Compared(corpus, asked.name, tuple(coverage), tuple(agreements))
 

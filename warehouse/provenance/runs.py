@@ -101,11 +101,22 @@ def package_versions() -> dict[str, str]:
     return found
 
 
-def _git_commit() -> str | None:
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+def _git_commit(file: Path = Path(__file__)) -> str | None:
+    """Commit of the repository that tracks this very file; ``None`` for an installed package.
+
+    A user's own repository, with Plumbline installed somewhere in it, doesn't track the file.
+    """
+    file = file.resolve()
+    for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(file.parent), *command],
+                capture_output=True,
+                text=True,
+                timeout=10,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode != 0:
+            return None
+    return done.stdout.strip()

@@ -64,7 +64,7 @@ def _derived_views() -> str:
     for table in TABLES.values():
         columns = ", ".join(f'"{c.name}" {_SQL_TYPES[c.type]}' for c in table.columns)
         tables.append(f'CREATE TABLE "{table.name}" ({columns})')
-    views = [sql(name) for name in sql_names("view_")]
+    views = [sql(name) for name in sql_names("views")]
     gone = [f'DROP TABLE "{name}"' for name in TABLES]
     return ";\n".join([*tables, *views, *gone])
 
@@ -104,19 +104,20 @@ def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return {str(key): str(label) for key, label in rows}
 
 
-def sql_names(prefix: str) -> list[str]:
-    """Names (without `.sql`) of the SQL files that start with ``prefix``, sorted."""
-    files = resources.files("plumbline.warehouse.sql").iterdir()
-    names = (f.name[:-4] for f in files if f.name.endswith(".sql"))
-    return sorted(n for n in names if n.startswith(prefix))
+def sql_names(folder: str) -> list[str]:
+    """Names of the SQL files of ``warehouse/sql/<folder>``, sorted: ``metrics/us`` for `us.sql`."""
+    files = (resources.files("plumbline.warehouse.sql") / folder).iterdir()
+    return sorted(f"{folder}/{f.name[:-4]}" for f in files if f.name.endswith(".sql"))
 
 
 def sql(name: str) -> str:
-    """Text of ``warehouse/sql/<name>.sql``. Raises ``UsageProblem`` naming those that exist."""
+    """Text of ``warehouse/sql/<name>.sql``, such as ``metrics/us``.
+
+    Raises ``UsageProblem`` where there is no such file.
+    """
     file = resources.files("plumbline.warehouse.sql") / f"{name}.sql"
     if not file.is_file():
-        known = ", ".join(sql_names(""))
-        raise UsageProblem(f"SQL {name!r}", f"there is none, only {known}")
+        raise UsageProblem(f"SQL {name!r}", f"there is no file warehouse/sql/{name}.sql")
     return file.read_text(encoding="utf-8")
 
 

@@ -39,5 +39,5 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
         "SET TimeZone = 'UTC';"
     ]
     parts += [f"{table_view(store, table, place)};" for table in TABLES.values()]
-    parts += [sql(name).strip() for name in sql_names("view_")]
+    parts += [sql(name).strip() for name in sql_names("views")]
     return "\n\n".join(parts) + "\n"

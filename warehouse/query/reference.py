@@ -44,13 +44,13 @@ class Entry:
 
 
 def questions() -> list[Question]:
-    """The worked questions of ``sql/example_*.sql`` in their order.
+    """The worked questions of ``sql/examples`` in their order.
 
     >>> questions()[0].question
     'Which words lean most to each side?'
     """
     found = []
-    for number, name in enumerate(sql_names("example_"), 1):
+    for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
         # The first line states the grain for maintainers, the second asks.
         found.append(Question(number, comment[1], " ".join(comment[2:]), query))
@@ -58,13 +58,13 @@ def questions() -> list[Question]:
 
 
 def entries() -> list[Entry]:
-    """Every view and macro of ``sql/view_*.sql``, with the comment of its paragraph.
+    """Every view and macro of ``sql/views``, with the comment of its paragraph.
 
     >>> [e.kind for e in entries() if e.signature.startswith("us(")]
     ['function']
     """
     found = []
-    for name in sql_names("view_"):
+    for name in sql_names("views"):
         text = sql(name)
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
         for paragraph in text.split("\n\n"):
