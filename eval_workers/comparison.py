@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.counting_bar import Tell, counting_bar
 from plumbline.eval_workers.scoring_bar import scoring_bar
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import Update, progress
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import ModelOptions
@@ -43,7 +43,7 @@ def measure_disclosure(
 
     try:
         how = (side.model, side.options, run_id)
-        measure_sets(store, sets, *how, word_list, max_new_tokens, counting_bar)
+        measure_sets(store, sets, *how, word_list, max_new_tokens, progress)
     finally:
         release()
 
@@ -84,13 +84,13 @@ def measure_text(
     from plumbline.eval_workers.perplexity import measure_perplexity
 
     try:
-        with counting_bar(f"read {held_out.name}", "documents") as tell:
+        with progress(f"read {held_out.name}", "documents") as tell:
             how = (side.model, side.options, run_id, window_tokens, _unnamed(tell))
             measure_perplexity(store, held_out, *how)
     finally:
         release()
 
 
-def _unnamed(tell: Tell) -> Progress:
+def _unnamed(tell: Update) -> Progress:
     """A bar's function for steps that also say what they are at."""
     return lambda _, n_done, n_all: tell(n_done, n_all)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
@@ -110,19 +109,8 @@ def train(
 
 @contextmanager
 def training_bar(name: str) -> Iterator[Progress]:
-    """A progress bar with the loss, for the length of the block."""
-    from rich import progress as rich
+    """Progress with the loss, for the length of the block."""
+    from plumbline.warehouse.text.progress import progress
 
-    with rich.Progress(
-        rich.TextColumn("{task.description}", style="bold", markup=False),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("loss {task.fields[loss]}", markup=False),
-        rich.TimeRemainingColumn(),
-    ) as bar:
-        task = bar.add_task(terminal(f"train {name}"), total=None, loss="-")
-
-        def update(step: int, n_steps: int, loss: float) -> None:
-            bar.update(task, completed=step, total=n_steps, loss=f"{loss:.3f}")
-
-        yield update
+    with progress(f"train {name}", "steps") as update:
+        yield lambda step, n_steps, loss: update(step, n_steps, note=f"loss {loss:.3f}")

@@ -9,7 +9,6 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from plumbline.eval_workers.backends.devices import release
-from plumbline.eval_workers.counting_bar import counting_bar
 from plumbline.eval_workers.disclosure.measure import Measured, measure_sets
 from plumbline.eval_workers.disclosure.probes import import_probe
 from plumbline.eval_workers.mitigation.bar import tuning_bar
@@ -22,6 +21,7 @@ from plumbline.pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interr
 from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 
 @task(task_run_name="prompts", cache_policy=NO_CACHE)
@@ -38,7 +38,7 @@ def measure(order: Order, subject: Subject, run_id: str) -> list[Measured]:
     try:
         return measure_sets(
             *(_store(order), order.sets, subject.model, subject.options, run_id),
-            *(order.word_list, order.max_new_tokens, counting_bar),
+            *(order.word_list, order.max_new_tokens, progress),
         )
     finally:
         release()

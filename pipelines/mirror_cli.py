@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,9 +10,10 @@ from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.warehouse.storage.form import MARKER
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.warehouse.storage.mirror import Mirrored, Progress
+    from plumbline.warehouse.storage.mirror import Mirrored
 
 Uri = Annotated[str, typer.Argument(help="s3://BUCKET/DIR, gs://, abfs://, hdfs:// or file:///.")]
 Force = Annotated[bool, typer.Option("--force", help="Also while a run may be writing.")]
@@ -43,8 +42,8 @@ def push(
     store = Store.open(warehouse, create=False)
     if not force:
         refuse_beside_runs(store, "push")
-    with _bar() as progress:
-        done = send(warehouse, uri, delete=delete, progress=progress)
+    with progress("push", "files") as update:
+        done = send(warehouse, uri, delete=delete, progress=update)
     say(f"{shown(uri)}: {_line(done)}")
     say(f"next, on another machine: plumbline warehouse pull {shown(uri)}")
 
@@ -69,8 +68,8 @@ def pull(
 
     if (warehouse / MARKER).exists() and not force:
         refuse_beside_runs(Store.open(warehouse, create=False), "pull")
-    with _bar() as progress:
-        done = fetch(uri, warehouse, delete=delete, progress=progress)
+    with progress("pull", "files") as update:
+        done = fetch(uri, warehouse, delete=delete, progress=update)
     say(f"{warehouse}: {_line(done)}")
     say("next: plumbline warehouse check")
 
@@ -78,15 +77,3 @@ def pull(
 def _line(done: Mirrored) -> str:
     copied = f"{done.n_copied:,} of {done.n_files:,} files copied, {done.n_bytes / 1e6:,.1f} MB"
     return f"{copied}, {done.n_removed:,} removed"
-
-
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    """A progress bar of files on the error stream."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("files"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("files", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -17,6 +17,7 @@ from plumbline.pipelines import disk
 from plumbline.pipelines.reaper import reaped
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.progress import progress
 
 CONSOLE = Console(highlight=False, markup=False, emoji=False)
 
@@ -32,10 +33,11 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Run the block as the stage ``name``."""
+        """Run the block as the stage ``name``; a long one says how long it takes."""
         CONSOLE.print(terminal(name), style="bold")
         start = time.monotonic()
-        yield
+        with progress(name):
+            yield
         self.seconds.append((name, time.monotonic() - start))
 
     def table(self) -> Table:

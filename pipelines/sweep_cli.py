@@ -174,11 +174,11 @@ def _by_decoding(
     run_id: str,
     out: Path,
 ) -> Iterator[str]:
-    from plumbline.eval_workers.counting_bar import counting_bar
     from plumbline.eval_workers.disclosure.sweep import sweep_decoding
     from plumbline.pipelines.report.draw_sweep import decoding
+    from plumbline.warehouse.text.progress import progress
 
-    done = sweep_decoding(store, ready, probe_set, words, grid, run_id, counting_bar)
+    done = sweep_decoding(store, ready, probe_set, words, grid, run_id, progress)
     keys = {one.sampling_key for one in done}
     found = _figures(store, "decoding_sweep", probe_set, done[0].model_key, words.name)
     rows = [row for row in found if row["sampling_key"] in keys]
@@ -213,14 +213,14 @@ def _by_instruction(
     run_id: str,
     out: Path,
 ) -> Iterator[str]:
-    from plumbline.eval_workers.counting_bar import counting_bar
     from plumbline.eval_workers.disclosure.measure import measure_opened
     from plumbline.pipelines.report.draw_sweep import instructions
+    from plumbline.warehouse.text.progress import progress
 
     done = []
     for i, one in enumerate(asked, 1):
         say(f"{i} of {len(asked)}: {_told(one.form, one.text)}")
-        how = (words, one, max_new_tokens, run_id, counting_bar)
+        how = (words, one, max_new_tokens, run_id, progress)
         done.append(measure_opened(store, ready, probe_set, *how))
     order = [one.key for one in asked]
     model_key, model = done[0].probed.model_key, done[0].probed.model

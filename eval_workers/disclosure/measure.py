@@ -26,19 +26,19 @@ from plumbline.warehouse.wordlists import WordList
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends._continuer import Continuer
     from plumbline.eval_workers.backends.base import ModelOptions
-    from plumbline.eval_workers.counting_bar import Tell
+    from plumbline.warehouse.text.progress import Update
 
 #: New tokens of a continuation, at the most.
 MAX_NEW_TOKENS = 50
 
 #: Opens a progress bar for a step, given its name and the unit of what it counts.
-Bar = Callable[[str, str], "AbstractContextManager[Tell]"]
+Bar = Callable[[str, str], "AbstractContextManager[Update]"]
 
 
 @contextmanager
-def no_bar(what: str, unit: str) -> Iterator[Tell]:
+def no_bar(what: str, unit: str) -> Iterator[Update]:
     """A progress bar that shows nothing."""
-    yield lambda n_done, n_all, rate=None, /: None
+    yield lambda n_done, n_all, rate=None, /, note="": None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.counting_bar import counting_bar
 from plumbline.eval_workers.fairpair import closed_world, perturb_llm, phi, prompts, terms
 from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
@@ -27,6 +26,7 @@ from plumbline.eval_workers.sample_rows import Sampled as Drawn
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 Row = Mapping[str, Any]
 
@@ -116,14 +116,14 @@ def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_i
     from plumbline.eval_workers.sample_server import sample_from_server
 
     sampling = spec.sampling()
-    with counting_bar(f"sample {target.model}", "samples") as progress:
+    with progress(f"sample {target.model}", "samples") as update:
         if target.served is not None:
             done = sample_from_server(
                 *(store, probe_set, target.served, spec.server(spec.base_url), sampling, spec.n),
-                *(run_id, spec.budget(), spec.price(target.model), progress),
+                *(run_id, spec.budget(), spec.price(target.model), update),
             )
         else:
-            done = _draw_here(store, probe_set, target, spec, run_id, progress)
+            done = _draw_here(store, probe_set, target, spec, run_id, update)
     if not done.n_samples:
         subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
@@ -191,7 +191,7 @@ def perturb(
     keys = (probe_set, model_key, sampling_key)
     with _perturber(store, probe_set, spec, run_id) as perturber:
         if spec.perturber == RULES:
-            with counting_bar("perturb", "texts") as tell:
+            with progress("perturb", "texts") as tell:
                 perturb_set(store, *keys, perturber, run_id, tell=tell)
         else:
             perturb_set(store, *keys, perturber, run_id)

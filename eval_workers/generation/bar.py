@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from plumbline.eval_workers.generation.budget import Spent, money
 from plumbline.eval_workers.generation.session import Tell
+from plumbline.warehouse.text.progress import progress
 
 
 def spending(spent: Spent, currency: str | None) -> str:
@@ -21,27 +22,6 @@ def spending(spent: Spent, currency: str | None) -> str:
 
 @contextmanager
 def asking_bar(kind: str, currency: str | None) -> Iterator[Tell]:
-    """A bar on the error stream from the first answer on; ``kind`` names what is counted."""
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = (
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("{task.fields[spent]}", markup=False),
-    )
-    bar = rich.Progress(*columns, console=Console(stderr=True))
-
-    def tell(n_done: int, n_all: int, spent: Spent) -> None:
-        if not bar.task_ids:
-            bar.add_task(kind, spent="")
-            bar.start()
-        said = spending(spent, currency)
-        bar.update(bar.task_ids[0], completed=n_done, total=n_all, spent=said)
-
-    try:
-        yield tell
-    finally:
-        if bar.task_ids:
-            bar.stop()
+    """Progress from the first answer on, with what was spent; ``kind`` names what is counted."""
+    with progress(kind) as update:
+        yield lambda n_done, n_all, spent: update(n_done, n_all, note=spending(spent, currency))

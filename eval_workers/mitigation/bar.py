@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from plumbline.eval_workers.mitigation.options import Progress
+from plumbline.warehouse.text.progress import progress
 
 _SHORT = {"distance": "L_d", "total": "L_g", "difference": "L_l"}
 
@@ -21,27 +22,10 @@ def said(losses: Mapping[str, float]) -> str:
 
 @contextmanager
 def tuning_bar(name: str) -> Iterator[Progress]:
-    """A bar on the error stream from the first step on."""
-    from rich import progress as rich
-    from rich.console import Console
+    """Progress from the first step on, with the losses."""
+    with progress(f"tune {name}", "steps") as update:
 
-    columns = (
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(bar_width=20),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("{task.fields[losses]}", markup=False),
-        rich.TimeRemainingColumn(),
-    )
-    bar = rich.Progress(*columns, console=Console(stderr=True))
+        def tell(n_done: int, n_steps: int, losses: Mapping[str, float]) -> None:
+            update(n_done, n_steps, note=said(losses))
 
-    def tell(n_done: int, n_steps: int, losses: Mapping[str, float]) -> None:
-        if not bar.task_ids:
-            bar.add_task(f"tune {name}", total=n_steps, losses="")
-            bar.start()
-        bar.update(bar.task_ids[0], completed=n_done, losses=said(losses))
-
-    try:
         yield tell
-    finally:
-        if bar.task_ids:
-            bar.stop()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.jobs.counting.corpus import Counted, Progress
+    from plumbline.jobs.counting.corpus import Counted
     from plumbline.warehouse.storage.store import Store
 
 
@@ -24,8 +22,6 @@ Warehouse = Annotated[
     typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
 ]
 DEFAULT_WAREHOUSE = Path("out/warehouse")
-#: Work that takes longer than this many seconds shows its progress.
-_PATIENCE = 5.0
 
 
 def count(
@@ -72,8 +68,8 @@ def count(
         corpus, paths, targets, rule, window, replace, memory_size(memory), min_count
     )
     request.options()
-    with _progress("shards") as progress:
-        counted = count_corpus(Store.open(warehouse), request, master=master, progress=progress)
+    with progress("count", "shards") as update:
+        counted = count_corpus(Store.open(warehouse), request, master=master, progress=update)
     _report(counted)
 
 
@@ -120,9 +116,9 @@ def split(
     from plumbline.jobs.ingest.split import split_shards
     from plumbline.warehouse.shards import expand_shards
 
-    with _progress("shards") as progress:
+    with progress("split", "shards") as update:
         done = split_shards(
-            expand_shards(shards), out, round(block_mb * 1_000_000), progress=progress
+            expand_shards(shards), out, round(block_mb * 1_000_000), progress=update
         )
     n_blocks = sum(len(s.blocks) for s in done.sources)
     n_lines, n_bytes = (sum(getattr(s, k) for s in done.sources) for k in ("n_lines", "n_bytes"))
@@ -190,8 +186,8 @@ def status(
     from plumbline.warehouse.shards import expand_shards
 
     store, paths = _open(warehouse), expand_shards(shards) if shards else []
-    with _progress("shards") as progress:
-        states = shard_states(store, corpus, paths, progress=progress)
+    with progress("verify", "shards") as update:
+        states = shard_states(store, corpus, paths, progress=update)
     table = Table("shard", "state", "documents", "seconds", "note")
     for s in states:
         numbers = (f"{s.n_documents:,}", f"{s.seconds:.1f}")
@@ -275,33 +271,6 @@ def _open(warehouse: Path) -> Store:
     return Store.open(warehouse, create=False)
 
 
-@contextmanager
-def _progress(unit: str) -> Iterator[Progress]:
-    """A progress bar on the error stream that appears once the work has taken a while."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    started = time.monotonic()
-    columns = TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    console = Console(stderr=True)
-    bar = Progress(*columns, console=console, transient=True)
-    task: list[Any] = []
-
-    def update(done: int, total: int) -> None:
-        # In a file a bar is no more than the empty line that clears it.
-        if not task and console.is_terminal and time.monotonic() - started > _PATIENCE:
-            bar.start()
-            task.append(bar.add_task(unit, total=total))
-        if task:
-            bar.update(task[0], completed=done)
-
-    try:
-        yield update
-    finally:
-        if task:
-            bar.stop()
-
-
 def lists(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     list_: Annotated[
@@ -319,8 +288,8 @@ def lists(
 
     from plumbline.pipelines.reproduce.word_lists import compare_list, write_compared
 
-    with _progress("pairs of contrasts") as progress:
-        compared = compare_list(_open(warehouse), corpus, list_, progress)
+    with progress("compare", "pairs of contrasts") as update:
+        compared = compare_list(_open(warehouse), corpus, list_, update)
     table = Table("contrast", "words", "% of vocabulary", "median SE (nats)")
     for r in compared.coverage:
         se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"

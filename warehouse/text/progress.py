@@ -1,0 +1,149 @@
+"""How far a long step is: a bar on a terminal, a line every 30 s elsewhere.
+
+Every room may import this. A log, a pipe and CI get lines, so that a long step never looks as if it
+hung; what takes less than 5 s prints none. It all goes to the error stream.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.output import say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+#: Seconds between two lines.
+EVERY_S = 30.0
+#: A step that takes less prints no line.
+PATIENCE_S = 5.0
+_clock = time.monotonic
+
+
+class Update(Protocol):
+    """Called with the number done, the number of all, a rate and a note, see ``progress``."""
+
+    def __call__(
+        self, n_done: int, n_all: int, rate: float | None = None, /, note: str = ""
+    ) -> None:
+        """Show how far the step is."""
+        ...
+
+
+@contextmanager
+def progress(what: str, unit: str = "") -> Iterator[Update]:
+    """Show the step ``what`` for the length of the block; yields the function that updates it.
+
+    ``unit`` names what is counted ("pairs"). A rate that isn't given is that of this process, so
+    what was done before the first call doesn't count. ``note`` is any short text, such as a loss. A
+    step without a count never calls the function and still says how long it takes. While several
+    steps are open, only the innermost prints.
+
+    >>> with progress("read the corpus", "documents") as update:
+    ...     update(500, 1000)
+    """
+    step = _Step(what, unit)
+    over = threading.Event()
+    ticker = threading.Thread(target=_tick, args=(step, over), daemon=True)
+    _open.append(step)
+    if not step.on_terminal:
+        ticker.start()
+    try:
+        yield step.update
+    finally:
+        over.set()
+        if not step.on_terminal:
+            ticker.join()
+        _open.remove(step)
+        step.close()
+
+
+class _Step:
+    """Where a step is, as text."""
+
+    def __init__(self, what: str, unit: str) -> None:
+        self.what, self.unit = terminal(what), unit
+        self.start = self._first_at = _clock()
+        self.n_done = self.n_all = 0
+        self._note = ""
+        self.on_terminal = sys.stderr.isatty()
+        self._rate: float | None = None
+        self._n_before: int | None = None
+        self._has_spoken = False
+        self._bar: tuple[Progress, TaskID] | None = None
+
+    def update(self, n_done: int, n_all: int, rate: float | None = None, /, note: str = "") -> None:
+        now = _clock()
+        if self._n_before is None:
+            self._n_before, self._first_at = n_done, now
+        n_new, seconds = n_done - self._n_before, now - self._first_at
+        self._rate = rate or (n_new / seconds if n_new > 0 and seconds > 0 else None)
+        self.n_done, self.n_all, self._note = n_done, n_all, terminal(note)
+        if self.on_terminal and n_all:
+            self._draw()
+
+    def _draw(self) -> None:
+        """Show the bar, from the first count on: rich is not loaded before."""
+        if self._bar is None:
+            bar = _new_bar()
+            self._bar = bar, bar.add_task(self.what, total=self.n_all, details="")
+            bar.start()
+        bar, task = self._bar
+        bar.update(task, completed=self.n_done, total=self.n_all, details=self._details())
+
+    def _details(self) -> str:
+        rate = f"{self._rate:,.1f} {self.unit}/s" if self._rate and self.unit else ""
+        return ", ".join(part for part in (rate, self._note) if part)
+
+    def line(self) -> str:
+        counted = f"{self.n_done:,} of {self.n_all:,} {self.unit}".rstrip() if self.n_all else ""
+        seconds = f"{_clock() - self.start:,.0f} s"
+        left = ""
+        if self._rate and self.n_done < self.n_all:
+            left = f"about {(self.n_all - self.n_done) / self._rate:,.0f} s left"
+        parts = (counted, self._details(), seconds, left)
+        return f"{self.what}: " + ", ".join(part for part in parts if part)
+
+    def close(self) -> None:
+        """Clear the bar; the last line, unless it was short or steps inside have said as much."""
+        if self._bar is not None:
+            self._bar[0].stop()
+        if _clock() - self.start < PATIENCE_S or (self._has_spoken and not self.n_all):
+            return
+        say(self.line(), err=True)
+        for step in _open:
+            step._has_spoken = True
+
+
+#: Steps that are open, the innermost last.
+_open: list[_Step] = []
+
+
+def _tick(step: _Step, over: threading.Event) -> None:
+    """Print a line every 30 s until the step is over."""
+    while not over.wait(EVERY_S):
+        if _open[-1] is step:
+            say(step.line(), err=True)
+
+
+def _new_bar() -> Progress:
+    from rich import progress as rich
+    from rich.console import Console
+
+    return rich.Progress(
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(bar_width=20),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[details]}", markup=False),
+        rich.TimeElapsedColumn(),
+        rich.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        speed_estimate_period=600.0,
+    )
