@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import UsageProblem
 
-#: The two closed worlds: the second has she and he exchanged, all else equal.
+#: The closed world, and its twin: the same text with she and he exchanged.
 WORLDS = ("straight", "swapped")
 #: Benchmark that the offline writer makes of the first world's seed words.
 OFFLINE = "closed-world-offline"
@@ -80,19 +81,23 @@ def make_plan(settings: Settings) -> Plan:
     are there, and our own grammar writes a benchmark around words of the corpus.
 
     Raises ``UsageProblem`` when the parts do not fit: a model to train without a corpus,
-    a benchmark without a model.
+    a benchmark without a model, a twin of anything but the closed world.
 
     >>> plan = make_plan(Settings())
     >>> [c.name for c in plan.corpora], plan.benchmarks, [m.name for m in plan.models]
-    (['closed-world-straight', 'closed-world-swapped'], ('closed-world',), \
-['closed-world-straight', 'closed-world-swapped'])
+    (['closed-world-straight'], ('closed-world',), ['closed-world-straight'])
+    >>> [m.name for m in make_plan(Settings(twin=True)).models]
+    ['closed-world-straight', 'closed-world-swapped']
     >>> make_plan(Settings(corpus="novels/*.jsonl", model="train:small")).models
     (ModelPlan(name='small-novels', location='', corpus='novels', preset='small'),)
     >>> make_plan(Settings(corpus="novels/*.jsonl", model="gpt2")).scored()
     ('novels-offline',)
     """
     if not (settings.corpus or settings.benchmarks or settings.model):
-        return _closed_world()
+        return _closed_world(WORLDS if settings.twin else WORLDS[:1])
+    if settings.twin:
+        fix = "leave it out, or run without corpus, benchmarks and model"
+        raise UsageProblem("setting twin", "only the closed world has a twin", fix)
     corpora = _corpora(settings)
     benchmarks = tuple(settings.benchmark_names())
     names = settings.models()
@@ -107,8 +112,8 @@ def make_plan(settings: Settings) -> Plan:
     return Plan(corpora, (), models, offline, disclosure=PROMPTS)
 
 
-def _closed_world() -> Plan:
-    names = {world: f"closed-world-{world}" for world in WORLDS}
+def _closed_world(worlds: Sequence[str]) -> Plan:
+    names = {world: f"closed-world-{world}" for world in worlds}
     corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
     models = tuple(ModelPlan(name, corpus=name, preset="closed") for name in names.values())
     offline = OfflinePlan(OFFLINE, corpora[0].name)

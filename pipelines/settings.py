@@ -26,6 +26,9 @@ DEFAULT_FILE = "plumbline.toml"
 SHIPPED = ("cluster",)
 
 
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
 def _setting(default: object, meaning: str) -> object:
     return field(default=default, metadata={"meaning": meaning})
 
@@ -51,6 +54,7 @@ class Settings:
     model: str = _setting("", "hub ids, paths or train:small, separated by commas")  # type: ignore[assignment]
     seed: int = _setting(0, "seed of corpus writing and training")  # type: ignore[assignment]
     demo_tokens: int = _setting(3_000_000, "size of each closed-world corpus in tokens")  # type: ignore[assignment]
+    twin: bool = _setting(False, "closed world: also train on the text with she and he exchanged")  # type: ignore[assignment]
     train_tokens: int = _setting(0, "limit on the tokens a model is trained on; 0: the preset's")  # type: ignore[assignment]
     master: str = _setting("", "Spark master; empty: what `spark_conf` says, or this machine")  # type: ignore[assignment]
     spark_conf: str = _setting("", "Spark settings: local, cluster or a .conf; empty: by master")  # type: ignore[assignment]
@@ -148,6 +152,10 @@ def _text(path: str | Path) -> str:
 
 def _typed(name: str, value: object, source: str) -> object:
     default = getattr(Settings(), name)
+    if isinstance(default, bool):
+        if str(value).lower() not in _TRUTH:
+            raise UsageProblem(source, f"{name} should be true or false, not {value!r}")
+        return _TRUTH[str(value).lower()]
     if isinstance(default, int):
         try:
             return int(str(value))
@@ -165,7 +173,7 @@ def as_toml(settings: Settings, origin: Mapping[str, str]) -> str:
     lines = []
     for f in fields(Settings):
         value = asdict(settings)[f.name]
-        shown = str(value) if isinstance(value, int) else '"' + _escape(str(value)) + '"'
+        shown = str(value).lower() if isinstance(value, int) else '"' + _escape(str(value)) + '"'
         lines.append(f"# {f.metadata['meaning']} [{origin[f.name]}]\n{f.name} = {shown}")
     return "\n".join(lines)
 

@@ -40,7 +40,7 @@ def pipeline(directory: Path, *options: str) -> subprocess.CompletedProcess[str]
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a small closed world that ran through the whole pipeline."""
     directory = tmp_path_factory.mktemp("pipeline")
-    done = pipeline(directory, "--demo-tokens", "60000", "--train-tokens", "40000")
+    done = pipeline(directory, "--demo-tokens", "60000", "--train-tokens", "40000", "--twin")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "report: out/report/index.html" in done.stdout
     return directory

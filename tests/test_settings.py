@@ -26,7 +26,9 @@ def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
-    chosen, origin = settings.load(None, {"corpus": 'a "b" \\c', "window": 4}, {})
+    given = {"corpus": 'a "b" \\c', "window": 4, "twin": True}
+    chosen, origin = settings.load(None, given, {})
+    assert chosen.twin and not settings.load(None, {}, {"PLUMBLINE_TWIN": "false"})[0].twin
     file = tmp_path / "printed.toml"
     file.write_text(settings.as_toml(chosen, origin))
     assert settings.load(file, {}, {})[0] == chosen
@@ -38,6 +40,7 @@ def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
         ("windw = 7", UsageProblem, "no setting named 'windw'"),
         ('window = "wide"', UsageProblem, "window should be a whole number"),
         ("rule = 3", UsageProblem, "rule should be text"),
+        ("twin = 2", UsageProblem, "twin should be true or false"),
         ("window = ", BadInput, "not TOML"),
     ],
 )
@@ -98,3 +101,9 @@ def test_plans_that_do_not_fit(wrong: Settings) -> None:
     with pytest.raises(UsageProblem) as caught:
         make_plan(wrong)
     assert "MODEL" in str(caught.value)
+
+
+def test_only_the_closed_world_has_a_twin() -> None:
+    assert [c.world for c in make_plan(Settings(twin=True)).corpora] == ["straight", "swapped"]
+    with pytest.raises(UsageProblem, match="twin"):
+        make_plan(Settings(corpus="a/x.jsonl", twin=True))

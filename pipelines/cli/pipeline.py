@@ -33,6 +33,9 @@ def pipeline(
     train_tokens: Annotated[
         int | None, typer.Option(help="Limit on the tokens a model is trained on.")
     ] = None,
+    twin: Annotated[
+        bool, typer.Option("--twin", help="Also train on the closed world with she/he exchanged.")
+    ] = False,
 ) -> None:
     """Count, associate, constrain, score, measure and report; alone: the closed world.
 
@@ -45,6 +48,7 @@ def pipeline(
     """
     given: dict[str, object] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "demo_tokens": demo_tokens, "train_tokens": train_tokens}
+    given["twin"] = twin or None
     chosen, _ = settings.load(conf, {k: v for k, v in given.items() if v not in ("", None)})
     offline.prepare(chosen.out)
     from plumbline.pipelines import flow
