@@ -74,6 +74,7 @@ def test_rooms_import_one_way(room: str) -> None:
 
 def test_the_warehouse_is_a_leaf() -> None:
     allowed = set(sys.stdlib_module_names) | {"pyarrow", "duckdb", "filelock", "plumbline"}
+    allowed |= {"rich"}  # draws progress on a terminal
     allowed |= {"tomllib", "tomli"}  # the same module, by its name before Python 3.11
     for path in sorted((REPOSITORY / "warehouse").rglob("*.py")):
         outside = {name.split(".")[0] for name in imported_names(path)} - allowed
