@@ -33,14 +33,15 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
 
 def _count(records: list[bytes]) -> Grown:
-    from plumbline.jobs.counting.partials import count_shard, parts
+    from plumbline.jobs.counting.partials import ShardJob, parts
+    from plumbline.jobs.kernel.counter import CountOptions
     from plumbline.warehouse import wordlists
 
-    options = {"targets": wordlists.load("gendered").targets, "rule": "pairs", "window": 10}
+    options = CountOptions(wordlists.load("gendered").targets)
     with tempfile.TemporaryDirectory() as directory:
         shard = Path(directory) / "a.jsonl"
         shard.write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for line in records))
-        done = count_shard(str(shard), directory, options)
+        done = ShardJob(directory, options).count(str(shard))
         rows, size = {}, 0
         for kind in ("words", "pairs"):
             (file,) = parts(Path(directory), done.fingerprint, kind)

@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from plumbline.jobs.counting.partials import count_shard
+from plumbline.jobs.counting.partials import ShardJob
 from plumbline.jobs.kernel.counter import CountOptions, count_texts, warm_up
 
 
@@ -35,7 +35,7 @@ def main(where: str, cap_mb: int, options: CountOptions, shards: list[str]) -> N
     watcher = threading.Thread(target=watch)
     watcher.start()
     started = time.perf_counter()
-    ledgers = [count_shard(shard, where, asdict(options), cap_mb << 20) for shard in shards]
+    ledgers = [ShardJob(where, options, cap_mb << 20).count(shard) for shard in shards]
     seconds = time.perf_counter() - started
     done.set()
     watcher.join()

@@ -260,7 +260,7 @@ def test_partials_in_several_files_give_the_same_tables(
     # Counted here with very little memory; the command then finds the shard done.
     monkeypatch.setattr(partial, "limits_within", lambda n_bytes: Limits(1 << 12, 9 << 20))
     where = directory(store, asked.options())
-    ledger = partial.count_shard(str(shard), str(where), asdict(asked.options()), 1)
+    ledger = partial.ShardJob(str(where), asked.options(), 1).count(str(shard))
     assert len(partial.parts(where, ledger.fingerprint, "words")) > 2
     count_corpus(store, asked)
     assert tables(store) == as_oracle(count_texts(texts, asked.options()))
@@ -270,8 +270,7 @@ def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
     shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
     shard.write_text('{"text": "she drinks tea"}\n')
     where.mkdir()
-    options = asdict(request([]).options())
-    first = partial.count_shard(str(shard), str(where), options)
+    first = partial.ShardJob(str(where), request([]).options()).count(str(shard))
     files = sorted(where.iterdir())
     late = partial._Writer(where, first.fingerprint)
     late.write("words", reject_table(()))

@@ -24,11 +24,7 @@ ALLOWED = {
 HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttext")
 #: Modules whose work a heavy package is; every other one must not load any.
 ENGINE_ROOMS = (
-    *(
-        "plumbline.jobs.spark.session",
-        "plumbline.jobs.counting.corpus",
-        "plumbline.jobs.spark.python_daemon",
-    ),
+    *("plumbline.jobs.spark.session", "plumbline.jobs.spark.engine"),
     *("plumbline.eval_workers.backends.", "plumbline.eval_workers.mitigation."),
     *(
         "plumbline.pipelines.flow",

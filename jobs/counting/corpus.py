@@ -1,41 +1,46 @@
-"""Counting a corpus on Spark: one task a shard, one shuffle to sum, written through the store."""
+"""Counting a corpus: its shards to partial results, their sums to tables, on any engine."""
 
 from __future__ import annotations
 
-import socket
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.partials import Ledger, count_shard, directory, parts
-from plumbline.jobs.counting.prune import Pruned, RareWords, only_words_of
-from plumbline.jobs.counting.watch import watched
+from plumbline.jobs.counting.local import LocalEngine
+from plumbline.jobs.counting.merge import Merge, Pruned, merge_pairs, merge_words, prune
+from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob, directory, parts
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.kernel.counter import CountOptions, warm_up
 from plumbline.jobs.kernel.growth import LEAST_MEMORY
 from plumbline.jobs.kernel.tables import TOKENIZER_VERSION
-from plumbline.jobs.spark.session import losses_named, spark_session, stop_jobs, tasks_done
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-#: In place of a word list: every kept word is a target.
+#: Instead of a word list: every kept word is a target.
 ALL = "all"
 
 #: Tables computed from a corpus's counts; they go when the counts change.
 DERIVED = ("word_association", "word_delta", "pair_association", "vocabulary", "seed_word")
 
-Progress = Callable[[int, int], None]
+#: Any of them set asks for Spark: its settings by name, and what spark-submit tells its program.
+_SPARK = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
+
+
+class Engine(Protocol):
+    """Where a corpus is counted. All engines give the same rows."""
+
+    def count(self, shards: Sequence[str], job: ShardJob, progress: Progress) -> list[Ledger]:
+        """Count the shards; the ledgers come in any order."""
+
+    def merge(self, merge: Merge) -> int:
+        """Write the rows of a merge; returns how many."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def count_corpus(
     request: CountRequest,
     *,
     master: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Counted:
     """Count a corpus: the tables word_count, pair_count, corpus_shard, reject and corpus.
 
@@ -109,15 +114,14 @@ def count_corpus(
     change like another shard: what was counted is merged again.
 
     Args:
-        master: Spark master in place of the configured one.
-        progress: called with (shards done, shards) about five times a second.
+        master: Spark master; without it, and outside spark-submit, this machine counts by itself.
+        progress: called with (shards done, shards).
 
     Raises:
         UsageProblem: the corpus exists with other settings (and not ``request.replace``), or
             another command writes it.
         BadInput: after everything else is written, when shards have failed; names them.
-        Interrupted: stopped from the keyboard, or too many processes died; the same command goes
-            on.
+        Interrupted: stopped by a signal, or a process was killed; the same command resumes.
     """
     options = request.options()
     config = {f.name: getattr(request, f.name) for f in fields(request) if f.name != "shards"}
@@ -125,20 +129,31 @@ def count_corpus(
     with sole_writer(store, request.corpus):
         _check_binding(store, request)
         with recorded(store, "corpus count", config) as run:
-            # Compiled here once, so that no worker has to.
-            warm_up()
-            with losses_named():
-                spark = spark_session(master)
-                ledgers = _count_shards(spark, store, request, options, progress)
-                counted = watched(
-                    lambda: _write(spark, store, request, options, ledgers, run),
-                    cancel=lambda: stop_jobs(spark),
-                )
-            _tell_failed(counted.ledgers)
+            try:
+                # Compiled here once, so that no other process has to.
+                warm_up()
+                engine = _engine(store, request, master)
+                ledgers = _count_shards(engine, store, request, options, progress)
+                counted = _write(engine, store, request, options, ledgers, run)
+            except KeyboardInterrupt:
+                problem = "interrupted; run the same command again to resume"
+                raise Interrupted(problem) from None
+            _check_failed(counted.ledgers)
     return counted
 
 
-def _tell_failed(ledgers: Sequence[Ledger]) -> None:
+def _engine(store: Store, request: CountRequest, master: str | None) -> Engine:
+    if not (master or any(map(os.environ.get, _SPARK))):
+        return LocalEngine(store.work_directory("merge"), request.memory_bytes)
+    try:
+        from plumbline.jobs.spark.engine import SparkEngine
+    except ModuleNotFoundError as e:
+        fix = "pip install 'plumbline[spark]'"
+        raise MissingComponent("Spark", f"no package named {e.name}", fix) from e
+    return SparkEngine(master)
+
+
+def _check_failed(ledgers: Sequence[Ledger]) -> None:
     """Raise ``BadInput`` naming the shards that can't be read, if there are any."""
     failed = [x for x in ledgers if x.status == "failed"]
     if failed:
@@ -169,45 +184,21 @@ def _settings(request: CountRequest) -> dict[str, Any]:
 
 
 def _count_shards(
-    spark: SparkSession,
+    engine: Engine,
     store: Store,
     request: CountRequest,
     options: CountOptions,
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[Ledger]:
-    where, fields_ = str(directory(store, options).resolve()), asdict(options)
-    memory_bytes = request.memory_bytes
-    shards = [str(path) for path in request.shards]
-    homes = {str(path.resolve()): str(path) for path in request.shards}
-    task = spark.sparkContext.parallelize(list(homes), len(homes)).map(
-        lambda shard: _count_there(shard, where, fields_, memory_bytes)
-    )
-
-    def report() -> None:
-        if progress:
-            progress(tasks_done(spark), len(homes))
-
-    outcomes: list[Ledger | str] = watched(
-        task.collect, report=report, cancel=lambda: stop_jobs(spark)
-    )
-    if blind := sorted({x for x in outcomes if isinstance(x, str)}):
-        fix = "it must lie on a file system that every executor sees under the same path"
-        raise UsageProblem(f"warehouse {store.root}", f"not there on {', '.join(blind)}", fix)
-    found = {homes[x.shard]: x for x in outcomes if isinstance(x, Ledger)}
-    return [replace(found[name], shard=name) for name in shards if name in found]
-
-
-def _count_there(
-    shard: str, where: str, options: Mapping[str, Any], memory_bytes: int
-) -> Ledger | str:
-    """``count_shard``; on a machine that does not see the warehouse nothing but its name."""
-    if not Path(where).is_dir():
-        return socket.gethostname()
-    return count_shard(shard, where, options, memory_bytes)
+    """The ledgers in the order of the shards given."""
+    job = ShardJob(str(directory(store, options).resolve()), options, request.memory_bytes)
+    shards = {str(path.resolve()): str(path) for path in request.shards}
+    made = {ledger.shard: ledger for ledger in engine.count(list(shards), job, progress)}
+    return [replace(made[home], shard=name) for home, name in shards.items()]
 
 
 def _write(
-    spark: SparkSession,
+    engine: Engine,
     store: Store,
     request: CountRequest,
     options: CountOptions,
@@ -215,25 +206,21 @@ def _write(
     run_id: str,
 ) -> Counted:
     partition = {"corpus": request.corpus}
-    good = [x for x in ledgers if x.status == "counted"]
     wanted = request.min_count, {(x.shard, x.fingerprint, x.status) for x in ledgers}
-    changed = request.replace or _state(store, request.corpus) != wanted
-    if not changed:
+    if not request.replace and _state(store, request.corpus) == wanted:
         return Counted(store.read("corpus", **partition).to_pylist()[0], tuple(ledgers), False)
     for table in DERIVED:
         store.drop(table, partition)
     store.drop("reject", {"stage": "import", "subject": request.corpus})
     # The row that says the corpus is there goes first and comes back last.
     store.drop("corpus", partition)
-    where = directory(store, options)
-    words, pairs = (store.stage(t, partition, run_id) for t in ("word_count", "pair_count"))
-    rare = RareWords(request.min_count, options.targets)
-    n_kept = _merge(spark, where, good, "words", request, words, rare.drop)
-    pruned = rare.dropped()
-    # Targets stay, unless every word is one.
-    columns = ("word", "target") if request.all_pairs else ("word",)
-    common = partial(only_words_of, words, columns) if pruned.n_words else None
-    _merge(spark, where, good, "pairs", request, pairs, common)
+    where, good = directory(store, options), [x for x in ledgers if x.status == "counted"]
+    words, pruned, n_kept = _merge_words(engine, store, request, where, good, run_id)
+    pairs = store.stage("pair_count", partition, run_id)
+    constants = {**partition, "rule": request.rule, "window": request.window}
+    kept = words if pruned.n_words else None
+    files = _partials(where, good, "pairs")
+    _run(engine, merge_pairs(files, constants, pairs, all_pairs=request.all_pairs, words=kept))
     for staged in (words, pairs):
         store.commit(staged)
     shard_rows = [{**asdict(x), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
@@ -247,6 +234,36 @@ def _write(
     return Counted(row, tuple(ledgers), True)
 
 
+def _merge_words(
+    engine: Engine,
+    store: Store,
+    request: CountRequest,
+    where: Path,
+    ledgers: Sequence[Ledger],
+    run_id: str,
+) -> tuple[Staged, Pruned, int]:
+    """The words that stay, staged; what was pruned; and how many stay."""
+    partition = {"corpus": request.corpus}
+    words = store.stage("word_count", partition, run_id)
+    files = _partials(where, ledgers, "words")
+    n_words = _run(engine, merge_words(files, partition, words))
+    if request.min_count == 1:
+        return words, Pruned(), n_words
+    kept = store.stage("word_count", partition, run_id)
+    pruned = prune(words, kept, request.min_count, request.word_list().targets)
+    shutil.rmtree(words.directory, ignore_errors=True)
+    return kept, pruned, n_words - pruned.n_words
+
+
+def _run(engine: Engine, merge: Merge) -> int:
+    return engine.merge(merge) if all(merge.views.values()) else 0
+
+
+def _partials(where: Path, ledgers: Sequence[Ledger], kind: str) -> list[Path]:
+    """Files of one kind; shards of equal content share a partial, which is named as often."""
+    return [file for ledger in ledgers for file in parts(where, ledger.fingerprint, kind)]
+
+
 def _state(store: Store, corpus: str) -> tuple[int, set[tuple[str, str, str]]] | None:
     """min_count and shards of the corpus as written, None when it is not there or not complete."""
     written = store.read("corpus", corpus=corpus).to_pylist()
@@ -254,70 +271,6 @@ def _state(store: Store, corpus: str) -> tuple[int, set[tuple[str, str, str]]] |
         return None
     rows = store.read("corpus_shard", corpus=corpus).to_pylist()
     return written[0]["min_count"], {(r["shard"], r["fingerprint"], r["status"]) for r in rows}
-
-
-def _merge(
-    spark: SparkSession,
-    where: Path,
-    ledgers: Sequence[Ledger],
-    kind: str,
-    request: CountRequest,
-    staged: Staged,
-    prune: Callable[[DataFrame], DataFrame] | None = None,
-) -> int:
-    """Sum the partials of one kind into a staged partition; returns the number of rows.
-
-    ``prune`` takes the sums and gives those that are to be written.
-    """
-    from pyspark.sql import functions as f
-
-    frames = _layers(spark, where, ledgers, kind)
-    if not frames:
-        return 0
-    merged = frames[0]
-    for frame in frames[1:]:
-        merged = merged.unionByName(frame)
-    keys = ["word"] if kind == "words" else ["word", "target"]
-    value = "n_word" if kind == "words" else "n_pair"
-    if kind == "pairs" and request.all_pairs:
-        # A shard names the two words of a pair in any order.
-        one, other = f.least("word", "target"), f.greatest("word", "target")
-        merged = merged.select(one.alias("word"), other.alias("target"), "n_pair")
-    summed = merged.groupBy(*keys).agg(f.sum(value).alias(value))
-    summed = prune(summed) if prune else summed
-    if kind == "pairs" and request.all_pairs:
-        # Counted once a pair; in the table each of the two is a target of the other.
-        turned = summed.where("word <> target").select("target", "word", "n_pair")
-        summed = summed.union(turned)
-    summed = summed.sortWithinPartitions(*keys)
-    summed = summed.withColumn("corpus", f.lit(request.corpus))
-    if kind == "pairs":
-        summed = summed.withColumn("rule", f.lit(request.rule))
-        summed = summed.withColumn("window", f.lit(request.window).cast("long"))
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        name = f"part-{context.partitionId() if context else 0:05}"
-        yield pa.record_batch({"n": pa.array([staged.write_part(name, batches)], pa.int64())})
-
-    return sum(row["n"] for row in summed.mapInArrow(write, "n long").collect())
-
-
-def _layers(
-    spark: SparkSession, where: Path, ledgers: Sequence[Ledger], kind: str
-) -> list[DataFrame]:
-    """The partials as frames; shards of equal content share a partial and are read as often."""
-    copies = Counter(x.fingerprint for x in ledgers)
-    layers = []
-    for n in range(max(copies.values(), default=0)):
-        # With the scheme: a cluster's paths without one may be those of its HDFS.
-        marks = [mark for mark, k in copies.items() if k > n]
-        files = [file for mark in marks for file in parts(where, mark, kind)]
-        paths = [f"file://{file.resolve()}" for file in files]
-        layers.append(spark.read.parquet(*paths))
-    return layers
 
 
 def _rejects(

@@ -10,7 +10,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,10 @@ from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.storage.store import Store, write_file
+
+
+#: Called with (shards done, shards) whenever one is done, from any thread.
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -67,50 +71,55 @@ def _read(ledger: Path) -> dict[str, Any]:
     return dict(json.loads(ledger.read_text("utf-8")))
 
 
-def count_shard(
-    shard: str, where: str, options: Mapping[str, Any], memory_bytes: int | None = None
-) -> Ledger:
-    """Count one shard unless it has been counted already; the body of a Spark task.
+@dataclass(frozen=True)
+class ShardJob:
+    """What is the same for every shard of a count.
 
-    Args: path of the shard, directory of the partials, fields of ``CountOptions``, and a cap of
-    this process's memory. A shard that cannot be read to its end gives a ledger with status
-    ``failed`` and no counts.
+    Attributes:
+        where: directory of the partials.
+        memory_bytes: cap of this process's memory; none without it.
     """
-    started = time.monotonic()
-    path, out = Path(shard), Path(where)
-    mark, size = "", 0
-    try:
-        mark = fingerprint(path)
-        size = path.stat().st_size
-        ledger = out / f"{mark}.json"
-        if ledger.exists():
-            return _ledger(ledger, shard)
-        writer = _Writer(out, mark)
-        counts = sweep_shard(
-            path,
-            CountOptions(**{**options, "targets": tuple(options["targets"])}),
-            limits_within(memory_bytes) if memory_bytes else None,
-            writer.write,
+
+    where: str
+    options: CountOptions
+    memory_bytes: int | None = None
+
+    def count(self, shard: str) -> Ledger:
+        """Count one shard unless it has been counted already.
+
+        A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts.
+        """
+        started = time.monotonic()
+        path, out = Path(shard), Path(self.where)
+        mark, size = "", 0
+        try:
+            mark = fingerprint(path)
+            size = path.stat().st_size
+            ledger = out / f"{mark}.json"
+            if ledger.exists():
+                return _ledger(ledger, shard)
+            writer = _Writer(out, mark)
+            limits = limits_within(self.memory_bytes) if self.memory_bytes else None
+            counts = sweep_shard(path, self.options, limits, writer.write)
+        except PlumblineError as e:
+            seconds = time.monotonic() - started
+            return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
+        made = Ledger(
+            shard,
+            mark,
+            "counted",
+            None,
+            size,
+            n_documents_in=counts.n_documents_in,
+            n_documents=counts.n_documents,
+            n_rejected=counts.n_rejected,
+            n_tokens=counts.n_tokens,
+            n_kept_tokens=counts.n_kept_tokens,
+            n_pairs=counts.n_pairs,
+            seconds=time.monotonic() - started,
         )
-    except PlumblineError as e:
-        seconds = time.monotonic() - started
-        return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
-    made = Ledger(
-        shard,
-        mark,
-        "counted",
-        None,
-        size,
-        n_documents_in=counts.n_documents_in,
-        n_documents=counts.n_documents,
-        n_rejected=counts.n_rejected,
-        n_tokens=counts.n_tokens,
-        n_kept_tokens=counts.n_kept_tokens,
-        n_pairs=counts.n_pairs,
-        seconds=time.monotonic() - started,
-    )
-    writer.publish(made)
-    return _ledger(ledger, shard)
+        writer.publish(made)
+        return _ledger(ledger, shard)
 
 
 def _ledger(path: Path, shard: str) -> Ledger:

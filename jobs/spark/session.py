@@ -15,22 +15,30 @@ from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import plumbline
-from plumbline.jobs.counting.watch import watched
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
-from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.jobs.spark.watch import watched
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
 #: Name of the code on executors; spark-submit may have sent them a ``plumbline.zip``.
 SENT = "plumbline-code.zip"
-#: What Spark says of a task whose process is gone.
-_LOSSES = ("ExecutorLostFailure", "Python worker exited unexpectedly")
+#: What stands before the reason why a task failed.
+_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
+#: Reasons that are the loss of a process, its memory or its shuffled rows.
+_LOST = re.compile(
+    r"ExecutorLostFailure"
+    r"|(java\.lang|org\.apache\.spark\.memory)\.\w*OutOfMemoryError"
+    r"|org\.apache\.spark\.SparkException: Python worker exited unexpectedly"
+    r"|org\.apache\.spark\.shuffle\.\w*FetchFailedException"
+    r"|org\.apache\.spark\.SparkException: Job \d+ cancelled because SparkContext was shut down"
+)
 
 
 def read_conf(name: str) -> dict[str, str]:
@@ -122,12 +130,6 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
     _prepare_environment(local)
     if not submitted:
         os.environ["JAVA_HOME"] = str(find_java_home())
-        settings = {**_quiet_start(), **settings}
-        if local:  # workers elsewhere may not find it
-            settings = {
-                "spark.python.daemon.module": "plumbline.jobs.spark.python_daemon",
-                **settings,
-            }
     builder = SparkSession.builder.appName("plumbline")
     for key, value in settings.items():
         builder.config(key, value)
@@ -169,16 +171,6 @@ def _prepare_environment(local: bool) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])
 
 
-def _quiet_start() -> dict[str, str]:
-    """The setting with which a JVM does not announce that it starts."""
-    logging = Path(
-        str(resources.files("plumbline.spark_conf").joinpath("log4j2.properties"))
-    ).resolve()
-    if not logging.is_file():  # in an archive, where Java does not look
-        return {}
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}"}
-
-
 def _ship(context: SparkContext) -> None:
     """Send this code to the executors, now and whenever one is added.
 
@@ -205,26 +197,41 @@ def losses_named() -> Iterator[None]:
     """Turn the failure of a job whose processes died, not its code, into one line.
 
     Raises:
-        Interrupted: an executor or a Python worker was lost as often as a task may fail, or this
-            process's Java has gone.
+        Interrupted: :func:`loss` names one.
     """
     logging.root.addFilter(_no_lost_line)
     try:
         yield
-    except PlumblineError:
-        raise
     except Exception as e:
-        reason = ""
-        if isinstance(e, Py4JJavaError):
-            reason = str(e.java_exception.getMessage()).splitlines()[0]
-        elif _java_is_gone():
-            reason = "its Java process has gone"
-        elif not any(sign in reason for sign in _LOSSES):
+        reason = loss(e)
+        if reason is None:
             raise
-        fix = "for lack of memory? The same command goes on from here"
-        raise Interrupted("Spark", reason.split(". ")[0], fix) from e
+        fix = "for lack of memory? Run the same command again to resume"
+        raise Interrupted("Spark", reason, fix) from e
     finally:
         logging.root.removeFilter(_no_lost_line)
+
+
+def loss(error: Exception) -> str | None:
+    """Which process was lost, by what Spark says of a failed job; None for any other error.
+
+    >>> loss(ValueError("Python worker exited unexpectedly")) is None
+    True
+    """
+    if isinstance(error, Py4JJavaError):
+        java = error.java_exception
+        message = f"{java.getClass().getName()}: {java.getMessage()}"
+        # Of a job's failure: what its last task failed of. Below stand tracebacks of any content.
+        line = message.split("most recent failure: ")[-1].splitlines()[0]
+        line = _TASK.sub("", line)
+        return line.split(". ")[0] if _LOST.match(line) else None
+    if isinstance(error, Py4JNetworkError) or (_is_connection(error) and _java_is_gone()):
+        return "its Java process has gone"
+    return None
+
+
+def _is_connection(error: Exception) -> bool:
+    return isinstance(error, (Py4JError, ConnectionError, EOFError))
 
 
 def _no_lost_line(record: logging.LogRecord) -> bool:
