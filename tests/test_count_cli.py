@@ -32,7 +32,6 @@ def test_help_has_an_example(command: str) -> None:
     assert f"plumbline {command}" in " ".join(shown.output.split())
 
 
-@pytest.mark.spark
 def test_count_associate_word(tmp_path: Path) -> None:
     shard = tmp_path / "a.jsonl"
     texts = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]

@@ -16,7 +16,7 @@ from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _TABLES = ("word_count", "pair_count", "corpus_shard", "reject")
 #: Columns that say when and by whom, not what.
@@ -30,8 +30,25 @@ def arguments(shards: Path, warehouse: Path) -> list[str]:
 
 def command(shards: Path, warehouse: Path) -> list[str]:
     """A process of its own, to be stopped; what goes on after it may be this one."""
-    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    code = (
+        "import sys; from plumbline.jobs.counting import local; local.BYTES_PER_HELPER = 1; "
+        "from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
     return [sys.executable, "-c", code, *arguments(shards, warehouse)]
+
+
+def children(parent: int) -> list[int]:
+    """Processes that a process has started."""
+    tasks = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be seen has no command line."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
 
 
 def contents(warehouse: Path) -> dict[str, list[dict[str, object]]]:
@@ -69,8 +86,12 @@ def test_a_killed_count_goes_on(tmp_path: Path, shards: Path) -> None:
     while not (done := list(killed.glob("_work/count/*/*.json"))):
         assert process.poll() is None and time.monotonic() < deadline, "nothing to kill"
         time.sleep(0.005)
+    helpers = children(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
+    while any(map(lives, helpers)):
+        assert time.monotonic() < deadline, "a helper outlives the command"
+        time.sleep(0.05)
     assert 0 < len(done) < 30
     assert Store.open(killed).read("corpus").num_rows == 0
     kept = {path: path.stat().st_mtime_ns for path in done}
@@ -103,12 +124,12 @@ def test_an_interrupted_count_says_so_in_one_line(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 5
-    assert out == "" and error == "error: interrupted; the same command goes on from here\n"
+    assert out == "" and error == "error: interrupted; run the same command again to resume\n"
     waiting.unlink()
     write_jsonl_zst(waiting, ["He saw word3."])
     assert main(arguments(shards, warehouse)) == 0
     assert len(contents(warehouse)["corpus_shard"]) == 4
     assert Store.open(warehouse).read("run")["error"].to_pylist() == [
-        "interrupted; the same command goes on from here",
+        "interrupted; run the same command again to resume",
         None,
     ]

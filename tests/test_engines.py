@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from plumbline.jobs.counting import local
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.warehouse.errors import BadInput
+from plumbline.jobs.counting.partials import Ledger, ShardJob
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -50,7 +53,7 @@ def count_all(shards: str, warehouse: str) -> None:
     store = Store.open(warehouse)
     for number, variant in enumerate(VARIANTS):
         request = CountRequest(f"c{number}", tuple(sorted(Path(shards).iterdir())), **variant)
-        with pytest.raises(BadInput, match="cut.jsonl.zst"):
+        with pytest.raises(BadInput, match=r"cut\.jsonl\.zst"):
             count_corpus(store, request)
 
 
@@ -128,3 +131,84 @@ sys.exit(main(sys.argv[1:]))
     assert done.returncode == 0 and "3 shards" in done.stdout, done.stderr
     done = run("--master", "local[2]")
     assert done.returncode == 4 and "pip install 'plumbline[spark]'" in done.stderr, done.stderr
+
+
+@pytest.fixture
+def helpers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """One helper for each count, however small the shards are; those that were started."""
+    started: list[Any] = []
+
+    class Noted(local._Helper):
+        def __init__(self, job: ShardJob) -> None:
+            super().__init__(job)
+            self.busy = threading.Event()
+            started.append(self)
+
+        def count(self, shard: str) -> Ledger:
+            self.busy.set()
+            return super().count(shard)
+
+    monkeypatch.setattr(local, "_n_helpers", lambda _: 1)
+    monkeypatch.setattr(local, "_Helper", Noted)
+    return started
+
+
+def job_of(tmp_path: Path) -> ShardJob:
+    (tmp_path / "partials").mkdir()
+    options = CountRequest("c", (), targets="she-he").options()
+    return ShardJob(str(tmp_path / "partials"), options)
+
+
+def test_a_helper_takes_its_part(
+    shards: Path, tmp_path: Path, helpers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process waits at its first shard until the helper has counted the others."""
+    names, counted = [str(shards / f"{n}.jsonl.zst") for n in range(3)], threading.Event()
+    count, progress = ShardJob.count, []
+
+    def slow(job: ShardJob, shard: str) -> Ledger:
+        assert counted.wait(60)
+        return count(job, shard)
+
+    def note(n_done: int, n_all: int) -> None:
+        progress.append((n_done, n_all))
+        if n_done == 2:
+            counted.set()
+
+    monkeypatch.setattr(ShardJob, "count", slow)
+    ledgers = local.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), note)
+    assert sorted(x.shard for x in ledgers) == names and len(helpers) == 1
+    assert progress == [(1, 3), (2, 3), (3, 3)]
+    assert helpers[0]._process.returncode is not None
+
+
+def test_a_lost_helper_is_one_line(
+    tmp_path: Path, helpers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [str(tmp_path / f"{n}.jsonl") for n in range(2)]
+    for name in names:
+        os.mkfifo(name)  # its reader, the helper, waits for ever
+
+    def killing(job: ShardJob, shard: str) -> Ledger:
+        assert helpers[0].busy.wait(60)
+        helpers[0]._process.kill()
+        return Ledger(shard, "", "counted", None, 0)
+
+    monkeypatch.setattr(ShardJob, "count", killing)
+    with pytest.raises(Interrupted, match=r"ended with status -9 .*same command again") as lost:
+        local.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), print)
+    assert lost.value.exit_code == 5
+
+
+def test_what_goes_wrong_in_a_helper_arrives(
+    shards: Path, tmp_path: Path, helpers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file where the directory for partials should be is not a shard that can't be read."""
+    (tmp_path / "file").touch()
+    job = ShardJob(str(tmp_path / "file"), CountRequest("c", (), targets="she-he").options())
+    names = [str(shards / f"{n}.jsonl.zst") for n in range(2)]
+    monkeypatch.setattr(ShardJob, "count", lambda _, shard: Ledger(shard, "", "counted", None, 0))
+    with pytest.raises((FileExistsError, NotADirectoryError)):
+        local.LocalEngine(tmp_path, 1 << 30).count(
+            names, job, lambda *_: helpers[0].busy.wait(60) and None
+        )

@@ -19,8 +19,6 @@ from plumbline.warehouse.query.connection import sql_names
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 
-pytestmark = pytest.mark.spark
-
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} again." for i in range(90)]
 Row = dict[str, Any]
 

@@ -191,7 +191,6 @@ def test_files_that_cannot_be_lists(tmp_path: Path) -> None:
         wordlists.load(str(tmp_path / "bare.toml"))
 
 
-@pytest.mark.spark
 def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_path: Path) -> None:
     shard, listed = tmp_path / "a.jsonl", tmp_path / "nobles.toml"
     texts = ["The queen and the king saw tea.", "They saw tea and she and he saw an army."]

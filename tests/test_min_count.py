@@ -77,7 +77,6 @@ def both(request: pytest.FixtureRequest, shards: list[Path], tmp_path_factory: A
     return store
 
 
-@pytest.mark.spark
 def test_the_tables_are_those_of_brute_force(both: Store) -> None:
     rule = both.read("corpus", corpus="some")["rule"][0].as_py()
     counts = oracle(texts(), TARGETS, rule, 10)
@@ -100,7 +99,6 @@ def test_the_tables_are_those_of_brute_force(both: Store) -> None:
     assert len(stay) < len(counts.words)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_all_pairs_lose_rare_words_on_either_side(
     store: Store, shards: list[Path], rule: str
@@ -113,7 +111,6 @@ def test_all_pairs_lose_rare_words_on_either_side(
     assert 0 < len(pairs) < len(counts.pairs) and holds(store, "c")
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("table", ["word_association", "word_delta"])
 def test_words_that_stay_keep_their_figures(both: Store, table: str) -> None:
     stay = {r["word"] for r in rows(both, "word_count", "some")}
@@ -123,7 +120,6 @@ def test_words_that_stay_keep_their_figures(both: Store, table: str) -> None:
     assert all(not np.isnan(v) for r in some for v in r.values() if isinstance(v, float))
 
 
-@pytest.mark.spark
 def test_coverage_is_of_the_vocabulary_counted(both: Store) -> None:
     every, some = (compare_list(both, c, "she-he").coverage[0] for c in ("all", "some"))
     n = len([r for r in rows(both, "word_delta", "some") if r["contrast"] == "she/he"])
@@ -157,7 +153,6 @@ def and_also(**values: Any) -> Callable[[list[Row]], list[Row]]:
     return lambda found: [*found, {**found[0], **values}]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("table", "change", "expected"),
     [
@@ -182,7 +177,6 @@ def test_damage_to_a_pruned_corpus_is_seen(
     assert damage(table, "some", change, both) == expected
 
 
-@pytest.mark.spark
 def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path]) -> None:
     count_corpus(store, request(shards))
     associate(store, "c")
@@ -200,7 +194,6 @@ def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path
     assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}
 
 
-@pytest.mark.spark
 def test_all_words_may_be_rare(store: Store, tmp_path: Path) -> None:
     shard = tmp_path / "a.jsonl"
     shard.write_text('{"text": "tea tea army"}\n')
@@ -214,7 +207,6 @@ def test_all_words_may_be_rare(store: Store, tmp_path: Path) -> None:
     assert holds(store, "c")
 
 
-@pytest.mark.spark
 def test_a_corpus_without_the_columns_is_merged_again(store: Store, shards: list[Path]) -> None:
     """As written before there was a min_count: it has no value, so it is not the one asked for."""
     count_corpus(store, request(shards))
@@ -226,7 +218,6 @@ def test_a_corpus_without_the_columns_is_merged_again(store: Store, shards: list
     assert rows(store, "corpus", "c") == every and holds(store, "c")
 
 
-@pytest.mark.spark
 def test_what_the_commands_say(
     shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -170,7 +170,6 @@ def test_a_counted_corpus_stays(store: Store, tmp_path: Path) -> None:
         import_statistics(store, path, "half", "run")
 
 
-@pytest.mark.spark
 def test_counting_takes_an_imported_corpus_over_only_when_told(
     store: Store, tmp_path: Path
 ) -> None:

@@ -98,7 +98,7 @@ def test_a_java_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.spark
 def test_a_worker_that_dies_is_one_line_and_wrong_code_is_not() -> None:
     numbers = spark_session().sparkContext.parallelize([0, 1], 2)
-    said = r"Python worker exited.*same command goes on"
+    said = r"Python worker exited.*same command again"
     with pytest.raises(Interrupted, match=said) as caught, losses_named():
         numbers.map(lambda _: os.kill(os.getpid(), signal.SIGKILL)).collect()
     assert caught.value.exit_code == 5 and len(str(caught.value)) < 400
@@ -118,6 +118,6 @@ def test_an_executor_that_does_not_see_the_warehouse_is_named(
     monkeypatch.setattr(count, "directory", lambda *_: tmp_path / "elsewhere")
     both = CountRequest("c", (tmp_path / "a.jsonl", tmp_path / "b.jsonl"))
     with pytest.raises(UsageProblem, match=f"not there on {socket.gethostname()} .*file system"):
-        count_corpus(store, both)
+        count_corpus(store, both, master=spark_session().sparkContext.master)
     assert store.read("corpus").to_pylist() == [before]
     assert store.read("word_count").num_rows == 2

@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,25 +25,27 @@ _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local import serve; serve()"
 )
+#: Bytes of shards that are counted in the time that a helper takes to start, a second or so.
+BYTES_PER_HELPER = 32 << 20
 
 
 class LocalEngine:
-    """Counts and sums on this machine; one process per core, of which this is one.
+    """Counts and sums on this machine; up to one process per core counts, this one first.
 
     Attributes:
         work: directory for what DuckDB does not hold in memory.
         memory_bytes: what DuckDB may use.
-        n_processes: at most so many shards are counted at once.
     """
 
-    def __init__(self, work: Path, memory_bytes: int, n_processes: int | None = None) -> None:
+    def __init__(self, work: Path, memory_bytes: int) -> None:
         self._work = work
         self._memory_bytes = memory_bytes
-        self._n_processes = n_processes or n_cores()
 
     def count(self, shards: Sequence[str], job: ShardJob, progress: Progress) -> list[Ledger]:
         """Count the shards; the ledgers come in any order."""
-        left, done, errors = deque(shards), [], []
+        left = deque(shards)
+        done: list[Ledger] = []
+        errors: list[Exception] = []
 
         def work(count: Callable[[str], Ledger]) -> None:
             with suppress(IndexError):
@@ -57,7 +59,7 @@ class LocalEngine:
             except Exception as e:
                 errors.append(e)
 
-        helpers = [_Helper(job) for _ in range(min(self._n_processes, len(shards)) - 1)]
+        helpers = [_Helper(job) for _ in range(_n_helpers(shards))]
         threads = [threading.Thread(target=work_beside, args=(h,)) for h in helpers]
         try:
             for thread in threads:
@@ -93,6 +95,14 @@ class LocalEngine:
                 return merge.write_part("part-00000", rows.to_arrow_reader(BATCH_ROWS))
 
 
+def _n_helpers(shards: Sequence[str]) -> int:
+    n_bytes = 0
+    for shard in shards:
+        with suppress(OSError):
+            n_bytes += os.stat(shard).st_size
+    return min(n_cores() - 1, len(shards) - 1, n_bytes // BYTES_PER_HELPER)
+
+
 def n_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -114,7 +124,7 @@ class _Helper:
         self._job = job
 
     def count(self, shard: str) -> Ledger:
-        """The ledger of a shard. Raises what counting it does, ``Interrupted`` for a lost process."""
+        """The ledger of a shard; raises what counting raises, or ``Interrupted`` for a loss."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         try:

@@ -25,7 +25,6 @@ from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.storage.store import Store, write_file
 
-
 #: Called with (shards done, shards) whenever one is done, from any thread.
 Progress = Callable[[int, int], None]
 

@@ -24,7 +24,7 @@ def watched(
     Args:
         report: called about five times a second meanwhile.
         cancel: called when Ctrl-C is pressed, and again until ``work`` has ended; without it
-            ``work`` goes on to its end.
+            ``work`` continues to its end.
 
     Raises:
         Interrupted: Ctrl-C was pressed.
@@ -50,7 +50,7 @@ def watched(
             if step:
                 step()
         if pressed.is_set():
-            raise Interrupted("interrupted; the same command goes on from here")
+            raise Interrupted("interrupted; run the same command again to resume")
     if error:
         raise error[0]
     return outcome[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,6 @@ def tables(store: Store) -> OracleCounts:
     return counts
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_equals_the_embedded_sweep_for_any_sharding(
     store: Store, tmp_path: Path, rule: str
@@ -70,7 +68,6 @@ def test_equals_the_embedded_sweep_for_any_sharding(
         assert sum(r["n_pairs"] for r in ledger) == row["n_pairs"]
 
 
-@pytest.mark.spark
 def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> None:
     paths = shards_of(tmp_path, 3)
     count_corpus(store, request(paths[:2]))
@@ -91,7 +88,6 @@ def _delta_row() -> dict[str, object]:
     return {"corpus": "c", "contrast": "she/he", "word": "tea", "delta_nats": 1.0, **counts}
 
 
-@pytest.mark.spark
 def test_shards_of_equal_content_count_twice(store: Store, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text('{"text": "she drinks tea"}\n')
@@ -100,7 +96,6 @@ def test_shards_of_equal_content_count_twice(store: Store, tmp_path: Path) -> No
     assert store.read("corpus", corpus="c")["n_documents"].to_pylist() == [2]
 
 
-@pytest.mark.spark
 def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     good, cut, odd = tmp_path / "good.jsonl", tmp_path / "cut.jsonl.zst", tmp_path / "odd.jsonl"
     good.write_bytes(b'{"text": "she ran"}\nnot json\n\n{"text": 3}\n{"text": "he ran"}\n')
@@ -129,7 +124,6 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     assert count_corpus(store, request([good, cut, odd])).row["n_shards_failed"] == 0
 
 
-@pytest.mark.spark
 def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None:
     paths = shards_of(tmp_path, 1)
     count_corpus(store, request(paths))
@@ -221,7 +215,6 @@ def test_one_session_a_process() -> None:
     assert spark_session() is spark_session()
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
     from plumbline.jobs.kernel.tokenizer import tokenize_all
@@ -235,7 +228,6 @@ def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> N
     assert not [check for check in run_checks(store, "c") if check.n_violations]
 
 
-@pytest.mark.spark
 def test_all_pairs_give_the_deltas_of_the_list(store: Store, tmp_path: Path) -> None:
     from plumbline.jobs.association.associate import associate
 
@@ -249,7 +241,6 @@ def test_all_pairs_give_the_deltas_of_the_list(store: Store, tmp_path: Path) -> 
     assert deltas[0] == deltas[1] != []
 
 
-@pytest.mark.spark
 def test_partials_in_several_files_give_the_same_tables(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
