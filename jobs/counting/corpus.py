@@ -217,10 +217,13 @@ def _write(
     where, good = directory(store, options), [x for x in ledgers if x.status == "counted"]
     words, pruned, n_kept = _merge_words(engine, store, request, where, good, run_id)
     pairs = store.stage("pair_count", partition, run_id)
-    constants = {**partition, "rule": request.rule, "window": request.window}
+    constants: dict[str, str | int] = {**partition, "rule": request.rule, "window": request.window}
     kept = words if pruned.n_words else None
     files = _partials(where, good, "pairs")
-    _run(engine, merge_pairs(files, constants, pairs, all_pairs=request.all_pairs, words=kept))
+    _run(
+        engine,
+        merge_pairs(files, constants, pairs, all_pairs=request.all_pairs, words=kept),
+    )
     for staged in (words, pairs):
         store.commit(staged)
     shard_rows = [{**asdict(x), "corpus": request.corpus, "run_id": run_id} for x in ledgers]

@@ -86,6 +86,7 @@ class LocalEngine:
         with TemporaryDirectory(prefix="merge-", dir=self._work) as directory:
             # Of what DuckDB is given it uses a bit more, and Arrow and Python have their own.
             limit = f"{self._memory_bytes // 2 >> 20}MiB"
+            settings: dict[str, str | bool | int | float | list[str]]
             settings = {"memory_limit": limit, "temp_directory": directory, "threads": n_cores()}
             with duckdb.connect(config=settings) as connection:
                 for name, files in merge.views.items():
