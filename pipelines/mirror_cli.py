@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from plumbline.warehouse.storage.form import MARKER
+from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
@@ -35,7 +35,7 @@ def push(
 
     Example: plumbline warehouse push s3://bucket/warehouse
     """
-    from plumbline.warehouse.storage.activity import refuse_beside_runs
+    from plumbline.warehouse.provenance.runs import refuse_beside_runs
     from plumbline.warehouse.storage.mirror import push as send
     from plumbline.warehouse.storage.remote import shown
 
@@ -63,7 +63,7 @@ def pull(
 
     Example: plumbline warehouse pull s3://bucket/warehouse
     """
-    from plumbline.warehouse.storage.activity import refuse_beside_runs
+    from plumbline.warehouse.provenance.runs import refuse_beside_runs
     from plumbline.warehouse.storage.mirror import pull as fetch
 
     if (warehouse / MARKER).exists() and not force:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.pipelines.sql_cli import show
 from plumbline.warehouse.provenance import history
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.plain import printable
+from plumbline.warehouse.text.output import say
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON instead of tables.")]
 RunId = Annotated[str, typer.Argument(help="Run id, or the start of one.")]
@@ -63,7 +64,7 @@ def list_runs(
     ]
     show(Console(highlight=False, markup=False), names, rows)
     if found:
-        print(f"next: plumbline runs show {printable(found[0]['run_id'])}")
+        say(f"next: plumbline runs show {shlex.quote(found[0]['run_id'])}")
 
 
 def _end(row: Mapping[str, Any]) -> tuple[Any, Any]:

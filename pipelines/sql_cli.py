@@ -19,12 +19,11 @@ from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.pipelines.sql_complete import complete_with_tab
 from plumbline.pipelines.sql_output import format_of, write_result
 from plumbline.warehouse.errors import UsageProblem, disk_problems
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import check, lock
-from plumbline.warehouse.query.init_sql import init_sql
 from plumbline.warehouse.query.reference import Question, questions
-from plumbline.warehouse.storage.retry_reads import steadily
-from plumbline.warehouse.text.plain import printable
+from plumbline.warehouse.storage.store import retry_missing
+from plumbline.warehouse.text.escape import terminal
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +52,7 @@ def run_query(
     with _one_line():
         check(connection, text, write=write)
         run = partial(_result, connection, text)
-        return run() if write else steadily(run)
+        return run() if write else retry_missing(run)
 
 
 def _result(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
@@ -83,7 +82,7 @@ def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]
     if not names:
         return
     shown = rows[:MAX_ROWS]
-    cells = [[printable(v) for v in row] for row in shown]
+    cells = [[_cell(v) for v in row] for row in shown]
     widths = [max([len(name), *(len(row[i]) for row in cells)]) + 3 for i, name in enumerate(names)]
     if console.is_terminal and sum(widths) > console.width and len(names) > 1:
         _show_blocks(console, names, cells)
@@ -92,6 +91,13 @@ def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]
         _show_table(console, names, cells, numbers, sum(widths) + 1)
     more = f", the first {MAX_ROWS:,} shown" if len(rows) > MAX_ROWS else ""
     console.print(Text(f"{len(rows):,} row{'' if len(rows) == 1 else 's'}{more}", style="dim"))
+
+
+def _cell(value: object) -> str:
+    """A value as one line of text; NULL is empty, floats have six digits."""
+    if value is None:
+        return ""
+    return terminal(f"{value:.6g}" if isinstance(value, float) else str(value))
 
 
 def _is_number(values: Iterable[object]) -> bool:

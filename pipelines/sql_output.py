@@ -5,17 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from plumbline.warehouse.errors import UsageProblem, disk_problems
-from plumbline.warehouse.text.plain import printable, spreadsheet_cell
+from plumbline.warehouse.storage.paths import replacing
+from plumbline.warehouse.text.escape import csv_cell, terminal
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,23 +52,11 @@ def write_result(
     """
     if out is None:
         return _write_text(connection.execute(query), kind, stdout, stdout.isatty())
-    with disk_problems(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with _appearing(out) as temporary:
-            if kind == "parquet":
-                return _write_parquet(connection, query, temporary)
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                return _write_text(connection.execute(query), kind, file, False)
-
-
-@contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
-    temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with disk_problems(out), replacing(out) as temporary:
+        if kind == "parquet":
+            return _write_parquet(connection, query, temporary)
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            return _write_text(connection.execute(query), kind, file, False)
 
 
 def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> int:
@@ -97,10 +83,10 @@ def _write_text(
     write: Callable[[Sequence[Any]], object]
     if kind == "csv":
         rows = csv.writer(file, lineterminator="\n")
-        shown = printable if for_terminal else str
 
         def write(row: Sequence[Any]) -> object:
-            return rows.writerow([shown(spreadsheet_cell(_csv_value(value))) for value in row])
+            cells = [str(csv_cell(_csv_value(value))) for value in row]
+            return rows.writerow(map(terminal, cells) if for_terminal else cells)
 
         write(names)
     else:

@@ -7,23 +7,18 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.pipelines.sql_cli import show
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.plain import printable
-
-
-def _say(text: str) -> None:
-    Console(highlight=False, markup=False).print(Text(printable(text)), soft_wrap=True)
+from plumbline.warehouse.text.output import say
 
 
 def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     """Read every file: schema, run, partition, unique keys, nothing left behind.
 
-    Names each problem with what mends it, and leaves with status 3 if there is one.
+    Names each problem with its fix; status 3 if there is one.
 
     Example: plumbline warehouse check
     """
@@ -31,14 +26,14 @@ def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
 
     found = problems_of(Store.open(warehouse, create=False))
     for problem in found:
-        _say(f"{problem.path}: {problem.problem} ({problem.fix})")
-    _say(f"{warehouse}: {len(found) or 'no'} problem{'' if len(found) == 1 else 's'}")
+        say(f"{problem.path}: {problem.problem} ({problem.fix})")
+    say(f"{warehouse}: {len(found) or 'no'} problem{'' if len(found) == 1 else 's'}")
     if found:
         raise typer.Exit(3)
 
 
 def compact(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also while a run may be writing.")
     ] = False,
@@ -46,59 +41,58 @@ def compact(
 ) -> None:
     """Merge the small files of each partition, and remove what stopped commands left.
 
-    Every merged file is held against the rows of its parts before it takes their place. Work that
-    would save time later is kept.
+    Every merged file is compared with the rows of its parts before it replaces them. Work that
+    saves time later is kept.
 
     Example: plumbline warehouse compact --dry-run
     """
-    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.provenance.runs import recorded, refuse_beside_runs
     from plumbline.warehouse.storage import compaction as steps
-    from plumbline.warehouse.storage.activity import refuse_beside_runs
 
     store = Store.open(warehouse, create=False)
     todo = steps.plan(store)
     for leftover in todo.leftovers:
-        _say(f"remove {leftover.path}: {leftover.why}")
+        say(f"remove {leftover.path}: {leftover.why}")
     for merge in todo.merges:
-        _say(f"merge {len(merge.files)} files in {merge.directory}")
+        say(f"merge {len(merge.files)} files in {merge.directory}")
     if dry_run or not (todo.leftovers or todo.merges):
-        _say("nothing was changed")
+        say("nothing was changed")
         return
     if not force:
         refuse_beside_runs(store, "compact")
     with recorded(store, "warehouse compact", {"force": force}) as run_id:
         done = steps.compact(store, run_id, force=force)
-    _say(
+    say(
         f"merged files in {len(done.merges)} directories, removed {len(done.leftovers)} leftovers; "
         "next: plumbline warehouse check"
     )
 
 
 def migrate(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also while a run may be writing.")
     ] = False,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Bring every file of an older warehouse to today's form; stopped, it goes on.
+    """Rewrite the files of an older warehouse in the current format. Run it again to resume.
 
     Example: plumbline warehouse migrate --dry-run
     """
-    from plumbline.warehouse.storage.activity import refuse_beside_runs
-    from plumbline.warehouse.storage.form import MARKER
-    from plumbline.warehouse.storage.migrate import migrate as bring
+    from plumbline.warehouse.provenance.runs import refuse_beside_runs
+    from plumbline.warehouse.storage.format import MARKER
+    from plumbline.warehouse.storage.migration import migrate as bring
 
     if not (warehouse / MARKER).exists():
         Store.open(warehouse, create=False)  # says what it is instead
-        raise UsageProblem(f"warehouse {warehouse}", "is none")
+        raise UsageProblem(f"warehouse {warehouse}", "not a Plumbline warehouse")
     if not (dry_run or force):
         refuse_beside_runs(Store(warehouse), "migrate")
     done = bring(warehouse, dry_run=dry_run)
     would = "would write" if dry_run else "wrote"
-    _say(f"version {done.before} to {done.after}: {would} {len(done.files)} files of {warehouse}")
+    say(f"version {done.before} to {done.after}: {would} {len(done.files)} files of {warehouse}")
     if not dry_run:
-        _say("next: plumbline warehouse check")
+        say("next: plumbline warehouse check")
 
 
 def export(
@@ -120,4 +114,4 @@ def export(
     made = write(warehouse, names or [], out, kind)
     rows = [(item.name, item.n_rows, str(item.path)) for item in made]
     show(Console(highlight=False, markup=False), ["table or view", "rows", "file"], rows)
-    _say(f"wrote {len(made)} tables and dictionary.md to {out}; next: read {out}/dictionary.md")
+    say(f"wrote {len(made)} tables and dictionary.md to {out}; next: read {out}/dictionary.md")

@@ -14,10 +14,9 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import table
-from plumbline.warehouse.storage import migrations
-from plumbline.warehouse.storage.form import MARKER, read_form
-from plumbline.warehouse.storage.migrate import migrate
-from plumbline.warehouse.storage.migrations import Migration, constant
+from plumbline.warehouse.storage import format as formats
+from plumbline.warehouse.storage.format import MARKER, Migration, constant, read_format
+from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 
@@ -37,14 +36,14 @@ REKEYED = table(
     "corpus: text -- c\nform: text -- f\nword: text -- w\nnote: text? -- n",
 )
 #: Those of the project; the tests above the last have their own.
-REAL = migrations.MIGRATIONS
+REAL = formats.MIGRATIONS
 STEP = Migration("forms", {"planted": constant("form", "none")})
 
 
 @pytest.fixture(autouse=True)
 def at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first version, without any migration."""
-    monkeypatch.setattr(migrations, "MIGRATIONS", ())
+    monkeypatch.setattr(formats, "MIGRATIONS", ())
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def rows(store: Store) -> list[tuple[object, ...]]:
 
 def rekey(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TABLES, "planted", REKEYED)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (STEP,))
+    monkeypatch.setattr(formats, "MIGRATIONS", (STEP,))
 
 
 def test_an_added_column_is_null_in_older_files(
@@ -78,10 +77,10 @@ def test_an_added_column_is_null_in_older_files(
     new = {"corpus": "a", "word": "jug", "note": "new"}
     store.publish("planted", [new], unit="all", run_id="r")  # sorted before the older files
     assert rows(store)[0] == ("a", "jug", "new") and len(rows(store)) == 4
-    assert read_form(store.root)["older"] == ["planted"]
+    assert read_format(store.root)["older"] == ["planted"]
     done = migrate(store.root)
     assert [path.parent.name for path in done.files] == ["corpus=c", "corpus=d"]
-    assert read_form(store.root)["older"] == [] and len(rows(store)) == 4
+    assert read_format(store.root)["older"] == [] and len(rows(store)) == 4
 
 
 def test_an_added_table_is_an_empty_view(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +112,7 @@ def test_a_new_key_column_gets_its_constant_in_old_rows(
         with pytest.raises(BadInput, match=r"version 1, .*version 2 .*warehouse migrate"):
             opening(old.root)
     planned = migrate(old.root, dry_run=True)
-    assert len(planned.files) == 2 and read_form(old.root)["warehouse_version"] == 1
+    assert len(planned.files) == 2 and read_format(old.root)["warehouse_version"] == 1
     done = migrate(old.root)
     assert (done.before, done.after, done.files) == (1, 2, planned.files)
     expected = [("c", "none", "cup", None), ("c", "none", "tea", None), ("d", "none", "pot", None)]
@@ -138,7 +137,7 @@ def test_a_migration_that_was_stopped_goes_on(
     with monkeypatch.context() as stopped:
         stopped.setattr(
             *((Path, "unlink", stop) if "old file" in moment else ())
-            or ("plumbline.warehouse.storage.migrate.form_today", stop)
+            or ("plumbline.warehouse.storage.format.current_format", stop)
         )
         with pytest.raises(KeyboardInterrupt):
             migrate(old.root)
@@ -160,7 +159,7 @@ def test_later_migrations_meet_files_of_several_versions(
         return rows.set_column(rows.column_names.index("word"), "word", pa.array(upper))
 
     monkeypatch.setattr(
-        migrations,
+        formats,
         "MIGRATIONS",
         (STEP, Migration("elsewhere", {}), Migration("case", {"planted": shout})),
     )
@@ -187,7 +186,7 @@ def test_a_marker_from_before_columns_were_noted(store: Store) -> None:
         found = connection.execute("SELECT count(*), count(delta_se_nats) FROM word_delta")
         assert found.fetchone() == (2, whole["delta_se_nats"].drop_null().length())
     assert [p.name for p in migrate(store.root).files] == ["_earlier.parquet"]
-    assert read_form(store.root)["columns"]["word_delta"] == TABLES["word_delta"].arrow.names
+    assert read_format(store.root)["columns"]["word_delta"] == TABLES["word_delta"].arrow.names
 
 
 def test_every_migration_names_tables_and_says_what_it_is_about() -> None:
@@ -215,7 +214,7 @@ def test_probabilities_from_before_instructions(
     found = [{**shared, "word": w, "gender": g, "probability": p} for w, g, p in words]
     fill(Store.open(root), "pronoun_probability", found)
     monkeypatch.setitem(TABLES, "pronoun_probability", today)
-    monkeypatch.setattr(migrations, "MIGRATIONS", REAL)
+    monkeypatch.setattr(formats, "MIGRATIONS", REAL)
     with pytest.raises(BadInput, match="plumbline warehouse migrate"):
         Store.open(root)
     assert len(migrate(root).files) == 1

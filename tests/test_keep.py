@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -24,8 +25,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import check as checking
 from plumbline.warehouse.storage import compaction as steps
 from plumbline.warehouse.storage.check import check
-from plumbline.warehouse.storage.compaction import compact, plan
-from plumbline.warehouse.storage.leftovers import leftovers
+from plumbline.warehouse.storage.compaction import compact, leftovers, plan
 from plumbline.warehouse.storage.store import Store, cast
 from tests.metric_rows import delta, fill, pair, score
 
@@ -213,7 +213,7 @@ def test_a_partition_lost_between_two_renames_is_not_removed(kept: Store) -> Non
     lost.parent.mkdir(exist_ok=True)
     os.rename(there, lost)
     (problem,) = check(kept)
-    assert problem.path == lost and problem.fix.endswith(f"mv '{lost}' '{there}'")
+    assert problem.path == lost and problem.fix.endswith(shlex.join(["mv", str(lost), str(there)]))
     assert leftovers(kept) == []
     shutil.copytree(lost, there)
     assert [leftover.path for leftover in leftovers(kept)] == [lost]

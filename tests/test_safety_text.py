@@ -8,6 +8,7 @@ import unicodedata
 import warnings
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from plumbline.pipelines.reproduce.word_lists import Agreement, Compared, write_
 from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import csv_cell, terminal
+from plumbline.warehouse.text.escape import csv_cell, csv_cell_sql, sql_text, terminal
 from tests.conftest import REPOSITORY
 from tests.metric_rows import delta, fill, pair, score, scored_by
 from tests.test_report import Page
@@ -56,6 +57,44 @@ def test_no_csv_cell_starts_as_a_formula_does(text: str) -> None:
     assert cell in (text, f"'{text}")
     if cell.strip()[:1] in tuple("=+-@|%＝＋－＠") or cell[:1] in tuple("\t\r\n"):
         float(cell)  # a plain number
+
+
+_EDGES = (
+    "=1",
+    "\u3000=1",
+    "\x1c-1",
+    "\v+",
+    "\n",
+    " \t",
+    "1\n",
+    "-1\n",
+    "-1.5e3",
+    "-.5",
+    "- 1",
+    "'",
+)
+
+
+@given(
+    st.lists(st.text(alphabet="=+-@\t\r\n\v\x1c\x1f\x85\u3000\u200b|%＝＋－＠ '1.eE") | st.text())
+)
+def test_duckdb_escapes_csv_cells_as_python_does(texts: list[str]) -> None:
+    texts = [t.replace("\0", "").encode(errors="ignore").decode() for t in (*texts, *_EDGES)]
+    expression = csv_cell_sql("t")
+    with duckdb.connect() as connection:
+        query = f"SELECT {expression} FROM (SELECT unnest($texts::VARCHAR[]) AS t)"
+        found = [cell for (cell,) in connection.execute(query, {"texts": texts}).fetchall()]
+        assert connection.execute(f"SELECT {expression} FROM (SELECT NULL AS t)").fetchone() == (
+            None,
+        )
+    assert found == [csv_cell(text) for text in texts]
+
+
+@given(st.text())
+def test_sql_text_is_the_text(text: str) -> None:
+    text = text.replace("\0", "").encode(errors="ignore").decode()
+    with duckdb.connect() as connection:
+        assert connection.execute(f"SELECT {sql_text(text)}").fetchone() == (text,)
 
 
 def held(store: Store) -> Store:

@@ -147,7 +147,7 @@ def test_the_answers_are_right(small: duckdb.DuckDBPyConnection) -> None:
 def test_the_page_says_what_the_files_say() -> None:
     text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
     assert text == filled(text), (
-        "stale: run `python -m plumbline.warehouse.query.reference docs/sql.md`"
+        "stale: run `python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md`"
     )
     assert all(q.query in text for q in questions())
 

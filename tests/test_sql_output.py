@@ -15,9 +15,8 @@ import pytest
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.sql_cli import run_query
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import lock
-from plumbline.warehouse.query.init_sql import init_sql
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 

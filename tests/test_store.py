@@ -23,7 +23,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.provenance import runs
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.migrations import newest_version
+from plumbline.warehouse.storage.format import newest_version
 from plumbline.warehouse.storage.store import Store, cast
 from tests.conftest import REPOSITORY
 

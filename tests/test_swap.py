@@ -11,10 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from plumbline.warehouse.storage import swap
+from plumbline.warehouse.storage import paths
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.retry_reads import steadily
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.store import Store, retry_missing
 from tests.conftest import REPOSITORY
 
 N_UNITS, N_ROWS, N_ROUNDS = 12, 40, 25
@@ -24,8 +23,7 @@ _READER = """
 import json, select, sys
 from collections import Counter
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.storage.retry_reads import steadily
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.store import Store, retry_missing
 root, how = sys.argv[1:]
 connection, seen = connect(root), Counter()
 print("in", flush=True)
@@ -37,7 +35,7 @@ while True:
     else:
         if how == "fresh":
             connection = connect(root)
-        found = steadily(lambda: connection.execute(ask).fetchone())
+        found = retry_missing(lambda: connection.execute(ask).fetchone())
     seen[str(tuple(found))] += 1
     if select.select([sys.stdin], [], [], 0)[0]:
         break
@@ -47,11 +45,11 @@ print(json.dumps(seen), flush=True)
 _WRITER = """
 import sys
 import pyarrow as pa
-from plumbline.warehouse.storage import swap
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage import paths
+from plumbline.warehouse.storage.store import Store, retry_missing
 root, name, n, exchanges = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "True"
 if not exchanges:
-    swap.exchange = lambda one, other: False
+    paths.exchange = lambda one, other: False
 store = Store.open(root)
 for _ in range(n):
     staged = store.stage("word_count", {"corpus": "c"}, name)
@@ -114,13 +112,13 @@ def _can_exchange(place: Path) -> bool:
     one.mkdir()
     other.mkdir()
     try:
-        return swap.exchange(one, other)
+        return paths.exchange(one, other)
     finally:
         one.rmdir()
         other.rmdir()
 
 
-def test_a_file_that_stays_away_and_other_errors_are_told(store: Store) -> None:
+def test_the_original_error_of_a_missing_file_and_other_errors_propagate(store: Store) -> None:
     n_asked = [0]
 
     def read() -> None:
@@ -128,7 +126,7 @@ def test_a_file_that_stays_away_and_other_errors_are_told(store: Store) -> None:
         raise ValueError("not about files")
 
     with pytest.raises(ValueError, match="not about files"):
-        steadily(read)
+        retry_missing(read)
     assert n_asked == [1]
     with pytest.raises(FileNotFoundError):
-        steadily(lambda: (store.root / "nothing").read_bytes())
+        retry_missing(lambda: (store.root / "nothing").read_bytes())

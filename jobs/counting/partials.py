@@ -142,7 +142,7 @@ class _Writer:
     def write(self, kind: str, table: pa.Table) -> None:
         """Write one more file of a kind."""
         name = f"{self._mark}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
-        write_file(self._out / name, table, passing=True)
+        write_file(self._out / name, table, temporary=True)
         self._files.append(name)
 
     def publish(self, ledger: Ledger) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from plumbline.warehouse.query.connection import sql
+from plumbline.warehouse.text.escape import sql_text
 
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
@@ -78,4 +79,4 @@ def literal(value: object) -> str:
         return repr(value)
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
-    return "'" + str(value).replace("'", "''") + "'"
+    return sql_text(str(value))

@@ -11,8 +11,8 @@ import duckdb
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.merged import units_of
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.units import units_of
 
 Row: TypeAlias = dict[str, Any]
 _METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset", "options")

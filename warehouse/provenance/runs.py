@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import socket
 import subprocess
 import uuid
@@ -13,14 +14,16 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.storage.store import Store
 
 _PACKAGES = (
     *("plumbline", "duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark"),
     *("torch", "transformers"),
 )
+_PROCESS = re.compile(r"process (\d+) on (.+)$")
 
 
 def config_hash(config: Mapping[str, object]) -> str:
@@ -88,6 +91,37 @@ def _publish(store: Store, row: Mapping[str, object]) -> None:
     run_id = str(row["run_id"])
     with disk_problems(store.root):
         store.publish("run", [row], unit=run_id, run_id=run_id)
+
+
+def may_be_running(row: dict[str, Any]) -> bool:
+    """Whether a row of ``run`` has no end yet and its process is not known to be gone.
+
+    Of another host nothing is known.
+
+    >>> may_be_running({"status": "finished", "error": None})
+    False
+    """
+    if row["status"] != "running":
+        return False
+    found = _PROCESS.search(row["error"] or "")
+    if not found or found[2] != socket.gethostname():
+        return True
+    try:
+        os.kill(int(found[1]), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def refuse_beside_runs(store: Store, what: str) -> None:
+    """Raises ``UsageProblem`` naming a run that may be writing, this process's own apart."""
+    mine = f"process {os.getpid()} on {socket.gethostname()}"
+    for row in store.read("run").to_pylist():
+        if may_be_running(row) and not (row["error"] or "").endswith(mine):
+            problem = f"run {row['run_id']} ({row['command']}) may be writing: {row['error']}"
+            raise UsageProblem(what, problem, "wait for its end; --force if it is gone")
 
 
 def package_versions() -> dict[str, str]:

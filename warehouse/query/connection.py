@@ -1,9 +1,10 @@
-"""A DuckDB connection on a warehouse, with one view a table and the derived views of ``sql/``."""
+"""A DuckDB connection on a warehouse: a view of each table, and those of ``sql/views``."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -13,9 +14,9 @@ import pyarrow as pa
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.form import tables_of_older_form
-from plumbline.warehouse.storage.retry_reads import steadily
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.format import older_tables
+from plumbline.warehouse.storage.store import Store, retry_missing
+from plumbline.warehouse.text.escape import sql_text
 
 _SQL_TYPES = {
     pa.string(): "VARCHAR",
@@ -45,32 +46,32 @@ def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
     connection.execute("SET TimeZone = 'UTC'")
-    # A view is bound when it is made, with all that it reads: in place of files, empty tables.
+    # A view is bound to what it reads when it is made: to empty tables here, to files below.
     connection.execute(_derived_views())
     for table in TABLES.values():
-        try:
-            steadily(partial(_make_view, connection, store, table))
-        except duckdb.Error as e:
-            problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
-            fix = f"move {store.root / table.name} away and write it again"
-            raise BadInput(f"warehouse {store.root}", problem, fix) from e
+        _make_view(connection, store, table)
     return connection
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, store: Store, table: Table) -> None:
+    try:
+        retry_missing(lambda: connection.execute(table_view(store, table)))
+    except duckdb.Error as e:
+        problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
+        fix = f"move {store.root / table.name} away and write it again"
+        raise BadInput(f"warehouse {store.root}", problem, fix) from e
 
 
 @cache
 def _derived_views() -> str:
-    """Makes the views of ``sql/`` on tables that are gone again at the end."""
+    """Statements that make the views of ``sql/views`` on empty tables and drop these again."""
     tables = []
     for table in TABLES.values():
         columns = ", ".join(f'"{c.name}" {_SQL_TYPES[c.type]}' for c in table.columns)
         tables.append(f'CREATE TABLE "{table.name}" ({columns})')
     views = [sql(name) for name in sql_names("views")]
-    gone = [f'DROP TABLE "{name}"' for name in TABLES]
-    return ";\n".join([*tables, *views, *gone])
-
-
-def _make_view(connection: duckdb.DuckDBPyConnection, store: Store, table: Table) -> None:
-    connection.execute(table_view(store, table))
+    drops = [f'DROP TABLE "{name}"' for name in TABLES]
+    return ";\n".join([*tables, *views, *drops])
 
 
 def table_view(store: Store, table: Table, place: Path | None = None) -> str:
@@ -84,9 +85,9 @@ def table_view(store: Store, table: Table, place: Path | None = None) -> str:
         nulls = ", ".join(f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
         return f"{create} {nulls} WHERE false"
     files = (place or store.root.resolve()) / table.name / "**" / "*.parquet"
-    pattern = str(files).replace("'", "''")
-    source = f"read_parquet('{pattern}', hive_partitioning = false)"
-    if not table.partitions or table.name in tables_of_older_form(store.root):
+    pattern = sql_text(str(files))
+    source = f"read_parquet({pattern}, hive_partitioning = false)"
+    if not table.partitions or table.name in older_tables(store.root):
         source = _with_new_columns(table, pattern)
     return f"{create} {columns} FROM {source}"
 
@@ -94,8 +95,38 @@ def table_view(store: Store, table: Table, place: Path | None = None) -> str:
 def _with_new_columns(table: Table, pattern: str) -> str:
     """Files of which some may be from before their table gained a column: NULL there."""
     nulls = [f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns if c.nullable]
-    files = f"read_parquet('{pattern}', hive_partitioning = false, union_by_name = true)"
+    files = f"read_parquet({pattern}, hive_partitioning = false, union_by_name = true)"
     return f"(SELECT {', '.join(nulls)} WHERE false UNION ALL BY NAME FROM {files})"
+
+
+def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
+    """SQL that makes a view for each table of the warehouse at ``root``, and all views and macros.
+
+    Args:
+        relative_to: the Parquet files are named by their path from this directory, in which DuckDB
+            then has to be started; without it by their absolute path.
+
+    A table that has no files yet is an empty view: make the file again once it has. Raises
+    ``BadInput`` when ``root`` is not a warehouse of this version.
+
+    >>> import tempfile
+    >>> init_sql(Store.open(tempfile.mkdtemp() + "/w").root).count('CREATE OR REPLACE VIEW "run"')
+    1
+    """
+    store = Store.open(root, create=False)
+    place = store.root.resolve()
+    where = "anywhere"
+    if relative_to is not None:
+        place = Path(os.path.relpath(place, relative_to.resolve()))
+        where = "in this file's directory"
+    parts = [
+        "-- A Plumbline warehouse: a view for each table, then the views and functions on them.\n"
+        f"-- Start DuckDB {where}: duckdb -init FILE\n"
+        "SET TimeZone = 'UTC';"
+    ]
+    parts += [f"{table_view(store, table, place)};" for table in TABLES.values()]
+    parts += [sql(name).strip() for name in sql_names("views")]
+    return "\n\n".join(parts) + "\n"
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -128,4 +159,4 @@ def query(
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     given = {key: value for key, value in (params or {}).items() if key in named}
-    return steadily(lambda: connection.sql(text, params=given).to_arrow_table())
+    return retry_missing(lambda: connection.sql(text, params=given).to_arrow_table())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +11,10 @@ import duckdb
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.query.dictionary import described, dictionary_markdown
+from plumbline.warehouse.query.reference import described, dictionary_markdown
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.paths import replacing
+from plumbline.warehouse.text.escape import csv_cell_sql, sql_text
 
 #: What ``--format`` takes.
 FORMATS = ("parquet", "csv", "jsonl", "duckdb")
@@ -58,8 +58,11 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
             for name in chosen
         }
         dictionary = described(columns)
-        _text(out / "dictionary.md", dictionary_markdown(dictionary))
-        _text(out / "dictionary.json", json.dumps(dictionary, indent=2, ensure_ascii=False) + "\n")
+        as_json = json.dumps(dictionary, indent=2, ensure_ascii=False) + "\n"
+        pages = {"dictionary.md": dictionary_markdown(dictionary), "dictionary.json": as_json}
+        for name, text in pages.items():
+            with replacing(out / name) as temporary:
+                temporary.write_text(text, encoding="utf-8")
     return made
 
 
@@ -79,72 +82,52 @@ def _export(
     connection: duckdb.DuckDBPyConnection, names: Sequence[str], out: Path, kind: str
 ) -> list[Exported]:
     if kind == "duckdb":
-        return _database(connection, names, out / "warehouse.duckdb")
+        with replacing(out / "warehouse.duckdb") as temporary:
+            rows = _database(connection, names, temporary)
+        return [Exported(name, n_rows, out / "warehouse.duckdb") for name, n_rows in rows.items()]
     made = []
     for name in names:
         path = out / f"{name}.{kind}"
-        temporary = _temporary(path)
-        source = f"({_neutral(connection, name)})" if kind == "csv" else name
-        try:
-            copy = f"COPY {source} TO '{_quoted(temporary)}' ({_OPTIONS[kind]})"
+        source = f"({_without_formulas(connection, name)})" if kind == "csv" else name
+        with replacing(path) as temporary:
+            copy = f"COPY {source} TO {sql_text(str(temporary))} ({_OPTIONS[kind]})"
             n_rows = connection.execute(copy).fetchall()[0][0]
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
         made.append(Exported(name, n_rows, path))
     return made
 
 
-def _neutral(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """A query of a view whose text no spreadsheet takes for a formula."""
+def _without_formulas(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    """A query of a view in whose text no spreadsheet finds a formula."""
     columns = []
     for column, kind, *_ in connection.execute(f"DESCRIBE {name}").fetchall():
-        starts = f"\"{column}\"[1] IN ('=', '+', '-', '@', chr(9), chr(13))"
-        neutral = f"""CASE WHEN {starts} THEN '''' || "{column}" ELSE "{column}" END"""
-        columns.append(f'{neutral} AS "{column}"' if kind == "VARCHAR" else f'"{column}"')
+        quoted = f'"{column}"'
+        columns.append(f"{csv_cell_sql(quoted)} AS {quoted}" if kind == "VARCHAR" else quoted)
     return f"SELECT {', '.join(columns)} FROM {name}"
 
 
 def _database(
     connection: duckdb.DuckDBPyConnection, names: Sequence[str], path: Path
-) -> list[Exported]:
-    temporary, made = _temporary(path), []
+) -> dict[str, int]:
+    rows = {}
     try:
-        connection.execute(f"ATTACH '{_quoted(temporary)}' AS exported")
+        connection.execute(f"ATTACH {sql_text(str(path))} AS exported")
         for name in names:
             connection.execute(f"CREATE TABLE exported.{name} AS FROM {name}")
             counted = connection.execute(f"SELECT count(*) FROM exported.{name}").fetchall()
-            made.append(Exported(name, counted[0][0], path))
+            rows[name] = counted[0][0]
             if name in TABLES:
                 _comment(connection, name)
         connection.execute("DETACH exported")
-        os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
-        temporary.with_name(f"{temporary.name}.wal").unlink(missing_ok=True)
-    return made
+        path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
+    return rows
 
 
 def _comment(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     table = TABLES[name]
-    told = {f"TABLE exported.{name}": table.description}
+    comments = {f"TABLE exported.{name}": table.description}
     for column in table.columns:
         unit = f" [{column.unit}]" if column.unit else ""
-        told[f'COLUMN exported.{name}."{column.name}"'] = f"{column.description}{unit}"
-    for what, text in told.items():
-        quoted = text.replace("'", "''")
-        connection.execute(f"COMMENT ON {what} IS '{quoted}'")
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f"_{uuid.uuid4().hex}.tmp")
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
-
-
-def _text(path: Path, text: str) -> None:
-    temporary = _temporary(path)
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+        comments[f'COLUMN exported.{name}."{column.name}"'] = f"{column.description}{unit}"
+    for what, comment in comments.items():
+        connection.execute(f"COMMENT ON {what} IS {sql_text(comment)}")

@@ -1,19 +1,24 @@
-"""What ``sql/`` offers to people, read from its files: worked questions, views and functions.
+"""Reference of tables, views and functions, and the worked questions, read from what runs.
 
-``docs/sql.md`` is filled from here (``python -m plumbline.warehouse.query.reference docs/sql.md``),
-and the shell shows the questions from here, so that neither can differ from what runs.
+It fills ``docs/tables.md`` and ``docs/sql.md`` (``python -m plumbline.warehouse.query.reference
+docs/tables.md docs/sql.md``), the shell's list of questions, and the dictionary of an export.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from plumbline.warehouse.query.connection import sql, sql_names
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.text.escape import markdown_row
 
 _GRAIN = "-- grain: "
+_COLUMN_HEADER = [markdown_row("column", "type", "unit", "meaning"), "|---|---|---|---|"]
 _CREATE = re.compile(
     r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(\(.*?\))? AS( TABLE\b)?", re.MULTILINE | re.DOTALL
 )
@@ -69,8 +74,8 @@ def entries() -> list[Entry]:
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
         for paragraph in text.split("\n\n"):
             comment, code = _comment(paragraph)
-            told = comment[: comment.index("")] if "" in comment else comment
-            description = " ".join(line for line in told if not line.startswith("grain: "))
+            about = comment[: comment.index("")] if "" in comment else comment
+            description = " ".join(line for line in about if not line.startswith("grain: "))
             for what, named, parameters, is_table in _CREATE.findall(code):
                 kind = "view" if what == "VIEW" else "table macro" if is_table else "function"
                 signature = named + " ".join(parameters.split()).replace("( ", "(")
@@ -86,6 +91,20 @@ def _comment(text: str) -> tuple[list[str], str]:
     return [line[2:].strip() for line in lines[:n]], "\n".join(lines[n:])
 
 
+def _tables_markdown() -> str:
+    lines: list[str] = []
+    for table in TABLES.values():
+        parts = ", ".join(f"`{p}`" for p in table.partitions) or "none"
+        keys = ", ".join(f"`{k}`" for k in table.key)
+        lines += [f"### `{table.name}`", "", table.description, ""]
+        lines += [f"Key: {keys}. Partitions: {parts}.", "", *_COLUMN_HEADER]
+        for c in table.columns:
+            kind = f"{c.type}{', may be NULL' if c.nullable else ''}"
+            lines.append(markdown_row(f"`{c.name}`", kind, c.unit, c.description))
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
 def _reference_markdown() -> str:
     titles = {"view": "Views", "table macro": "Table macros", "function": "Functions"}
     parts = []
@@ -93,11 +112,11 @@ def _reference_markdown() -> str:
         lines = [f"### {title}", ""]
         last = ""
         for entry in (e for e in entries() if e.kind == kind):
-            grain = f" A row a {entry.grain}." if entry.grain else ""
-            # Functions of one paragraph share its comment; it is told once.
-            told = "" if entry.description == last else f" {entry.description}"
+            grain = f" One row per {entry.grain}." if entry.grain else ""
+            # Functions of one paragraph share its comment, which is printed once.
+            about = "" if entry.description == last else f" {entry.description}"
             last = entry.description
-            lines.append(f"- `{entry.signature}`{':' if grain or told else ''}{grain}{told}")
+            lines.append(f"- `{entry.signature}`{':' if grain or about else ''}{grain}{about}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
@@ -109,21 +128,74 @@ def _questions_markdown() -> str:
     )
 
 
+def described(columns: Mapping[str, Iterable[tuple[str, str]]]) -> list[dict[str, Any]]:
+    """The data dictionary of some tables and views, whose columns are given as names and types.
+
+    A column of a view has the unit and description of the tables' columns of its name, where all
+    of them agree, and none otherwise.
+
+    >>> made = described({"word_count": [("word", "VARCHAR")]})[0]
+    >>> made["columns"][0]["description"], made["key"]
+    ('kept token, lowercase', ['corpus', 'word'])
+    """
+    views = {e.signature: e for e in entries() if e.kind == "view"}
+    found = []
+    for name, listed in columns.items():
+        table = TABLES.get(name)
+        about = table.description if table else views[name].description
+        found.append(
+            {
+                "name": name,
+                "kind": "table" if table else "view",
+                "description": about,
+                "key": list(table.key) if table else [],
+                "columns": [_column(name, column, kind) for column, kind in listed],
+            }
+        )
+    return found
+
+
+def _column(name: str, column: str, kind: str) -> dict[str, Any]:
+    tables = [TABLES[name]] if name in TABLES else TABLES.values()
+    known = {(c.unit, c.description) for t in tables for c in t.columns if c.name == column}
+    unit, description = known.pop() if len(known) == 1 else ("", "")
+    return {"name": column, "type": kind, "unit": unit, "description": description}
+
+
+def dictionary_markdown(dictionary: Iterable[Mapping[str, Any]]) -> str:
+    """The dictionary as a page: a heading and a list of columns for each table and view."""
+    lines = ["# Data dictionary", ""]
+    for item in dictionary:
+        lines += [f"## {item['name']} ({item['kind']})", "", item["description"], ""]
+        lines += [f"Key: {', '.join(item['key'])}.", ""] if item["key"] else []
+        lines += _COLUMN_HEADER
+        for column in item["columns"]:
+            lines.append(
+                markdown_row(*(column[k] for k in ("name", "type", "unit", "description")))
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
 def filled(document: str) -> str:
-    """``document`` with the text between the marks ``reference`` and ``questions`` made anew.
+    """A page with the text between its marks generated: ``tables``, ``reference``, ``questions``.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
     14
     """
-    made = {"reference": _reference_markdown, "questions": _questions_markdown}
-    for name, make in made.items():
+    generators = {
+        "tables": _tables_markdown,
+        "reference": _reference_markdown,
+        "questions": _questions_markdown,
+    }
+    for name, generate in generators.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         if begin in document:
             head, rest = document.split(begin)
-            document = f"{head}{begin}\n\n{make()}\n\n{end}{rest.split(end)[1]}"
+            document = f"{head}{begin}\n\n{generate()}\n\n{end}{rest.split(end)[1]}"
     return document
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in map(Path, sys.argv[1:]):
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

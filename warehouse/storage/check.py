@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from plumbline.warehouse.provenance.runs import may_be_running
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.activity import may_be_running
-from plumbline.warehouse.storage.form import MARKER, tables_of_older_form
-from plumbline.warehouse.storage.leftovers import leftovers, lost_partition
-from plumbline.warehouse.storage.merged import units_of
+from plumbline.warehouse.storage.compaction import leftovers, lost_partition
+from plumbline.warehouse.storage.format import MARKER, older_tables
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.units import units_of
 
 _COMPACT = "plumbline warehouse compact"
 _MIGRATE = "plumbline warehouse migrate"
@@ -88,7 +89,7 @@ def _strangers(root: Path) -> Iterator[Problem]:
 
 
 def _away(path: Path) -> str:
-    return f"mv '{path}' elsewhere"
+    return f"mv {shlex.quote(str(path))} elsewhere"
 
 
 def _left(store: Store) -> Iterator[Problem]:
@@ -97,7 +98,8 @@ def _left(store: Store) -> Iterator[Problem]:
     for path in (store.root / "_staging").glob("*"):
         destination = lost_partition(store.root, path)
         if destination is not None:
-            fix = f"mkdir -p '{destination.parent}' && mv '{path}' '{destination}'"
+            move = shlex.join(["mv", str(path), str(destination)])
+            fix = f"{shlex.join(['mkdir', '-p', str(destination.parent)])} && {move}"
             yield Problem(path, "a partition whose replacement was not finished", fix)
 
 
@@ -136,7 +138,7 @@ def _shape(store: Store, table: Table, path: Path, schema: pa.Schema) -> Iterato
                 yield Problem(path, f"{field.name} is {found}, not {field.type}", again)
         elif not field.nullable:
             yield Problem(path, f"has no column {field.name}", again)
-        elif table.name not in tables_of_older_form(store.root):
+        elif table.name not in older_tables(store.root):
             yield Problem(path, f"has no column {field.name}", _MIGRATE)
     for name in schema.names:
         if name not in table.arrow.names:

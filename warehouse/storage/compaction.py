@@ -1,29 +1,36 @@
-"""Merge the small files of a partition into one, and remove what stopped commands left."""
+"""Compaction: merge the small files of each partition, and remove what stopped commands left."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.provenance.runs import refuse_beside_runs
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.activity import refuse_beside_runs
-from plumbline.warehouse.storage.leftovers import Leftover, leftovers
-from plumbline.warehouse.storage.merged import PREFIX, Unit, units_metadata, units_of
-from plumbline.warehouse.storage.migrations import newest_version
-from plumbline.warehouse.storage.store import Store, cast
-from plumbline.warehouse.storage.swap import put
+from plumbline.warehouse.storage.paths import replace_directory
+from plumbline.warehouse.storage.store import Store, cast, file_metadata
+from plumbline.warehouse.storage.units import PREFIX, units_metadata, units_of
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
+#: Kind of unfinished work -> the table it ends in, and what its directories are named by.
+_ENDS_IN = {
+    "score": ("pair_score", ("model_key", "benchmark")),
+    "sample": ("continuation", ("model_key", "probe_set", "sampling_key")),
+    "probe": ("pronoun_probability", ("probe_set", "model_key", "word_list", "instruction_key")),
+    "perplexity": ("perplexity", ("text_set", "model_key", "window_tokens")),
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,14 @@ class Merge:
     table: str
     directory: Path
     files: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A file or directory that can go, and why."""
+
+    path: Path
+    why: str
 
 
 @dataclass(frozen=True)
@@ -67,10 +82,10 @@ def _directories(top: Path) -> Iterator[tuple[Path, list[Path]]]:
 def compact(store: Store, run_id: str, *, force: bool = False) -> Plan:
     """Do what ``plan`` says, and return it.
 
-    A merged file is read back and held against the rows of its parts before it takes their place;
-    it keeps the names of their units and runs. The place is taken by renaming the directory, as
-    with every partition that the store replaces. Raises ``UsageProblem`` while a run may be
-    writing, unless ``force``; ``BadInput`` for a file that can't be read.
+    A merged file is read back and compared with the rows of its parts before it replaces them; it
+    keeps the names of their units and runs. The whole directory is replaced, as with every
+    partition that the store replaces. Raises ``UsageProblem`` while a run may be writing, unless
+    ``force``; ``BadInput`` for a file that can't be read.
     """
     if not force:
         refuse_beside_runs(store, "compact")
@@ -100,7 +115,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     made = staged / f"{PREFIX}{uuid.uuid4().hex[:12]}.parquet"
     _write(merge.table, files, made, run_id)
     _verify(merge.table, files, made)
-    # Whether work is younger than what was published is told by the time.
+    # The times of files tell whether unfinished work is younger than what was published.
     newest = max(path.stat().st_mtime_ns for path in files)
     os.utime(made, ns=(newest, newest))
     for path in merge.directory.iterdir():
@@ -109,14 +124,12 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
                 os.link(path, staged / path.name)
             except OSError:  # no hard links on this file system
                 shutil.copy2(path, staged / path.name)
-    put(staged, merge.directory)
+    replace_directory(staged, merge.directory)
 
 
 def _write(table: str, files: Sequence[Path], made: Path, run_id: str) -> None:
-    units: list[Unit] = [unit for path in files for unit in units_of(path)]
-    values = {"table": table, "run_id": run_id, "warehouse_version": str(newest_version())}
-    metadata = {f"plumbline.{key}".encode(): value.encode() for key, value in values.items()}
-    schema = TABLES[table].arrow.with_metadata(metadata | units_metadata(units))
+    units = units_metadata(unit for path in files for unit in units_of(path))
+    schema = TABLES[table].arrow.with_metadata(file_metadata(table, run_id) | units)
     with pq.ParquetWriter(made, schema, compression="zstd") as writer:
         for path in files:
             writer.write_table(_rows(table, path))
@@ -153,3 +166,75 @@ def _verify(table: str, files: Sequence[Path], made: Path) -> None:
         start += rows.num_rows
     if start != whole.num_rows:
         raise BadInput(str(made), "holds more rows than its parts", "nothing was changed")
+
+
+def leftovers(store: Store) -> list[Leftover]:
+    """Everything that may be removed while no run is writing; paths in order.
+
+    Kept are results that save work later: counts of shards, paid replies, chunks of scores, samples
+    and probabilities that are not published.
+    """
+    found = [*_temporary(store.root), *_staged(store.root), *_chunks(store), *_partials(store.root)]
+    return sorted(found, key=lambda leftover: leftover.path)
+
+
+def _temporary(root: Path) -> Iterator[Leftover]:
+    for path in root.rglob("_*.tmp"):
+        if "_staging" not in path.relative_to(root).parts:
+            yield Leftover(path, "a file that was not finished")
+
+
+def _staged(root: Path) -> Iterator[Leftover]:
+    for path in (root / "_staging").glob("*"):
+        if lost_partition(root, path) is None:
+            yield Leftover(path, "a partition that was not finished, or has been replaced")
+
+
+def lost_partition(root: Path, staged: Path) -> Path | None:
+    """Where a retired partition belongs whose successor never came; ``None`` for all others.
+
+    Between the two renames that replace a partition, a killed command leaves it so.
+    """
+    part = next(staged.glob("*.parquet"), None)
+    if not staged.name.endswith("-retired") or part is None:
+        return None
+    try:
+        name = (pq.read_schema(part).metadata or {})[b"plumbline.table"].decode()
+        table = TABLES[name]
+        first = pq.ParquetFile(part).read_row_group(0, columns=list(table.partitions)).to_pylist()
+    except (OSError, ValueError, KeyError):
+        return None
+    destination = Store(root).directory(name, first[0] if table.partitions else {})
+    return None if destination.exists() else destination
+
+
+def _chunks(store: Store) -> Iterator[Leftover]:
+    for kind, (table, names) in _ENDS_IN.items():
+        work = store.root / "_work" / kind
+        for path in work.glob("/".join("*" * len(names))):
+            if path.suffix == ".claim":
+                yield Leftover(path, "the lock of a command that has ended")
+                continue
+            values = dict(zip(names, map(unquote, path.relative_to(work).parts), strict=True))
+            ordered = {p: values[p] for p in TABLES[table].partitions if p in values}
+            published = _newest(store.directory(table, ordered))
+            inside = _newest(path)
+            if inside is None or (published is not None and published > inside):
+                why = f"published in {table} since" if inside else "an empty directory"
+                yield Leftover(path, why)
+
+
+def _newest(directory: Path) -> int | None:
+    times = [path.stat().st_mtime_ns for path in directory.rglob("*.parquet")]
+    return max(times, default=None)
+
+
+def _partials(root: Path) -> Iterator[Leftover]:
+    """Files of attempts at a shard that no ledger names."""
+    for directory in (root / "_work" / "count").glob("*"):
+        named: set[str] = set()
+        for ledger in directory.glob("*.json"):
+            named |= set(json.loads(ledger.read_text("utf-8"))["files"])
+        for path in directory.glob("*.parquet"):
+            if path.name not in named:
+                yield Leftover(path, "counts of a shard that were not finished")

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.form import MARKER
+from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.paths import unlinked
 from plumbline.warehouse.storage.remote import Entry, Remote, shown, uri_problems
 

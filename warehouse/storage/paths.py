@@ -1,4 +1,4 @@
-"""Names made parts of paths, and paths that stay where they belong.
+"""Paths of a warehouse: names made parts of them, and files and directories replaced in one step.
 
 Names of corpora, benchmarks, models and runs come from files and servers; none of them leads out of
 its directory. Nor does a link in a warehouse that somebody else made.
@@ -6,13 +6,25 @@ its directory. Nor does a link in a warehouse that somebody else made.
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput
 
-#: What the usual file systems take, in bytes.
+#: Bytes of a file name that the usual file systems allow.
 _LONGEST = 255
+#: Of renameat2 (Linux): paths are relative to the working directory; both names change at once.
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+#: Errors of a system or file system without that exchange, as network disks are.
+_UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
@@ -44,7 +56,7 @@ def segment(name: str, before: str = "", after: str = "") -> str:
 def unlinked(root: Path, path: Path) -> Path:
     """``path``, which is under ``root``, if no symbolic link is on the way from there.
 
-    What replaces or removes it would else do that somewhere else. Raises ``BadInput`` for a link.
+    Replacing or removing it would otherwise happen somewhere else. Raises ``BadInput`` for a link.
 
     >>> unlinked(Path("/"), Path("/nowhere/at/all")).name
     'all'
@@ -54,7 +66,88 @@ def unlinked(root: Path, path: Path) -> Path:
     except (OSError, RuntimeError):  # links in a circle
         is_link = True
     if is_link:
-        what = f"warehouse {root}"
         problem = f"{path.relative_to(root)} is a link or below one, and is not written through it"
-        raise BadInput(what, problem, "put the directory itself in its place")
+        fix = "replace the link by the directory itself"
+        raise BadInput(f"warehouse {root}", problem, fix)
     return path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path to write a file to, which replaces ``path`` at the end of the block.
+
+    Readers of ``path`` find the old file or the new one, whole. Its directory is made if there is
+    none; after an error the old file stays and nothing else is left.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a" / "b.txt"
+    >>> with replacing(path) as temporary:
+    ...     _ = temporary.write_text("tea")
+    >>> path.read_text(), len(list(path.parent.iterdir()))
+    ('tea', 1)
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def replace_directory(directory: Path, destination: Path) -> None:
+    """Move ``directory`` to ``destination``, whose files are removed; an empty one leaves none.
+
+    Of several at once the last one stays, whole. Where ``exchange`` is not supported there is an
+    instant without either; a kill in it leaves the old one beside ``directory``, under a name that
+    ends with ``-retired``.
+    """
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    old = [directory]  # after an exchange
+    if any(directory.iterdir()):
+        while not _moved(directory, destination):
+            old += _retired(destination, directory.parent)
+    else:
+        old += _retired(destination, directory.parent)
+    for path in old:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two paths in one step; false where that is not supported.
+
+    Raises ``OSError`` when one of them does not exist.
+    """
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+def _moved(directory: Path, destination: Path) -> bool:
+    try:
+        os.rename(directory, destination)
+        return True
+    except OSError as e:
+        if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    try:
+        return exchange(directory, destination)
+    except FileNotFoundError:  # another command has just moved it away
+        return False
+
+
+def _retired(path: Path, where: Path) -> list[Path]:
+    aside = where / f"{uuid.uuid4().hex}-retired"
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return []
+    return [aside]

@@ -1,20 +1,19 @@
 """The only door to the warehouse's Parquet files: cast, publish atomically, replace, read.
 
 Layout: ``<root>/<table>/<partition>=<value>/.../<unit>.parquet``. A file or a partition appears
-under its final name by one rename after it is complete, so that what is there is whole: the name
-itself is the completion marker. Unfinished work lives under ``_staging`` and ``_work``, which no
-view reads.
+under its final name by one rename after it is complete: the name itself is the completion marker.
+Unfinished work is under ``_staging`` and ``_work``, which no view reads.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -23,17 +22,25 @@ import pyarrow.parquet as pq
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage import merged
-from plumbline.warehouse.storage.form import MARKER, check_form, form_today, note_form, write_form
-from plumbline.warehouse.storage.migrations import newest_version
-from plumbline.warehouse.storage.paths import segment, unlinked
-from plumbline.warehouse.storage.retry_reads import steadily
-from plumbline.warehouse.storage.swap import put
+from plumbline.warehouse.storage.format import (
+    MARKER,
+    check_format,
+    current_format,
+    newest_version,
+    note_format,
+    write_format,
+)
+from plumbline.warehouse.storage.paths import replace_directory, replacing, segment, unlinked
+from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, units_of
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
+_TRIES = 20
+#: DuckDB's errors for a file that it has listed and that was removed since.
+_MISSING = ("No such file or directory", "No files found that match the pattern")
 
 #: What a caller may hand over as rows.
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
+_Found = TypeVar("_Found")
 
 
 def cast(table: Table, rows: Rows) -> pa.Table:
@@ -104,27 +111,18 @@ class Staged:
         there are no rows.
         """
         table = TABLES[self.table]
-        final = Path(self.directory) / f"{name}.parquet"
-        temporary = final.with_name(f"_{uuid.uuid4().hex}.tmp")
-        n_rows = 0
-        writer: pq.ParquetWriter | None = None
-        try:
-            for batch in batches:
-                if batch.num_rows == 0:
-                    continue
-                if writer is None:
-                    schema = table.arrow.with_metadata(_metadata(self.table, self.run_id))
-                    writer = pq.ParquetWriter(temporary, schema, compression="zstd")
-                writer.write_table(cast(table, batch))
-                n_rows += batch.num_rows
-            if writer is not None:
-                writer.close()
-                writer = None
-                os.replace(temporary, final)
-        finally:
-            if writer is not None:
-                writer.close()
-            temporary.unlink(missing_ok=True)
+        parts = (cast(table, batch) for batch in batches if batch.num_rows)
+        first = next(parts, None)
+        if first is None:
+            return 0
+        schema, n_rows = table.arrow.with_metadata(file_metadata(self.table, self.run_id)), 0
+        with (
+            replacing(Path(self.directory) / f"{name}.parquet") as temporary,
+            pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+        ):
+            for part in chain([first], parts):
+                writer.write_table(part)
+                n_rows += part.num_rows
         return n_rows
 
 
@@ -163,8 +161,8 @@ class Store:
                     f"warehouse {root}", "does not exist", "run `plumbline pipeline` first"
                 )
             root.mkdir(parents=True, exist_ok=True)
-            write_form(root, form_today())
-        check_form(root)
+            write_format(root, current_format())
+        check_format(root)
         return cls(root)
 
     def directory(self, table: str, partition: Mapping[str, str]) -> Path:
@@ -189,12 +187,12 @@ class Store:
         partition = self.partition_of(table, data)
         directory = unlinked(self.root, self.directory(table, partition))
         path = directory / segment(unit, after=".parquet")
-        self._note_form()
-        holder = merged.holder(path.parent, path.stem)
-        if holder is not None:
-            write_file(holder, merged.replaced(holder, path.stem, data, run_id))
-            return holder
-        write_file(path, data.replace_schema_metadata(_metadata(table, run_id)))
+        self._note_format()
+        merged = merged_with(path.parent, path.stem)
+        if merged is not None:
+            write_file(merged, replaced(merged, path.stem, data, run_id))
+            return merged
+        write_file(path, data.replace_schema_metadata(file_metadata(table, run_id)))
         return path
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
@@ -205,15 +203,15 @@ class Store:
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin to write a partition out of sight; see ``Staged.write_part`` and ``commit``."""
-        self._note_form()
+        self._note_format()
         destination = unlinked(self.root, self.directory(table, partition))
         directory = unlinked(self.root, self.root / "_staging") / uuid.uuid4().hex
         directory.mkdir(parents=True)
         return Staged(table, str(directory.resolve()), str(destination.resolve()), run_id)
 
     def commit(self, staged: Staged) -> None:
-        """Put a staged partition in the place of the published one."""
-        put(Path(staged.directory), Path(staged.destination))
+        """Replace the published partition by a staged one."""
+        replace_directory(Path(staged.directory), Path(staged.destination))
 
     def drop(self, table: str, partition: Mapping[str, str]) -> None:
         """Remove a partition, or with a prefix of the partition columns a subtree of them."""
@@ -234,14 +232,14 @@ class Store:
                 return schema.empty_table()
             return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
 
-        return steadily(rows)
+        return retry_missing(rows)
 
     def units(self, table: str, **partition: str) -> set[str]:
         """Names of the units published in a partition, as quoted, merged ones among them."""
-        directory = self.directory(table, partition)
-        joint = merged.merged_files(directory)
-        names = {f.stem for f in directory.glob("*.parquet") if f not in joint}
-        return names | merged.names_in(joint)
+        files = list(self.directory(table, partition).glob("*.parquet"))
+        merged = [f for f in files if f.name.startswith(PREFIX)]
+        names = {f.stem for f in files if f not in merged}
+        return names | {unit.name for f in merged for unit in units_of(f)}
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, out of every view's sight."""
@@ -251,9 +249,9 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _note_form(self) -> None:
+    def _note_format(self) -> None:
         if not self._noted:
-            note_form(self.root)
+            note_format(self.root)
             self._noted = True
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
@@ -267,36 +265,58 @@ class Store:
         return partition
 
 
-def write_file(path: Path, data: pa.Table, *, passing: bool = False) -> None:
-    """Write a Parquet file that appears under its name only when it is whole.
+def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
+    """Write a Parquet file that appears under its name only when it is complete.
 
     Args:
-        passing: of a file that is read once and as a whole: little time is taken for its size, and
-            none for statistics, which serve readers that select rows.
+        temporary: a file that is read once and as a whole: fast rather than small, and without
+            statistics, which serve readers that select rows.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
     # Numbers that are read again have little to gain from a dictionary.
     words = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
-        if passing
+        if temporary
         else {"compression": "zstd", "use_dictionary": words}
     )
-    try:
+    with replacing(path) as unfinished:
         pq.write_table(
             data,
-            temporary,
-            write_statistics=not passing,
+            unfinished,
+            write_statistics=not temporary,
             dictionary_pagesize_limit=1 << 28,
             **settings,
         )
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
-def _metadata(table: str, run_id: str) -> dict[bytes, bytes]:
+def file_metadata(table: str, run_id: str) -> dict[bytes, bytes]:
+    """Metadata of a published file: its table, run and format version."""
     version = str(newest_version())
     values = {"table": table, "run_id": run_id, "warehouse_version": version}
     return {f"plumbline.{k}".encode(): v.encode() for k, v in values.items()}
+
+
+def retry_missing(read: Callable[[], _Found]) -> _Found:
+    """What ``read`` returns; it is called again when a file that it listed has been replaced.
+
+    It must list the files anew each time. If the file never reappears, the original error
+    propagates.
+
+    >>> found = iter([FileNotFoundError(), "rows"])
+    >>> def read():
+    ...     one = next(found)
+    ...     if isinstance(one, Exception):
+    ...         raise one
+    ...     return one
+    >>> retry_missing(read)
+    'rows'
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return read()
+        except Exception as e:
+            of_duckdb = type(e).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+            missing = of_duckdb and any(message in str(e) for message in _MISSING)
+            if not (missing or isinstance(e, FileNotFoundError)):
+                raise
+    return read()

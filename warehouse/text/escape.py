@@ -1,7 +1,8 @@
-"""Foreign text made harmless for a terminal and for a spreadsheet. Pure.
+"""Foreign text made harmless for a terminal, a spreadsheet, a SQL statement and a Markdown table.
 
 Words, prompts, continuations and names come from corpora, models and other people's warehouses;
 what shows them to a person goes through here. Files that machines read back hold them unchanged.
+HTML is escaped by Jinja's autoescape, words of a shell command by ``shlex``.
 """
 
 from __future__ import annotations
@@ -9,17 +10,21 @@ from __future__ import annotations
 import re
 import unicodedata
 
-#: What spreadsheets take for the start of a formula, the wide forms of East Asian input too.
-_FORMULA = tuple("=+-@\t\r\n|%＝＋－＠")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_BLANK = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+#: Starts that spreadsheets take for a formula, the wide forms of East Asian input too. This pattern
+#: and the next mean the same in Python and in DuckDB (RE2).
+_FORMULA = rf"^([\t\r\n]|[{_BLANK}]*[=+\-@|%＝＋－＠])"
+_NUMBER = r"[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?"
+_is_formula = re.compile(_FORMULA).match
+_is_number = re.compile(_NUMBER).fullmatch
 
 
 def terminal(text: str, *, lines: bool = False) -> str:
-    """Text of which nothing steers a terminal: what can't be seen is shown as an escape.
+    """Text that can't steer a terminal: whatever is invisible is shown as an escape.
 
     Controls (ANSI sequences start with one), line breaks, marks that turn the direction of text or
     have no width, and halves of surrogate pairs become such as ``\\x1b``; letters of all scripts,
-    spaces and combining marks stay. Applied twice it changes nothing more.
+    spaces and combining marks stay. Applying it twice changes nothing more.
 
     Args:
         lines: of a text of several lines, which stay lines; tabs stay too.
@@ -32,28 +37,49 @@ def terminal(text: str, *, lines: bool = False) -> str:
     if text.isprintable():
         return text
     kept = "\n\t" if lines else ""
-    return "".join(c if _is_seen(c) or c in kept else _escape(c) for c in text)
+    return "".join(c if _is_visible(c) or c in kept else _escape(c) for c in text)
 
 
 def csv_cell(value: object) -> object:
     """A value to write to a CSV file that a spreadsheet may open: no text is taken for a formula.
 
-    Text that starts as a formula does, blanks aside, gets an apostrophe in front, unless it is a
-    plain number. All that is not text stays as it is, so numbers stay numbers.
+    Text that starts like a formula, blanks aside, gets an apostrophe in front, unless it is a plain
+    number. Other values are returned as they are, so numbers stay numbers.
 
     >>> [csv_cell(v) for v in ("=1+1", "tea", "-0.5", "-x", " @SUM(A1)", -0.5, None, "")]
     ["'=1+1", 'tea', '-0.5', "'-x", "' @SUM(A1)", -0.5, None, '']
     """
-    if not isinstance(value, str) or not _starts_formula(value) or _NUMBER.fullmatch(value):
-        return value
-    return f"'{value}"
+    if isinstance(value, str) and _is_formula(value) and not _is_number(value):
+        return f"'{value}"
+    return value
 
 
-def _starts_formula(text: str) -> bool:
-    return text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
+def csv_cell_sql(column: str) -> str:
+    """The rule of ``csv_cell`` as a SQL expression of a text column; NULL stays NULL."""
+    formula = f"regexp_matches({column}, {sql_text(_FORMULA)})"
+    number = f"regexp_full_match({column}, {sql_text(_NUMBER)})"
+    return f"CASE WHEN {formula} AND NOT {number} THEN '''' || {column} ELSE {column} END"
 
 
-def _is_seen(character: str) -> bool:
+def sql_text(text: str) -> str:
+    """A text as a literal of SQL.
+
+    >>> sql_text("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def markdown_row(*cells: str) -> str:
+    """A row of a Markdown table.
+
+    >>> markdown_row("a|b", "")
+    '| a\\\\|b |  |'
+    """
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _is_visible(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 

@@ -1,0 +1,134 @@
+"""The storage format: its version and columns, kept in ``plumbline.json``, and its migrations.
+
+The version counts ``MIGRATIONS``. The columns tell what was added without one, so that a reader
+looks for missing columns only where there may be some, and an older Plumbline refuses a warehouse
+that has more than it knows rather than dropping it.
+
+A new column that may be NULL, or a new table, needs no migration: older files are read with NULL
+there. Any other change of a table (a new column of its key or partitions, one that may not be NULL,
+another meaning of a value) needs one at the end of ``MIGRATIONS``, which makes the version one
+higher; ``migration.py`` applies them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.paths import replacing
+
+MARKER = "plumbline.json"
+#: Rows of one file as the version before had them -> as the next has them.
+Change: TypeAlias = Callable[[pa.Table], pa.Table]
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One step to the next version: what it is about, and by table how rows change."""
+
+    about: str
+    changes: Mapping[str, Change]
+
+
+def constant(column: str, value: object) -> Change:
+    """Rows get a new column, of a key or partition as well, with one value for all.
+
+    >>> constant("form", "none")(pa.table({"a": [1, 2]})).to_pylist()
+    [{'a': 1, 'form': 'none'}, {'a': 2, 'form': 'none'}]
+    """
+    return lambda rows: rows.append_column(column, pa.array([value] * rows.num_rows))
+
+
+#: The first leads from version 1 to 2. Add at the end; never change one.
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        "instructions given before a prompt",
+        {"pronoun_probability": constant("instruction_key", "none")},
+    ),
+)
+
+
+def newest_version() -> int:
+    """Version of a warehouse that this Plumbline writes."""
+    return 1 + len(MIGRATIONS)
+
+
+def current_format(older: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Content of a marker; ``older`` are tables with files that lack columns.
+
+    >>> current_format()["older"]
+    []
+    """
+    columns = {name: list(table.arrow.names) for name, table in TABLES.items()}
+    return {"warehouse_version": newest_version(), "columns": columns, "older": sorted(older)}
+
+
+def read_format(root: Path) -> dict[str, Any]:
+    """Content of a warehouse's marker. Raises ``BadInput`` when it can't be read as one."""
+    try:
+        found = json.loads((root / MARKER).read_text(encoding="utf-8"))
+        if not isinstance(found["warehouse_version"], int):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise BadInput(f"warehouse {root}", f"{MARKER} is not readable") from e
+    return dict(found)
+
+
+def write_format(root: Path, content: Mapping[str, Any]) -> None:
+    """Replace a warehouse's marker in one step."""
+    with replacing(root / MARKER) as temporary:
+        temporary.write_text(json.dumps(content), encoding="utf-8")
+
+
+def refuse_newer(root: Path, content: Mapping[str, Any]) -> None:
+    """Raises ``BadInput`` for a warehouse that a newer Plumbline wrote to."""
+    fix = "upgrade Plumbline, or use another --warehouse directory"
+    version, ours = content["warehouse_version"], newest_version()
+    if version > ours:
+        problem = f"has the newer version {version}, this Plumbline reads version {ours}"
+        raise BadInput(f"warehouse {root}", problem, fix)
+    for name, columns in content.get("columns", {}).items():
+        unknown = set(columns) - set(TABLES[name].arrow.names if name in TABLES else ())
+        if unknown:
+            what = f"{name}.{min(unknown)}" if name in TABLES else f"table {name}"
+            raise BadInput(f"warehouse {root}", f"a newer Plumbline wrote {what}", fix)
+
+
+def check_format(root: Path) -> None:
+    """Raises ``BadInput`` for a warehouse that can't be read as it is, with the fix."""
+    content = read_format(root)
+    refuse_newer(root, content)
+    version, ours = content["warehouse_version"], newest_version()
+    run = f"run `plumbline warehouse migrate --warehouse {root}`"
+    if "migrating_from" in content:
+        raise BadInput(f"warehouse {root}", "a migration was not finished", run)
+    if version < ours:
+        problem = f"has version {version}, this Plumbline reads version {ours}"
+        raise BadInput(f"warehouse {root}", problem, run)
+
+
+def older_tables(root: Path) -> frozenset[str]:
+    """Tables some of whose files may lack columns that were added since, read as NULL.
+
+    All of them in a warehouse whose marker is from before columns were noted.
+    """
+    content = read_format(root)
+    if "columns" not in content:
+        return frozenset(TABLES)
+    known = content["columns"]
+    grown = {n for n, t in TABLES.items() if n in known and known[n] != t.arrow.names}
+    return frozenset(grown | set(content["older"]))
+
+
+def note_format(root: Path) -> None:
+    """Before a file is written: note the current columns, and where older files may lack some."""
+    current = current_format(older_tables(root))
+    if read_format(root).get("columns") != current["columns"]:
+        write_format(root, current)
