@@ -32,13 +32,13 @@ def main(report: Path, arguments: list[str]) -> int:
     """Write what this process and two tasks at a time say, then run the command."""
     import plumbline.jobs
     from plumbline.jobs.spark.session import spark_session
-    from plumbline.pipelines.cli.main import main as plumbline
+    from plumbline.pipelines.cli.main import main as run
 
     context = spark_session().sparkContext
     tasks = context.parallelize(range(8), 8).mapPartitions(whereabouts).collect()
     found = {"driver": plumbline.jobs.__file__, "java": os.environ.get("JAVA_HOME"), "tasks": tasks}
     report.write_text(json.dumps(found), encoding="utf-8")
-    return plumbline(arguments)
+    return run(arguments)
 
 
 if __name__ == "__main__":
