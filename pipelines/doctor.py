@@ -12,19 +12,24 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
+from plumbline.pipelines.extras import EXTRA_OF, install_line, missing
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 #: `ok`; `missing`: the default pipeline can't run; `absent`: only what the finding names can't.
 Status = Literal["ok", "missing", "absent"]
 _GIB = 2**30
 #: What `plumbline pipeline` alone was seen to take, with room to spare.
 _NEEDED_MEMORY_GIB, _NEEDED_DISK_GIB = 4, 2
+_PIPELINE_EXTRAS = frozenset({"models", "schedule"})
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,11 @@ def examine(place: Place) -> list[Finding]:
 def _guarded(check: Callable[[Place], Finding], place: Place) -> Finding:
     try:
         return check(place)
-    except PlumblineError as e:
-        what, problem, fix = e.args
+    except (PlumblineError, ModuleNotFoundError) as e:
+        line = missing(e) or e
+        if not isinstance(line, PlumblineError):
+            raise
+        what, problem, fix = line.args
         return Finding(what, "absent", problem, fix)
 
 
@@ -75,24 +83,45 @@ def python(_place: Place) -> Finding:
 
 
 def packages(_place: Place) -> Finding:
-    """Whether what Plumbline depends on is installed, in versions that it can run with."""
-    from packaging.requirements import Requirement
+    """Whether the core and the extras are installed, in versions that Plumbline can run with."""
+    absent, problems = _requirements("")
+    problems = [f"{name} is not installed" for name in absent] + problems
+    lacking = []
+    for extra in sorted(set(EXTRA_OF.values())):
+        absent, wrong = _requirements(extra)
+        problems += wrong
+        lacking += [extra] if absent else []
+    if problems:
+        return Finding("Packages", "missing", "; ".join(problems), "make setup")
+    if not lacking:
+        return Finding("Packages", "ok", "the core and all extras")
+    status: Status = "missing" if _PIPELINE_EXTRAS & set(lacking) else "absent"
+    seen = f"extras that are not installed: {', '.join(lacking)}"
+    return Finding("Packages", status, seen, install_line(",".join(lacking)))
 
-    wrong = []
-    for line in importlib.metadata.requires("plumbline") or ():
-        wanted = Requirement(line)
-        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
-            continue
+
+def _requirements(extra: str) -> tuple[list[str], list[str]]:
+    """What an extra (``""``: the core) requires and is absent, and what has a wrong version."""
+    absent, wrong = [], []
+    for wanted in _required_by(extra):
         try:
             version = importlib.metadata.version(wanted.name)
         except importlib.metadata.PackageNotFoundError:
-            wrong.append(f"{wanted.name} is not installed")
+            absent.append(wanted.name)
             continue
         if not wanted.specifier.contains(version, prereleases=True):
             wrong.append(f"{wanted.name} {version}, wanted {wanted.specifier}")
-    if wrong:
-        return Finding("Packages", "missing", "; ".join(wrong), "make setup")
-    return Finding("Packages", "ok", "all that Plumbline depends on")
+    return absent, wrong
+
+
+def _required_by(extra: str) -> Iterator[Requirement]:
+    from packaging.requirements import Requirement
+
+    for line in importlib.metadata.requires("plumbline") or ():
+        one = Requirement(line)
+        core = one.marker is None or one.marker.evaluate({"extra": ""})
+        if core != bool(extra) and (core or one.marker.evaluate({"extra": extra})):
+            yield one
 
 
 def java(_place: Place) -> Finding:
@@ -102,7 +131,7 @@ def java(_place: Place) -> Finding:
     try:
         find_java_home()
     except MissingComponent as e:
-        return Finding("Java", "missing", str(e.args[1]), str(e.args[2]))
+        return Finding("Java", "absent", f"{e.args[1]}: no counting on Spark", str(e.args[2]))
     return Finding("Java", "ok", "17 or newer starts")
 
 

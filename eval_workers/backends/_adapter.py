@@ -27,7 +27,7 @@ from plumbline.eval_workers.backends._source import (
     looks_like_path,
 )
 from plumbline.eval_workers.patterns import why_refused
-from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.errors import BadInput
 
 _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.
@@ -68,9 +68,9 @@ class Adapter:
 def find_adapter(adapter: str) -> Adapter:
     """Find an adapter by directory or hub id and check that it fits a left-to-right model.
 
-    Raises ``BadInput`` for what is no such adapter, ``MissingComponent`` without PEFT.
+    Raises ``BadInput`` for what is no such adapter.
     """
-    version = _peft_version()
+    version = metadata.version("peft")
     path = Path(adapter).expanduser()
     if path.exists() or looks_like_path(adapter):
         found = _local(path, version)
@@ -107,13 +107,6 @@ def put_on(model: Any, adapter: Adapter) -> Any:
             problem = f"does not fit the model: it {how} {len(keys)} weights, {min(keys)} first"
             raise BadInput(what, problem, fix)
     return held.get_base_model()
-
-
-def _peft_version() -> str:
-    try:
-        return metadata.version("peft")
-    except metadata.PackageNotFoundError as e:
-        raise MissingComponent("--adapter", "needs PEFT", "pip install peft") from e
 
 
 def _local(path: Path, version: str) -> Adapter:

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from plumbline.eval_workers.generation.ledger import Answer
 from plumbline.eval_workers.generation.requests import Request
-from plumbline.warehouse.errors import MissingComponent, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
     import openai
@@ -170,11 +170,8 @@ class ChatClient:
 
 
 def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
-    try:
-        import openai
-    except ImportError as e:
-        fix = "pip install 'openai>=3,<4'"
-        raise MissingComponent("chat completions", "the package openai is absent", fix) from e
+    import openai
+
     for name in _TALKERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     from plumbline.eval_workers.generation.bounded import UNPACKED, bound

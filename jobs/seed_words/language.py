@@ -18,7 +18,7 @@ from typing import Any
 from plumbline.warehouse.errors import BadInput, MissingComponent
 
 ENGLISH = "__label__en"
-INSTALL = "pip install fasttext-numpy2==0.10.4"
+INSTALL = "pip install 'plumbline[vocabulary]'"
 
 
 @dataclass(frozen=True)

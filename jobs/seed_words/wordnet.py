@@ -41,7 +41,9 @@ def load(directory: Path = SYSTEM) -> WordNet:
     try:
         from nltk.corpus import wordnet
     except ImportError as e:
-        raise MissingComponent("nltk", "is not installed", "pip install nltk==3.10.4") from e
+        raise MissingComponent(
+            "nltk", "is not installed", "pip install 'plumbline[vocabulary]'"
+        ) from e
     try:
         wordnet.ensure_loaded()
         return WordNet(str(wordnet.get_version()), "nltk", wordnet)

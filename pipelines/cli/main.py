@@ -146,10 +146,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _foreign(error: Exception) -> int:
     """The status for an error that is not ours, or the error itself where it is a defect."""
-    from plumbline.pipelines import disk
+    from plumbline.pipelines import disk, extras
 
-    if (full := disk.problem(error)) is not None:
-        return _complain(str(full), full.exit_code)
+    if (line := extras.missing(error) or disk.problem(error)) is not None:
+        return _complain(str(line), line.exit_code)
     if not hasattr(error, "format_message"):  # not the command line's own usage error
         raise error
     return _complain(error.format_message(), getattr(error, "exit_code", 2))

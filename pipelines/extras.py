@@ -1,0 +1,51 @@
+"""Optional packages: which extra of Plumbline installs what, and what to say when it is absent."""
+
+from __future__ import annotations
+
+from plumbline.warehouse.errors import MissingComponent
+
+#: Name in an import statement -> extra of ``pyproject.toml`` that brings it.
+EXTRA_OF = {
+    "fasttext": "vocabulary",
+    "nltk": "vocabulary",
+    "httpx2": "models",  # of openai
+    "huggingface_hub": "models",
+    "openai": "models",
+    "peft": "models",
+    "safetensors": "models",
+    "scipy": "models",
+    "tokenizers": "models",
+    "torch": "models",
+    "transformers": "models",
+    "vaderSentiment": "models",
+    "fastapi": "schedule",
+    "prefect": "schedule",
+    "pandas": "spark",
+    "py4j": "spark",
+    "pyspark": "spark",
+}
+
+
+def missing(error: BaseException) -> MissingComponent | None:
+    """The line for a failed import of an optional package; ``None`` for every other error.
+
+    >>> str(missing(ModuleNotFoundError("No module named 'torch'", name="torch.nn")))
+    "torch: is not installed (pip install 'plumbline[models]')"
+    >>> missing(ModuleNotFoundError("No module named 'jobs'", name="jobs")) is None
+    True
+    """
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    package = (error.name or "").split(".")[0]
+    if package not in EXTRA_OF:
+        return None
+    return MissingComponent(package, "is not installed", install_line(EXTRA_OF[package]))
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra.
+
+    >>> install_line("spark")
+    "pip install 'plumbline[spark]'"
+    """
+    return f"pip install 'plumbline[{extra}]'"

