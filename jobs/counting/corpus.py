@@ -19,7 +19,7 @@ from plumbline.jobs.kernel.counter import CountOptions, warm_up
 from plumbline.jobs.kernel.growth import LEAST_MEMORY
 from plumbline.jobs.kernel.tables import TOKENIZER_VERSION
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 
@@ -145,11 +145,8 @@ def count_corpus(
 def _engine(store: Store, request: CountRequest, master: str | None) -> Engine:
     if not (master or any(map(os.environ.get, _SPARK))):
         return LocalEngine(store.work_directory("merge"), request.memory_bytes)
-    try:
-        from plumbline.jobs.spark.engine import SparkEngine
-    except ModuleNotFoundError as e:
-        fix = "pip install 'plumbline[spark]'"
-        raise MissingComponent("Spark", f"no package named {e.name}", fix) from e
+    from plumbline.jobs.spark.engine import SparkEngine
+
     return SparkEngine(master)
 
 
