@@ -46,7 +46,7 @@ def count(settings: Settings, name: str, shards: list[Path]) -> str:
 @task(task_run_name="associate {name}")
 def associate(settings: Settings, name: str) -> None:
     """PMI and delta of every word of a corpus."""
-    from plumbline.jobs.association.associate import associate as associate_corpus
+    from plumbline.jobs.association.associations import associate as associate_corpus
 
     associate_corpus(Store.open(settings.warehouse_path()), name)
 

@@ -17,8 +17,7 @@ from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.eval_workers.generation.opinion import Opinion, check_model
 from plumbline.eval_workers.generation.remaining import Remaining, remaining
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.jobs.association.associate import corpus_row
-from plumbline.jobs.association.max_pmi import deltas
+from plumbline.jobs.corpus_lookup import corpus_deltas
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -69,8 +68,7 @@ def checked_order(order: Order) -> tuple[str, ...]:
         if store is None:
             problem = "there is no warehouse"
             raise UsageProblem(f"corpus {spec.corpus!r}", problem, "give --warehouse DIR")
-        corpus_row(store, spec.corpus)
-        deltas(store, spec.corpus, spec.contrast)
+        corpus_deltas(store, spec.corpus, spec.contrast)
     if spec.naturalness_model:
         check_model(spec.naturalness_model)
     return words

@@ -12,7 +12,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.association.associate import associate, corpus_row, usable_lists
+from plumbline.jobs.association.associations import associate, usable_lists
+from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.association.measures import (
     Counts,
     ListDelta,

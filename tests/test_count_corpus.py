@@ -229,7 +229,7 @@ def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> N
 
 
 def test_all_pairs_give_the_deltas_of_the_list(store: Store, tmp_path: Path) -> None:
-    from plumbline.jobs.association.associate import associate
+    from plumbline.jobs.association.associations import associate
 
     shards = shards_of(tmp_path, 2)
     deltas = []

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from plumbline.jobs.association.associate import associate
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.kernel.counter import CountOptions
 from plumbline.pipelines.cli.main import main

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.jobs.association.associate import associate
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.training import MARKER, TrainOptions, train_model
-from plumbline.jobs.association.associate import associate
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import UsageProblem

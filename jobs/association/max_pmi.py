@@ -1,4 +1,4 @@
-"""MaxPMI: how far the words of a benchmark pair lean, against a corpus."""
+"""MaxPMI: the strongest lean among the words of each benchmark pair, according to a corpus."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
-from plumbline.jobs.association.associate import corpus_list, corpus_row
+from plumbline.jobs.corpus_lookup import corpus_deltas, corpus_list, corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
@@ -19,7 +17,7 @@ from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 @dataclass(frozen=True)
 class Lean:
-    """Leans of a template's words; see :func:`lean`."""
+    """Lean of a template's words; see :func:`lean`."""
 
     max_pmi_nats: float | None
     max_pmi_word: str | None
@@ -29,7 +27,7 @@ class Lean:
 
 
 def without_placeholders(template: str) -> str:
-    """A template with every pronoun placeholder taken out whole, `{pronoun2}self` too.
+    """A template with every pronoun placeholder removed whole, `{pronoun2}self` too.
 
     >>> without_placeholders("She told {pronoun2}self that {pronoun1} nurse left.").split()
     ['She', 'told', 'that', 'nurse', 'left.']
@@ -40,8 +38,8 @@ def without_placeholders(template: str) -> str:
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> Lean:
     """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 3).
 
-    Words without a delta do not count; without any the result is None. Of equal magnitudes the
-    earlier word decides. The sum is over occurrences.
+    Words without a delta do not count; if no word has one the result is None. Of equal magnitudes
+    the earlier word decides. The sum is over occurrences.
 
     >>> lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     Lean(max_pmi_nats=-1.5, max_pmi_word='army', sum_delta_nats=-1.0, n_words=3, n_words_defined=2)
@@ -59,17 +57,18 @@ def lean(words: Sequence[str], delta: Mapping[str, float]) -> Lean:
 def constrain(store: Store, corpus: str, benchmark: str, contrast: str = "she/he") -> int:
     """Write ``pair_association`` of one benchmark; returns the number of pairs.
 
-    Other contrasts that were written before stay.
+    Rows of other contrasts stay.
 
     Raises:
-        UsageProblem: no such corpus, benchmark or contrast; the message says what to do.
+        UsageProblem: the corpus, benchmark or contrast is unknown; the message says what to do.
     """
     row = corpus_row(store, corpus)
     pairs = store.read("benchmark_pair", benchmark=benchmark).select(["pair_id", "template"])
     if pairs.num_rows == 0:
         fix = f"plumbline benchmark import {benchmark}"
         raise UsageProblem(f"benchmark {benchmark!r}", "not in the warehouse", fix)
-    delta = deltas(store, corpus, contrast)
+    deltas = corpus_deltas(store, corpus, contrast)
+    delta = dict(zip(deltas["word"].to_pylist(), deltas["delta_nats"].to_pylist(), strict=True))
     targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
     texts = [without_placeholders(t) for t in pairs["template"].to_pylist()]
     config = {"corpus": corpus, "benchmark": benchmark, "contrast": contrast}
@@ -82,17 +81,3 @@ def constrain(store: Store, corpus: str, benchmark: str, contrast: str = "she/he
         ]
         store.publish("pair_association", rows, unit=contrast, run_id=run_id)
     return len(rows)
-
-
-def deltas(store: Store, corpus: str, contrast: str) -> dict[str, float]:
-    """Leans of a corpus's words, in nats; words without one are left out.
-
-    Raises ``UsageProblem`` when the corpus has none of that contrast.
-    """
-    table = store.read("word_delta", corpus=corpus)
-    chosen = table.filter(pc.equal(table["contrast"], contrast))
-    if chosen.num_rows == 0:
-        known = ", ".join(sorted(set(table["contrast"].to_pylist()))) or "none yet"
-        fix = f"plumbline corpus associate --corpus {corpus}"
-        raise UsageProblem(f"contrast {contrast!r}", f"corpus {corpus} has {known}", fix)
-    return dict(zip(chosen["word"].to_pylist(), chosen["delta_nats"].to_pylist(), strict=True))

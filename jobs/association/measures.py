@@ -1,28 +1,20 @@
-"""Association measures from counts: PMI, delta of a pair, weighted delta of a list. Pure numpy.
+"""Association measures from counts: PMI and delta with their standard errors. Pure numpy.
 
 Standard errors are the delta method on counts: Var ln c = D_g / c for the count c of a word with
-target g. Counts of different targets are taken as independent; totals, n_word and n_target as
-known, for they are hundreds of times larger. D_g (:func:`dispersion`) is above 1 because
-co-occurrences come in bursts. It is derived from the counting rule and the target's own counts,
-not fitted.
+target g. Counts of different targets are taken as independent. Totals, n_word and n_target are
+taken as known, since they are hundreds of times larger. D_g (:func:`dispersion`) is above 1 because
+co-occurrences come in bursts; it is derived from the counting rule and the target's own counts, not
+fitted.
 
-Measured against a bootstrap of documents (300 replicates; 2,355 passages of 27 novels, 2.4 M kept
-tokens, all words with at least 5 counts on both sides, each bin of counts by itself), median of
-bootstrap / formula for delta: rule ``pairs`` she/he 0.99 to 1.04 (1.37 to 1.45 without D), her/his
-0.98 to 1.02 (1.34 to 1.40), woman/man 1.04 to 1.10 up to 200 counts and 1.2 to 1.3 for the 15 words
-above; rule ``windows`` she/he 1.07 to 1.17. Eight words in ten of a bin lie between 0.8 and 1.3.
-Means of the list ``gendered``, 40 replicates: 0.88 to 1.01 (``pairs``) and 0.83 to 1.02
-(``windows``) with 3 or more pairs defined, about 0.65 below. What the formula leaves out is that
-books have words of their own: resampling whole novels gives 1.2 (``pairs``) and 1.4 (``windows``)
-times its error for she/he at 200 to 1,000 counts, and 1.5 and 1.9 times above. So the error says
-how well the counts determine a figure for text of these very sources, and is a floor for text of
-others.
+A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``). Books
+have words of their own, so that resampling whole novels gives 1.2 to 1.9 times its error. The error
+says how well the counts determine a figure for text of these very sources, and is a lower bound for
+other text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -62,17 +54,6 @@ def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pa
     return out
 
 
-def delta_nats(pmi_f: Floats, pmi_m: Floats) -> Floats:
-    """Lean of each word: PMI with the female minus PMI with the male word (UnStereoEval, Eq. 2).
-
-    float64[n], positive leans female; NaN where either is undefined.
-
-    >>> delta_nats(np.array([1.0, np.nan]), np.array([0.25, 1.0]))
-    array([0.75,  nan])
-    """
-    return pmi_f - pmi_m
-
-
 def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
     """D_g: variance over mean of a word's co-occurrences with target g, no unit, at least 1.
 
@@ -104,49 +85,6 @@ def log_count_variance(n_pair: Ints, disp: float) -> Floats:
     array([0.25,  nan])
     """
     return disp / np.where(n_pair > 0, n_pair, np.nan)
-
-
-@dataclass
-class ListDelta:
-    """Weighted mean of deltas over those pairs of a list for which a word has one (Eq. 4).
-
-    delta(w) = sum_i v_i delta_i(w) / sum_i v_i over the defined pairs i; undefined (NaN) without
-    one, or when their weights sum to 0. Counts are sums over the defined pairs.
-
-    >>> mean = ListDelta.of(2)
-    >>> one = np.array([1, 1])
-    >>> mean.add(np.array([1.0, np.nan]), one, one, weight=3.0)
-    >>> mean.add(np.array([2.0, 5.0]), one, one, weight=1.0)
-    >>> mean.value(), mean.n_defined
-    (array([1.25, 5.  ]), array([2, 1]))
-    """
-
-    total: Floats
-    weight: Floats
-    n_defined: Ints
-    n_pair_f: Ints
-    n_pair_m: Ints
-
-    @classmethod
-    def of(cls, n_words: int) -> ListDelta:
-        """Nothing added yet, for n words."""
-        integers = (np.zeros(n_words, np.int64) for _ in range(3))
-        return cls(np.zeros(n_words), np.zeros(n_words), *integers)
-
-    def add(self, delta: Floats, n_pair_f: Ints, n_pair_m: Ints, weight: float) -> None:
-        """Add one pair of the list: its deltas (NaN where undefined) and counts by word."""
-        defined = ~np.isnan(delta)
-        self.total[defined] += weight * delta[defined]
-        self.weight[defined] += weight
-        self.n_defined[defined] += 1
-        self.n_pair_f[defined] += n_pair_f[defined]
-        self.n_pair_m[defined] += n_pair_m[defined]
-
-    def value(self) -> Floats:
-        """The mean by word, NaN where undefined."""
-        out = np.full(self.total.shape, np.nan)
-        np.divide(self.total, self.weight, out=out, where=self.weight > 0)
-        return out
 
 
 class Counts:
@@ -205,21 +143,20 @@ class Counts:
         return log_count_variance(n_pair, disp)
 
 
-def association_rows(counts: Counts, targets: tuple[str, ...]) -> Iterator[pa.Table]:
-    """A table a target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_se_nats.
+def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Table]:
+    """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_se_nats.
 
     Rows exist where the PMI does.
     """
     for target in targets:
         pmi = counts.pmi(target)
         rows = np.flatnonzero(~np.isnan(pmi))
-        n_target = np.full(len(rows), counts.n_target(target))
         yield pa.table(
             {
                 "word": counts.words.take(pa.array(rows)),
                 "target": pa.array([target] * len(rows), pa.string()),
                 "n_word": counts.n_word[rows],
-                "n_target": n_target,
+                "n_target": np.full(len(rows), counts.n_target(target)),
                 "n_pair": counts.n_pair(target)[rows],
                 "pmi_nats": pmi[rows],
                 "pmi_se_nats": np.sqrt(counts.variance(target)[rows]),
@@ -227,67 +164,49 @@ def association_rows(counts: Counts, targets: tuple[str, ...]) -> Iterator[pa.Ta
         )
 
 
-def delta_rows(counts: Counts, lists: Mapping[str, WordList]) -> Iterator[pa.Table]:
-    """A table a contrast: every pair of the lists once, then each list of several pairs."""
-    means = {k: ListDelta.of(len(counts.n_word)) for k, x in lists.items() if len(x.pairs) > 1}
-    weights: dict[tuple[str, str], dict[str, float]] = {}
-    for name, word_list in lists.items():
-        for pair in word_list.pairs:
-            weights.setdefault((pair.female, pair.male), {})[name] = pair.weight
-    for (female, male), by_list in weights.items():
-        delta = delta_nats(counts.pmi(female), counts.pmi(male))
-        n_f, n_m = counts.n_pair(female), counts.n_pair(male)
-        for name, weight in by_list.items():
-            if name in means:
-                means[name].add(delta, n_f, n_m, weight)
-        one, se = np.ones(len(delta), np.int64), np.sqrt(delta_variance(counts, female, male))
-        yield _delta_table(counts, WordPair(female, male).contrast, delta, se, n_f, n_m, one)
-    for name, mean in means.items():
-        sums = mean.n_pair_f, mean.n_pair_m, mean.n_defined
-        se = np.sqrt(list_variance(counts, lists[name]))
-        yield _delta_table(counts, name, mean.value(), se, *sums)
+def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
+    """By name, every pair of the lists with weight 1, then each list of several pairs.
 
-
-def delta_variance(counts: Counts, female: str, male: str) -> Floats:
-    """Variance of every word's delta, float64[words], nats squared, NaN where it is undefined.
-
-    delta = ln c_f/c_m - ln n_f/n_m, so the variance is D_f/c_f + D_m/c_m.
+    >>> from plumbline.warehouse import wordlists
+    >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
+    >>> len(found), list(found)[0], list(found)[-1]
+    (39, 'she/he', 'gendered')
     """
-    return counts.variance(female) + counts.variance(male)
+    lists = list(lists)
+    single = {p.contrast: (WordPair(p.female, p.male),) for x in lists for p in x.pairs}
+    return single | {x.name: x.pairs for x in lists if len(x.pairs) > 1}
 
 
-def list_variance(counts: Counts, word_list: WordList) -> Floats:
-    """Variance of the weighted mean of a list's deltas (Eq. 4), float64[words], NaN if undefined.
+def delta_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
+    """Lean of each word for one contrast: its weighted mean delta over ``pairs`` (Eqs. 2 and 4).
 
-    The mean is a weighted sum of the ln c of the list's words; a word in several pairs, such as
-    *her*, adds its weights before they are squared: sum_g a_g^2 D_g / c_g. The targets' counts are
-    taken as independent, though she and her appear together: see the module for what that costs.
+    delta(w) = sum_i v_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i v_i over the pairs i for which both
+    counts of w are above 0. There is no row for a word without such a pair, or when their weights
+    sum to 0. The mean is a weighted sum of ln c over the targets, so its variance is
+    sum_g a_g^2 D_g / c_g / (sum_i v_i)^2; a target in several pairs, such as *her*, adds its weights
+    before they are squared. Counts of different targets are taken as independent, though she and
+    her appear together: see the module's docstring for what that costs.
+
+    Returns:
+        contrast, word, n_word, n_pair_f and n_pair_m (sums over the defined pairs), n_defined
+        (their number), delta_nats (above 0 leans female), delta_se_nats.
     """
-    weight, total = np.zeros(len(counts.n_word)), np.zeros(len(counts.n_word))
-    for target in word_list.targets:
-        share = np.zeros(len(counts.n_word))
-        for pair in word_list.pairs:
-            if target in (pair.female, pair.male):
-                defined = (counts.n_pair(pair.female) > 0) & (counts.n_pair(pair.male) > 0)
-                sign = 1 if target == pair.female else -1
-                share += sign * pair.weight * defined
-                weight += pair.weight / 2 * defined
-        total += share**2 * np.nan_to_num(counts.variance(target))
-    out = np.full(len(weight), np.nan)
-    np.divide(total, weight**2, out=out, where=weight > 0)
-    return out
-
-
-def _delta_table(
-    counts: Counts,
-    contrast: str,
-    delta: Floats,
-    se: Floats,
-    n_f: Ints,
-    n_m: Ints,
-    n_defined: Ints,
-) -> pa.Table:
-    rows = np.flatnonzero(~np.isnan(delta))
+    n = len(counts.n_word)
+    n_f, n_m, n_defined = (np.zeros(n, np.int64) for _ in range(3))
+    weight, delta, variance = np.zeros(n), np.zeros(n), np.zeros(n)
+    terms: dict[str, list[tuple[float, NDArray[np.bool_]]]] = {}
+    for pair in pairs:
+        female, male = counts.n_pair(pair.female), counts.n_pair(pair.male)
+        defined = (female > 0) & (male > 0)
+        n_f, n_m, n_defined = n_f + female * defined, n_m + male * defined, n_defined + defined
+        weight += pair.weight * defined
+        terms.setdefault(pair.female, []).append((pair.weight, defined))
+        terms.setdefault(pair.male, []).append((-pair.weight, defined))
+    for target, signed in terms.items():
+        share = sum((v * defined for v, defined in signed), start=np.zeros(n))
+        delta += share * np.nan_to_num(counts.pmi(target))
+        variance += share**2 * np.nan_to_num(counts.variance(target))
+    rows = np.flatnonzero(weight > 0)
     return pa.table(
         {
             "contrast": pa.array([contrast] * len(rows), pa.string()),
@@ -296,7 +215,7 @@ def _delta_table(
             "n_pair_f": n_f[rows],
             "n_pair_m": n_m[rows],
             "n_defined": n_defined[rows],
-            "delta_nats": delta[rows],
-            "delta_se_nats": se[rows],
+            "delta_nats": delta[rows] / weight[rows],
+            "delta_se_nats": np.sqrt(variance[rows]) / weight[rows],
         }
     )

@@ -1,65 +1,100 @@
-"""One word's numbers in words."""
+"""One word's counts, PMI and lean as lines of text."""
 
 from __future__ import annotations
 
-from plumbline.jobs.association.associate import corpus_row
+from typing import Any
+
+import duckdb
+
+from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 
-_DELTA = """
-SELECT n_word, n_pair_f, n_pair_m, n_defined, delta_nats, delta_se_nats, place, n
-FROM (
-    SELECT *, rank() OVER (ORDER BY delta_nats DESC) AS place, count(*) OVER () AS n
-    FROM word_delta WHERE corpus = $corpus AND contrast = $contrast
-) WHERE word = $word
+_COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
+_SIMILAR = """
+SELECT word FROM word_count WHERE corpus = $corpus AND jaro_winkler_similarity(word, $word) > 0.85
+ORDER BY damerau_levenshtein(word, $word), n_word DESC, word LIMIT 3
 """
 _TARGETS = """
 SELECT target, n_target, n_pair, pmi_nats FROM word_association
 WHERE corpus = $corpus AND word = $word AND list_contains($targets, target)
 ORDER BY list_position($targets, target)
 """
-_COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
+_LEAN = """
+WITH ranked AS (
+    SELECT
+        *,
+        sign(lean_bound_nats) AS side,
+        rank() OVER (PARTITION BY side ORDER BY abs(lean_bound_nats) DESC) AS place,
+        count(*) OVER (PARTITION BY side) AS n
+    FROM word_lean WHERE corpus = $corpus AND contrast = $contrast
+)
+SELECT n_pair_f, n_pair_m, n_defined, delta_nats, delta_low_nats, delta_high_nats, side, place, n
+FROM ranked WHERE word = $word
+"""
 
 
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
-    """Lines with a word's count, its PMI with both words of a contrast, its delta and rank.
+    """Lines with a word's count, its PMI with both words of a contrast, its lean and its rank.
 
-    A word that does not occur, or has no delta because a count is 0, is said to be so. A rank is
-    among the words of the table, without those pruned. Raises ``UsageProblem`` when there is no
-    such corpus.
+    A word has a clear lean when the 95% interval of delta leaves out 0. Only such words have a
+    rank, by the bound nearer 0 among those that lean the same way; words of imported statistics,
+    which have no interval, by delta. A word with a count of 0 has no delta, and a line says so.
+
+    Raises:
+        UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and
+            suggests similar words.
     """
     row = corpus_row(store, corpus)
-    min_count = row["min_count"] or 1
     connection = connect(store.root)
     key = {"corpus": corpus, "word": word}
     found = connection.execute(_COUNT, key).fetchone()
     if found is None:
-        if row["source"] != "counted":
-            return [f"{corpus}: `{word}` is not among the {row['n_words_kept']:,} imported words"]
-        rare = f", or fewer than {min_count:,} times (pruned)" if min_count > 1 else ""
-        return [f"{corpus}: `{word}` does not occur as a kept token{rare}"]
-    lines = [f"{corpus}: `{word}` occurs {found[0]:,} times"]
+        raise _unknown(store, connection, row, word)
     targets = contrast.split("/")
+    lines = [f"{corpus}: `{word}` occurs {found[0]:,} times"]
     rows = connection.execute(_TARGETS, {**key, "targets": targets}).fetchall()
-    for target, n_target, n_pair, pmi in rows:
-        lines.append(
-            f"  with {target}: {n_pair:,} co-occurrences ({n_target:,} {target}), "
-            f"PMI {pmi:+.3f} nats"
-        )
-    delta = connection.execute(_DELTA, {**key, "contrast": contrast}).fetchone()
-    if delta is None:
-        fix = f"plumbline corpus associate --corpus {corpus}"
-        held = store.units("word_delta", corpus=corpus)
-        lines.append(f"  no delta for {contrast}: " + ("a count is 0" if held else f"run {fix}"))
-        return lines
-    _, n_f, n_m, n_defined, value, se, place, n = delta
+    lines += [
+        f"  with {target}: {n_pair:,} co-occurrences ({n_target:,} {target}), PMI {pmi:+.3f} nats"
+        for target, n_target, n_pair, pmi in rows
+    ]
+    lean = connection.execute(_LEAN, {**key, "contrast": contrast}).fetchone()
+    if lean is None:
+        has_deltas = store.units("word_delta", corpus=corpus)
+        fix = f"run plumbline corpus associate --corpus {corpus}"
+        return [*lines, f"  no delta for {contrast}: {'a count is 0' if has_deltas else fix}"]
+    n_f, n_m, n_defined, delta, low, high, side, place, n = lean
     if len(targets) == 1:
         lines.append(f"  {n_defined} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences")
-    way = "female" if value > 0 else "male" if value < 0 else "neither way"
-    error = "" if se is None else f" (standard error {se:.3f})"
-    rare = f"; words counted fewer than {min_count:,} times are pruned" if min_count > 1 else ""
-    lines.append(
-        f"  delta {contrast} {value:+.3f} nats{error}, leans {way}; rank {place:,} of {n:,} words "
-        f"(1 leans most female{rare})"
+    interval = (
+        "standard error unknown" if low is None else f"95% interval {low:+.3f} to {high:+.3f}"
     )
-    return lines
+    lines.append(f"  delta {contrast} {delta:+.3f} nats, {interval}")
+    if side == 0:
+        return [*lines, "  no clear lean: the interval holds 0"]
+    way = "female" if side > 0 else "male"
+    return [*lines, f"  leans {way}: rank {place:,} of the {n:,} words that clearly lean {way}"]
+
+
+def _unknown(
+    store: Store, connection: duckdb.DuckDBPyConnection, row: dict[str, Any], word: str
+) -> UsageProblem:
+    """Why a word is not in a corpus, and which words look like it."""
+    corpus = row["corpus"]
+    if row["source"] == "counted":
+        from plumbline.jobs.kernel.tokenizer import tokenize
+
+        tokens = tokenize(word, corpus_list(store, row).targets)
+        problem = f"does not occur in corpus {corpus}"
+        if not tokens:
+            problem = f"is not counted in corpus {corpus}: a stop word, or without letters"
+        elif tokens != [word]:
+            problem = f"is counted in corpus {corpus} as {' '.join(tokens)}"
+        elif row["min_count"] > 1:
+            problem += f", or fewer than {row['min_count']:,} times and was pruned (--min-count)"
+    else:
+        problem = f"is not among the {row['n_words_kept']:,} imported words of corpus {corpus}"
+    similar = connection.execute(_SIMILAR, {"corpus": corpus, "word": word}).fetchall()
+    fix = f"similar words: {', '.join(w for (w,) in similar)}" if similar else ""
+    return UsageProblem(f"word {word!r}", problem, fix)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.jobs.association.associate import corpus_list, corpus_row
+from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.shards import fingerprint

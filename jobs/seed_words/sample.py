@@ -1,34 +1,111 @@
-"""Seed words of a corpus: those that lean least, sampled into ``seed_word``."""
+"""Seed words of a corpus: a sample of the words that lean least, in table ``seed_word``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import hashlib
+import math
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.dataset as ds
 
-from plumbline.jobs.association.associate import corpus_row
+from plumbline.jobs.corpus_lookup import corpus_deltas, corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
-from plumbline.jobs.seed_words.selection import neutral_interval, stratified, within
 from plumbline.jobs.seed_words.vetting import REJECTED, verdicts
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
+#: Edges of the equal intervals that cut the range of delta; even, so that 0 is inside one of them.
+N_EDGES = 20
+
+
+def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
+    """The interval that holds 0 when the range of delta is cut into 19 equal ones.
+
+    The range goes from -m to m, where m is the largest magnitude rounded up to a whole nat, so the
+    interval is +-m/19. It is (0, 0) without any delta or when all are 0.
+
+    Args:
+        deltas: leans in nats.
+
+    Raises:
+        ValueError: a delta is not finite.
+
+    >>> low, high = neutral_interval([-4.7, 3.2])
+    >>> round(low, 4), round(high, 4)  # 5 / 19
+    (-0.2632, 0.2632)
+    >>> neutral_interval([])
+    (0.0, 0.0)
+    """
+    values = np.fromiter(deltas, np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("a delta is not finite")
+    largest = math.ceil(np.abs(values).max(initial=0.0))
+    edges = np.linspace(-largest, largest, N_EDGES)
+    return float(edges[edges <= 0].max()), float(edges[edges >= 0].min())
+
+
+def bands(counts: Mapping[str, int], n_bands: int) -> list[list[str]]:
+    """Words from rare to frequent, cut into bands of equal size; the first ones may have one more.
+
+    Words of the same count are in alphabetical order, and a cut may fall between them.
+
+    Raises:
+        UsageProblem: n_bands is below 1, or larger than the number of words.
+
+    >>> bands({"tea": 9, "rum": 5, "ale": 2, "gin": 5, "mead": 1}, 2)
+    [['mead', 'ale', 'gin'], ['rum', 'tea']]
+    """
+    if not 1 <= n_bands <= len(counts):
+        problem = f"expected 1 or more, and no more than the {len(counts):,} words there are"
+        raise UsageProblem(f"{n_bands:,} frequency bands", problem)
+    ordered = sorted(counts, key=lambda word: (counts[word], word))
+    return [list(band) for band in np.array_split(np.array(ordered, object), n_bands)]
+
+
+def sample(counts: Mapping[str, int], n: int, seed: int, n_bands: int = 1) -> list[str]:
+    """``n`` words drawn at random, equally many from each of ``n_bands`` bands of frequency.
+
+    Words come in turn from the rarest band to the most frequent one; if n is not a multiple of the
+    number of bands, the rarer bands give one more. Within a band words are ranked by a hash of seed
+    and word, so that a sample depends on nothing else, on any machine, and a smaller sample is the
+    start of a larger one.
+
+    Raises:
+        UsageProblem: n is below 1 or larger than the number of words; see also ``bands``.
+
+    >>> drawn = sample({"tea": 9, "rum": 5, "ale": 2, "gin": 1}, 2, seed=0, n_bands=2)
+    >>> drawn[0] in ("ale", "gin"), drawn[1] in ("rum", "tea")
+    (True, True)
+    """
+    if n < 1:
+        raise UsageProblem(f"{n} seed words", "a sample needs 1 or more")
+    if n > len(counts):
+        problem = f"only {len(counts):,} words of the interval around 0 are left"
+        raise UsageProblem(f"{n:,} seed words", problem, f"give --n {len(counts)} or fewer")
+
+    def rank(word: str) -> tuple[bytes, str]:
+        return hashlib.sha256(f"{seed} {word}".encode()).digest(), word
+
+    drawn = [sorted(band, key=rank) for band in bands(counts, n_bands)]
+    return [drawn[k % n_bands][k // n_bands] for k in range(n)]
+
 
 @dataclass(frozen=True)
-class Selected:
-    """What was sampled, and of how many words.
+class SampledSeedWords:
+    """A sample, and the numbers of words it was drawn from.
 
     Attributes:
-        n_defined: words with a delta, of the vocabulary where the corpus has one.
-        n_outside: words with a delta that the vocabulary leaves out; ``None`` without one.
-        n_within: words in the interval, whose ends are ``low_nats`` and ``high_nats``.
-        n_excluded, n_rejected: of these, words on the lists to exclude, and others rejected by a
-            person.
+        n_defined: words with a delta, of the vocabulary if the corpus has one.
+        n_outside: words with a delta that are not in the vocabulary; ``None`` without one.
+        n_within: words whose delta lies in the interval ``low_nats`` to ``high_nats``.
+        n_excluded, n_rejected: of these, words on the lists to exclude, and others that were
+            rejected in vetting.
         words: the sample.
     """
 
@@ -51,66 +128,52 @@ def select_seed_words(
     contrast: str = "she/he",
     exclude: Collection[str] = (),
     n_bands: int = 1,
-) -> Selected:
-    """Sample ``n`` words, or all, from the interval of delta that holds 0 (``selection.py``).
+) -> SampledSeedWords:
+    """Sample ``n`` words from the interval of delta that holds 0 (:func:`neutral_interval`).
 
-    Where the corpus has a ``vocabulary``, its kept words alone are there to choose from; it decides
-    the interval too. Of a closed world the words that its frames are made of count as excluded:
-    no frame takes them. Excluded and rejected words do not change the interval. The sample
-    replaces one of the same corpus, contrast and seed; others stay.
+    If the corpus has a ``vocabulary``, only its kept words count, for the interval too. In a closed
+    world the words that its frames are made of are excluded, since no frame takes them. Excluded and
+    rejected words do not change the interval. The sample replaces one of the same corpus, contrast
+    and seed; others stay.
 
     Args:
-        n: how many; ``None`` for all there are, in the order of which a sample is the start.
-        exclude: words that are not to be sampled.
-        n_bands: bands of frequency that give equally many words; 1 for none.
+        n: sample size; ``None`` for all words, of which every smaller sample is the start.
+        exclude: words not to sample.
+        n_bands: bands of frequency to draw equally from; 1 ignores frequency.
 
     Raises:
-        UsageProblem: no such corpus, no delta of the contrast, or fewer than ``n`` words.
+        UsageProblem: the corpus is unknown, has no delta of the contrast, or fewer than ``n`` words.
     """
-    corpus_row(store, corpus)
-    of = _leans(store, corpus, contrast)
+    of = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
     kept, vocabulary_run = _vocabulary(store, corpus)
     usable = of if kept is None else {word: row for word, row in of.items() if word in kept}
     if not usable:
         problem = f"no word of its vocabulary has a delta of {contrast}"
         raise UsageProblem(f"corpus {corpus!r}", problem)
-    deltas = {word: row["delta_nats"] for word, row in usable.items()}
-    low, high = interval = neutral_interval(deltas.values())
-    inside = within(deltas, interval)
-    excluded = set(inside) & (set(exclude) | _of_frames(store, corpus))
-    said = verdicts(store, corpus)
-    rejected = {w for w in inside if w in said and said[w]["verdict"] == REJECTED} - excluded
-    left = {w: usable[w]["n_word"] or 0 for w in inside if w not in excluded | rejected}
+    low, high = neutral_interval(row["delta_nats"] for row in usable.values())
+    inside = {
+        w: row["n_word"] or 0 for w, row in usable.items() if low <= row["delta_nats"] <= high
+    }
+    frames = store.read("planted_word", ds.field("word_class") == "frame", corpus=corpus)
+    excluded = inside.keys() & {*exclude, *frames["word"].to_pylist()}
+    vetted = verdicts(store, corpus)
+    rejected = {w for w in inside if w in vetted and vetted[w]["verdict"] == REJECTED} - excluded
+    left = {word: count for word, count in inside.items() if word not in excluded | rejected}
     n = len(left) if n is None else n
-    chosen = stratified(left, n, seed, n_bands)
+    chosen = sample(left, n, seed, n_bands)
     config = {"corpus": corpus, "contrast": contrast, "seed": seed}
     options = {"n": n, "n_bands": n_bands, "vocabulary": vocabulary_run}
     left_out = {"excluded": sorted(excluded), "rejected": sorted(rejected)}
     with recorded(store, "corpus words", {**config, **options, **left_out}) as run_id:
         fixed = {**config, "low_nats": low, "high_nats": high, "run_id": run_id}
-        sampled = [
+        rows = [
             {**fixed, "position": k, **{c: of[word][c] for c in ("word", "n_word", "delta_nats")}}
             for k, word in enumerate(chosen, start=1)
         ]
-        store.publish("seed_word", sampled, unit=f"{contrast} {seed}", run_id=run_id)
+        store.publish("seed_word", rows, unit=f"{contrast} {seed}", run_id=run_id)
     n_outside = None if kept is None else len(of) - len(usable)
-    counts = len(usable), n_outside, len(inside), len(excluded), len(rejected)
-    return Selected(*counts, low, high, tuple(chosen))
-
-
-def _leans(store: Store, corpus: str, contrast: str) -> dict[str, dict[str, Any]]:
-    rows = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus).to_pylist()
-    if not rows:
-        known = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
-        problem = f"no word has a delta of {contrast}, the corpus has {', '.join(known) or 'none'}"
-        fix = f"plumbline corpus associate --corpus {corpus}; after that it needs more text"
-        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
-    return {row["word"]: row for row in rows}
-
-
-def _of_frames(store: Store, corpus: str) -> set[str]:
-    planted = store.read("planted_word", ds.field("word_class") == "frame", corpus=corpus)
-    return set(planted["word"].to_pylist())
+    n_words = len(usable), n_outside, len(inside), len(excluded), len(rejected)
+    return SampledSeedWords(*n_words, low, high, tuple(chosen))
 
 
 def _vocabulary(store: Store, corpus: str) -> tuple[set[str] | None, str | None]:
@@ -122,48 +185,46 @@ def _vocabulary(store: Store, corpus: str) -> tuple[set[str] | None, str | None]
 
 
 def excluded_words(sources: Iterable[str]) -> frozenset[str]:
-    """The words of word lists, given by name or as TOML, and of files with one word a line.
+    """The words of word lists, given by name or as TOML, and of files with one word per line.
 
-    Empty lines and lines that start with `#` are no words; case does not matter.
+    Empty lines and lines that start with `#` are skipped; case does not matter.
 
     Raises:
-        UsageProblem: neither a list nor a file has that name.
+        UsageProblem: a source is neither a list nor a file.
         BadInput: a file can't be read, or one of its lines holds several words.
 
     >>> sorted(excluded_words(["she-he"]))
     ['he', 'she']
     """
-    found: set[str] = set()
+    words: set[str] = set()
     for source in sources:
         if source in wordlists.names() or source.endswith(".toml"):
-            found.update(wordlists.load(source).targets)
+            words.update(wordlists.load(source).targets)
         elif Path(source).is_file():
-            found.update(_lines(Path(source)))
+            words.update(_words_of(Path(source)))
         else:
             problem = f"neither a file nor a word list, which are {', '.join(wordlists.names())}"
             raise UsageProblem(f"--exclude {source}", problem)
-    return frozenset(found)
+    return frozenset(words)
 
 
-def _lines(path: Path) -> list[str]:
+def _words_of(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         raise BadInput(f"{path}", f"can't be read: {e}", "save it as UTF-8") from e
-    words = []
-    for number, line in enumerate(lines, start=1):
-        word = line.strip().lower()
-        if len(word.split()) > 1 and not word.startswith("#"):
-            raise BadInput(f"{path}, line {number}", f"expected one word, found {line.strip()!r}")
-        if word and not word.startswith("#"):
-            words.append(word)
-    return words
+    words = {n: line.strip() for n, line in enumerate(lines, start=1)}
+    words = {n: word for n, word in words.items() if word and not word.startswith("#")}
+    for number, word in words.items():
+        if len(word.split()) > 1:
+            raise BadInput(f"{path}, line {number}", f"expected one word, found {word!r}")
+    return [word.lower() for word in words.values()]
 
 
-def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> Sequence[dict[str, Any]]:
-    """The sample that is there, in its order, each row with ``verdict`` and ``why`` (or ``None``).
+def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[dict[str, Any]]:
+    """The rows of an earlier sample in its order, each with ``verdict`` and ``why`` (or ``None``).
 
-    Raises ``UsageProblem`` when there is none of that contrast and seed.
+    Raises ``UsageProblem`` when there is no sample of that contrast and seed.
     """
     corpus_row(store, corpus)
     of_sample = (ds.field("contrast") == contrast) & (ds.field("seed") == seed)
@@ -171,9 +232,9 @@ def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> Sequen
     if not rows:
         fix = f"plumbline corpus words --corpus {corpus} --seed {seed} samples them"
         raise UsageProblem(f"corpus {corpus!r}", f"has no {contrast} sample of seed {seed}", fix)
-    said = verdicts(store, corpus)
-    nothing = {"verdict": None, "why": None}
+    vetted = verdicts(store, corpus)
+    unvetted = {"verdict": None, "why": None}
     return [
-        {**row, **{k: said.get(row["word"], nothing)[k] for k in nothing}}
+        {**row, **{k: vetted.get(row["word"], unvetted)[k] for k in unvetted}}
         for row in sorted(rows, key=lambda row: int(row["position"]))
     ]

@@ -1,14 +1,14 @@
-"""What a person says about words: accepted or rejected, and why, kept in ``seed_verdict``."""
+"""What a person decides about words: accepted or rejected, and why, in table ``seed_verdict``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from plumbline.jobs.association.associate import corpus_row
+from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
@@ -16,12 +16,12 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import records
 
 ACCEPTED, REJECTED = "accepted", "rejected"
-_SAID = {"accept": ACCEPTED, "reject": REJECTED, ACCEPTED: ACCEPTED, REJECTED: REJECTED}
+_VERDICTS = {"accept": ACCEPTED, "reject": REJECTED, ACCEPTED: ACCEPTED, REJECTED: REJECTED}
 
 
 @dataclass(frozen=True)
-class Opinion:
-    """A word, ``accepted`` or ``rejected``, and why (``None`` if nobody said)."""
+class SeedVerdict:
+    """A word, ``accepted`` or ``rejected``, and why (``None`` without a reason)."""
 
     word: str
     verdict: str
@@ -30,7 +30,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Vetted:
-    """Words with a verdict from now on, by verdict, and those whose verdict was another before."""
+    """How many words have each verdict now, and the words whose verdict changed."""
 
     n_accepted: int
     n_rejected: int
@@ -42,66 +42,63 @@ def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
     return {row["word"]: row for row in store.read("seed_verdict", corpus=corpus).to_pylist()}
 
 
-def opinions(accept: str, reject: str, why: str | None = None) -> list[Opinion]:
-    """Opinions from two lists of words separated by commas, all for the same reason.
+def parse_verdicts(accept: str, reject: str, why: str | None = None) -> list[SeedVerdict]:
+    """Verdicts from two lists of words separated by commas, all with the same reason.
 
-    >>> [(o.word, o.verdict) for o in opinions("tea, rum", "ale")]
+    >>> [(v.word, v.verdict) for v in parse_verdicts("tea, rum", "ale")]
     [('tea', 'accepted'), ('rum', 'accepted'), ('ale', 'rejected')]
     """
     lists = (accept, ACCEPTED), (reject, REJECTED)
     words = [(w.strip().lower(), verdict) for text, verdict in lists for w in text.split(",")]
-    return [Opinion(word, verdict, why or None) for word, verdict in words if word]
+    return [SeedVerdict(word, verdict, why or None) for word, verdict in words if word]
 
 
-def read_opinions(path: Path) -> list[Opinion]:
-    """Opinions from a CSV file with the columns word, verdict (accept or reject) and why.
+def read_verdicts(path: Path) -> list[SeedVerdict]:
+    """Verdicts from a CSV file with the columns word, verdict (accept or reject) and why.
 
     Raises ``BadInput`` naming the first row that can't be used.
     """
-    found = []
+    rows = []
     for record in records(path, ("word", "verdict", "why")):
-        fields = record.fields
+        word, verdict, why = (record.fields.get(c, "").strip() for c in ("word", "verdict", "why"))
         problem = record.problem
-        word = fields.get("word", "").strip().lower()
-        said = fields.get("verdict", "").strip().lower()
         if problem is None and not word:
             problem = "the row has no word"
-        if problem is None and said not in _SAID:
-            problem = f"verdict is {said!r}, expected accept or reject"
+        if problem is None and verdict.lower() not in _VERDICTS:
+            problem = f"verdict is {verdict!r}, expected accept or reject"
         if problem:
             raise BadInput(f"{path}, row {record.number}", problem)
-        found.append(Opinion(word, _SAID[said], fields["why"].strip() or None))
-    return found
+        rows.append(SeedVerdict(word.lower(), _VERDICTS[verdict.lower()], why or None))
+    return rows
 
 
 @writes_corpus
-def vet(store: Store, corpus: str, said: Sequence[Opinion]) -> Vetted:
-    """Record opinions beside earlier ones; of a word that had a verdict the new one counts.
+def vet(store: Store, corpus: str, given: Sequence[SeedVerdict]) -> Vetted:
+    """Record verdicts; for a word that had one the new verdict replaces it.
 
     Raises:
-        UsageProblem: no such corpus, nothing said, a word both accepted and rejected, or one that
-            the corpus does not have; nothing is recorded then.
+        UsageProblem: the corpus is unknown, no verdict is given, a word is both accepted and
+            rejected, or is not in the corpus. Nothing is recorded then.
     """
     corpus_row(store, corpus)
-    if not said:
+    if not given:
         problem, fix = "no word to accept or reject", "--accept w1,w2 --reject w3, or --from FILE"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
-    _check(said, set(store.read("word_count", corpus=corpus)["word"].to_pylist()), corpus)
+    known = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
+    new: dict[str, str] = {}
+    for v in given:
+        if new.setdefault(v.word, v.verdict) != v.verdict:
+            raise UsageProblem(f"word {v.word!r}", "is both accepted and rejected")
+        if v.word not in known:
+            raise UsageProblem(f"word {v.word!r}", f"is not in corpus {corpus!r}")
     before = verdicts(store, corpus)
-    config = {"corpus": corpus, "opinions": [vars(o) for o in said]}
+    config = {"corpus": corpus, "verdicts": [vars(v) for v in given]}
     with recorded(store, "corpus vet", config) as run_id:
         fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}
-        after = {**before, **{o.word: {**fixed, **vars(o)} for o in said}}
+        after = {**before, **{v.word: {**fixed, **vars(v)} for v in given}}
         store.replace("seed_verdict", after.values(), {"corpus": corpus}, run_id)
-    changed = [o.word for o in said if o.word in before and before[o.word]["verdict"] != o.verdict]
+    changed = tuple(
+        w for w, new_v in new.items() if before.get(w, {}).get("verdict", new_v) != new_v
+    )
     n_rejected = sum(row["verdict"] == REJECTED for row in after.values())
-    return Vetted(len(after) - n_rejected, n_rejected, tuple(dict.fromkeys(changed)))
-
-
-def _check(said: Iterable[Opinion], known: set[str], corpus: str) -> None:
-    first: dict[str, str] = {}
-    for o in said:
-        if first.setdefault(o.word, o.verdict) != o.verdict:
-            raise UsageProblem(f"word {o.word!r}", "is both accepted and rejected")
-        if o.word not in known:
-            raise UsageProblem(f"word {o.word!r}", f"is no word of corpus {corpus!r}")
+    return Vetted(len(after) - n_rejected, n_rejected, changed)

@@ -137,7 +137,7 @@ def associate(
 
     Example: plumbline corpus associate --corpus novels
     """
-    from plumbline.jobs.association.associate import associate as run
+    from plumbline.jobs.association.associations import associate as run
 
     done = run(_open(warehouse), corpus)
     say(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.associate import corpus_list, corpus_row
+from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, query

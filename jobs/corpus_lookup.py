@@ -1,0 +1,50 @@
+"""What a warehouse holds of a corpus: its row, its word list, its deltas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+
+
+def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
+    """The row of ``corpus`` with this name. Raises ``UsageProblem`` listing the known corpora."""
+    rows: list[dict[str, Any]] = store.read("corpus", corpus=corpus).to_pylist()
+    if rows:
+        return rows[0]
+    known = ", ".join(sorted(store.read("corpus")["corpus"].to_pylist()))
+    problem = f"not in the warehouse, only {known}" if known else "no corpus is in the warehouse"
+    raise UsageProblem(
+        f"corpus {corpus!r}", problem, f"plumbline corpus count ... --corpus {corpus}"
+    )
+
+
+def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
+    """The word list that a corpus was counted with, given its row of ``corpus``.
+
+    It is the list as it was when the corpus was counted, even if its file has changed since.
+    """
+    rows = store.read("word_list", corpus=row["corpus"]).to_pylist()
+    return wordlists.from_rows(rows) if rows else wordlists.load(row["targets"])
+
+
+def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
+    """The rows of ``word_delta`` of one contrast.
+
+    Raises ``UsageProblem`` naming the contrasts that exist when the corpus has no such rows.
+    """
+    corpus_row(store, corpus)
+    rows = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
+    if rows.num_rows:
+        return rows
+    known = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
+    problem = f"no word has a delta of {contrast!r}, only of {', '.join(known)}"
+    if not known:
+        problem = "no word has a delta"
+    fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text"
+    raise UsageProblem(f"corpus {corpus!r}", problem, fix)

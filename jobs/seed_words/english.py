@@ -1,0 +1,178 @@
+"""Whether a word is English: fastText's language identification (lid.176) and WordNet.
+
+fastText and nltk are imported only when they are loaded. Neither the model nor WordNet's files are
+part of the project: they are installed, given by path, or downloaded once and checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from plumbline.warehouse.errors import BadInput, MissingComponent
+
+ENGLISH = "__label__en"
+INSTALL = "pip install 'plumbline[vocabulary]'"
+#: Where Debian's package `wordnet-base` puts WordNet's own files.
+WORDNET_DIRECTORY = Path("/usr/share/wordnet")
+INSTALL_WORDNET = "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
+# The package lacks the file that names the lexicographers' files, which no look-up needs.
+_LEXNAMES = "".join(f"{n:02} file-{n:02} 0\n" for n in range(45))
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file on a public server: its URL and SHA-256."""
+
+    url: str
+    sha256: str
+
+
+#: The compressed lid.176 (938 kB, CC BY-SA 3.0).
+LID_176 = PublishedFile(
+    "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz",
+    "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
+)
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A loaded fastText model: its file's name and SHA-256, and its number of languages."""
+
+    name: str
+    sha256: str
+    n_languages: int
+    _model: Any = field(repr=False)
+
+    def english(self, words: Sequence[str]) -> list[float]:
+        """The probability that each word is English, from 0 to 1; 0 where it is below 1e-5."""
+        if not words:
+            return []
+        labels, shares = self._model.predict(list(words), k=-1)
+        by_label = (dict(zip(*pair, strict=True)) for pair in zip(labels, shares, strict=True))
+        # fastText adds a little to each probability before its logarithm: the sum may pass 1.
+        return [min(1.0, float(row.get(ENGLISH, 0.0))) for row in by_label]
+
+
+def model_path() -> Path:
+    """Where a downloaded model is kept: `plumbline/lid.176.ftz` in the user's cache directory."""
+    return platformdirs.user_cache_path("plumbline") / "lid.176.ftz"
+
+
+def load_model(path: Path) -> LanguageModel:
+    """Load a model that distinguishes English from at least one other language.
+
+    Raises:
+        MissingComponent: fastText is not installed.
+        BadInput: the file does not exist, or is not such a model.
+    """
+    try:
+        import fasttext
+    except ImportError as e:
+        raise MissingComponent("fastText", "is not installed", INSTALL) from e
+    if not path.is_file():
+        raise BadInput(f"language model {path}", "no such file", "or fetch it with --download")
+    try:
+        model = fasttext.load_model(str(path))
+        labels = set(model.get_labels())
+    except (ValueError, RuntimeError, MemoryError) as e:
+        raise BadInput(f"language model {path}", "not a fastText model", "try --download") from e
+    if ENGLISH not in labels or len(labels) < 2:
+        problem = f"has {len(labels)} labels, expected {ENGLISH} and others"
+        raise BadInput(f"language model {path}", problem, "lid.176.ftz has them")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return LanguageModel(path.name, sha256, len(labels), model)
+
+
+def download(target: Path, published: PublishedFile = LID_176) -> Path:
+    """Download a published file to ``target``, unless it is there already.
+
+    The file appears only when it is complete and has the published hash.
+
+    Raises:
+        MissingComponent: the server can't be reached, or the download breaks off.
+        BadInput: the server's file has another hash.
+    """
+    import pooch
+    import requests
+
+    elsewhere = "download it on another machine and give --language-model PATH"
+    downloader = pooch.HTTPDownloader(timeout=60)
+    try:
+        pooch.retrieve(
+            published.url,
+            f"sha256:{published.sha256}",
+            target.name,
+            target.parent,
+            downloader=downloader,
+        )
+    except requests.RequestException as e:
+        raise MissingComponent(published.url, f"can't be downloaded: {e}", elsewhere) from e
+    except ValueError as e:
+        expected = f"expected SHA-256 {published.sha256[:12]}..."
+        raise BadInput(published.url, f"is not the published file, {expected}", elsewhere) from e
+    return target
+
+
+@dataclass(frozen=True)
+class WordNet:
+    """A loaded WordNet: its version, and where it was found (`nltk` or a directory)."""
+
+    version: str
+    place: str
+    _reader: Any = field(repr=False)
+
+    def has_synset(self, word: str) -> bool:
+        """Whether a word, or a base form of it, is in WordNet: `mice` and `ran` are."""
+        # The first base form is enough: no synset has to be built.
+        return self._reader.morphy(word.lower()) is not None
+
+
+def load_wordnet(directory: Path = WORDNET_DIRECTORY) -> WordNet:
+    """WordNet from nltk's data where it is installed, otherwise from a directory of its own files.
+
+    Raises:
+        MissingComponent: nltk or WordNet's files are not installed.
+        BadInput: the files can't be read.
+    """
+    try:
+        from nltk.corpus import wordnet
+    except ImportError as e:
+        raise MissingComponent("nltk", "is not installed", INSTALL) from e
+    try:
+        wordnet.ensure_loaded()
+        return WordNet(str(wordnet.get_version()), "nltk", wordnet)
+    except LookupError:
+        pass
+    if not (directory / "index.noun").is_file():
+        raise MissingComponent("WordNet", "its files are not installed", INSTALL_WORDNET)
+    try:
+        reader = _own_files(directory)
+    except (OSError, ValueError, AssertionError, StopIteration) as e:
+        raise BadInput(f"WordNet in {directory}", f"can't be read: {e}", INSTALL_WORDNET) from e
+    return WordNet(str(reader.get_version()), str(directory), reader)
+
+
+def _own_files(directory: Path) -> Any:
+    """nltk's reader on WordNet's files as they are distributed, without what nltk's copy adds."""
+    import nltk
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+    class Reader(WordNetCorpusReader):  # type: ignore[misc,unused-ignore]
+        def open(self, file: str) -> Any:
+            return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
+
+        def map_wn(self, version: str = "wordnet") -> None:
+            """No synset is looked up by its number in another version."""
+
+    # nltk opens files below these directories only.
+    if str(directory) not in nltk.data.path:
+        nltk.data.path.append(str(directory))
+    # Other languages, the second argument, are read only when one is used: none is.
+    return Reader(nltk.data.FileSystemPathPointer(str(directory)), nltk.corpus.extended_omw)
