@@ -191,18 +191,18 @@ def _optional(package: str, what: str, mend: str) -> Finding:
 
 def wordnet(_place: Place) -> Finding:
     """WordNet, by which `corpus vocabulary` tells English words."""
-    from plumbline.jobs.seed_words.wordnet import load
+    from plumbline.jobs.seed_words.english import load_wordnet
 
-    found = load()
+    found = load_wordnet()
     return Finding("WordNet", "ok", f"{found.version} ({found.place})")
 
 
 def languages(place: Place) -> Finding:
     """fastText's language identification, the other way to tell English words."""
-    from plumbline.jobs.seed_words.language import default_path
+    from plumbline.jobs.seed_words.english import model_path
 
     named = place.environment.get("PLUMBLINE_LID")
-    path = Path(named) if named else default_path()
+    path = Path(named) if named else model_path()
     if path.is_file():
         return Finding("Language model", "ok", str(path))
     seen = f"{path} is not there: `corpus vocabulary` goes by WordNet alone"

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.jobs.seed_words.wordnet import INSTALL, SYSTEM
+from plumbline.jobs.seed_words.english import INSTALL_WORDNET, WORDNET_DIRECTORY
 from tests.conftest import REPOSITORY
 
 #: For tests that read WordNet's own files.
 needs_wordnet = pytest.mark.skipif(
-    not (SYSTEM / "index.noun").is_file(), reason=f"no WordNet: {INSTALL.split(',')[0]}"
+    not (WORDNET_DIRECTORY / "index.noun").is_file(),
+    reason=f"no WordNet: {INSTALL_WORDNET.split(',')[0]}",
 )
 
 #: fastText gives each thread a tenth of the weights, rounded down, to set at the start. With fewer

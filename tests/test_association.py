@@ -13,16 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.jobs.association.associations import associate, usable_lists
-from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.association.measures import (
     Counts,
-    ListDelta,
     association_rows,
+    contrasts,
     delta_rows,
     dispersion,
-    list_variance,
     pmi_nats,
 )
+from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
@@ -74,9 +73,7 @@ def test_every_pair_that_occurs_has_its_pmi() -> None:
 
 def test_deltas_of_pairs_and_of_the_list() -> None:
     rows = {
-        (r["contrast"], r["word"]): r
-        for t in delta_rows(counts(), {"two": LIST})
-        for r in t.to_pylist()
+        (r["contrast"], r["word"]): r for t in all_delta_rows(counts(), LIST) for r in t.to_pylist()
     }
     assert set(rows) == {
         ("she/he", "tea"),
@@ -101,8 +98,12 @@ def standard_errors(table: pa.Table, value: str) -> dict[tuple[str, str], float]
     return {(r[group], r["word"]): r[value] for r in table.to_pylist()}
 
 
-def all_deltas(made: Counts, lists: dict[str, WordList]) -> dict[tuple[str, str], float]:
-    return standard_errors(pa.concat_tables(delta_rows(made, lists)), "delta_se_nats")
+def all_delta_rows(made: Counts, word_list: WordList) -> list[pa.Table]:
+    return [delta_rows(made, name, pairs) for name, pairs in contrasts([word_list]).items()]
+
+
+def all_deltas(made: Counts, word_list: WordList) -> dict[tuple[str, str], float]:
+    return standard_errors(pa.concat_tables(all_delta_rows(made, word_list)), "delta_se_nats")
 
 
 def test_standard_errors_by_hand() -> None:
@@ -113,7 +114,7 @@ def test_standard_errors_by_hand() -> None:
     )
     assert pmis["she", "tea"] == pytest.approx(math.sqrt(d_she / 6), abs=1e-12)
     assert pmis["he", "army"] == pytest.approx(math.sqrt(1 / 5), abs=1e-12)
-    found = all_deltas(counts(), {"two": LIST})
+    found = all_deltas(counts(), LIST)
     pronouns, nobles = d_she / 6 + 1 / 3, 1 / 2 + 1 / 1
     assert found["she/he", "tea"] == pytest.approx(math.sqrt(pronouns), abs=1e-12)
     assert found["two", "tea"] == pytest.approx(math.sqrt(pronouns + 9 * nobles) / 4, abs=1e-12)
@@ -123,7 +124,7 @@ def test_standard_errors_by_hand() -> None:
 def test_a_word_of_two_pairs_is_not_two_observations() -> None:
     # (ln she - ln he + ln she - ln king) / 2: the weight of she is 1, of he and king 1/2.
     shared = WordList("s", "", "", (WordPair("she", "he"), WordPair("she", "king")))
-    variance = list_variance(counts(), shared)[list(WORDS).index("tea")]
+    variance = all_deltas(counts(), shared)["s", "tea"] ** 2
     assert variance == pytest.approx((1 + 17 / 9 * 0.2) / 6 + (1 / 3 + 1) / 4, abs=1e-12)
 
 
@@ -136,8 +137,8 @@ def test_standard_errors_scale_and_do_not_depend_on_the_side(n: list[int], times
         pairs = pairs.append_column("n_pair", pa.array([times * r[2] for r in rows]))
         return Counts(pa.table(words), pairs, 10_000 * times, 100_000 * times)
 
-    one, many = (all_deltas(made(k), {"l": wordlists.load("she-he")}) for k in (1, times))
-    swapped = all_deltas(made(1), {"l": WordList("l", "", "", (WordPair("he", "she"),))})
+    one, many = (all_deltas(made(k), wordlists.load("she-he")) for k in (1, times))
+    swapped = all_deltas(made(1), WordList("l", "", "", (WordPair("he", "she"),)))
     assert many["she/he", "w"] == pytest.approx(one["she/he", "w"] / math.sqrt(times), rel=1e-9)
     assert swapped["he/she", "w"] == pytest.approx(one["she/he", "w"], rel=1e-12)
 
@@ -173,7 +174,7 @@ def test_standard_errors_agree_with_the_spread_over_documents(
     made = Counts(
         words, pairs, sum(b.n_kept_tokens for b in blocks), sum(b.n_pairs for b in blocks), rule
     )
-    (table,) = delta_rows(made, {"she-he": wordlists.load("she-he")})
+    (table,) = all_delta_rows(made, wordlists.load("she-he"))
     rows = {r["word"]: r for r in table.to_pylist() if min(r["n_pair_f"], r["n_pair_m"]) >= 200}
     by_block = [
         {(r["word"], r["target"]): r["n_pair"] for r in b.pairs.to_pylist() if r["word"] in rows}
@@ -213,7 +214,7 @@ def test_no_counts_no_rows() -> None:
         0,
         0,
     )
-    assert all(t.num_rows == 0 for t in delta_rows(empty, {"two": LIST}))
+    assert all(t.num_rows == 0 for t in all_delta_rows(empty, LIST))
     assert all(t.num_rows == 0 for t in association_rows(empty, LIST.targets))
 
 
@@ -226,10 +227,8 @@ def test_pmi_is_zero_under_independence(n_word: int, n_target: int, scale: int) 
 
 
 def test_weights_that_sum_to_zero_define_nothing() -> None:
-    mean = ListDelta.of(1)
-    one = np.array([1])
-    mean.add(np.array([2.0]), one, one, weight=0.0)
-    assert np.isnan(mean.value()[0])
+    nothing = WordList("n", "", "", (WordPair("she", "he", 0.0), WordPair("queen", "king", 0.0)))
+    assert ("n", "tea") not in all_deltas(counts(), nothing)
 
 
 def counted(store: Store, targets: str = "gendered", source: str = "counted") -> None:
@@ -288,7 +287,7 @@ def test_leans_of_one_shard_of_novels(data: Path) -> None:
     path = data / "corpora" / "gutenberg" / "01.jsonl.zst"
     got = sweep_shard(path, CountOptions(targets.targets))
     made = Counts(got.words, got.pairs, got.n_kept_tokens, got.n_pairs)
-    (table,) = delta_rows(made, {"she-he": targets})
+    (table,) = all_delta_rows(made, targets)
     delta = {r["word"]: r["delta_nats"] for r in table.to_pylist()}
     assert all(delta[w] > 0.2 for w in ("mother", "dress", "wept"))
     assert all(delta[w] < -0.2 for w in ("captain", "army"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.backends import devices
-from plumbline.jobs.seed_words import wordnet as lexicon
+from plumbline.jobs.seed_words import english
 from plumbline.jobs.spark import java as java_search
 from plumbline.pipelines import doctor
 from plumbline.pipelines.cli.main import main
@@ -146,7 +146,7 @@ def test_a_check_that_fails_is_a_finding(tmp_path: Path, monkeypatch: pytest.Mon
 
         raise BadInput(f"WordNet in {directory}", "can't be read: odd", "install it again")
 
-    monkeypatch.setattr(lexicon, "load", broken)
+    monkeypatch.setattr(english, "load_wordnet", broken)
     (found,) = [f for f in doctor.examine(place(tmp_path)) if f.what.startswith("WordNet")]
     assert found == Finding(
         f"WordNet in {tmp_path}", "absent", "can't be read: odd", "install it again"

@@ -18,8 +18,7 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.kernel.counter import CountOptions
 from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.reproduce.heatmap import matrix
-from plumbline.pipelines.reproduce.word_lists import agreement, compare_list, write_compared
+from plumbline.pipelines.reproduce.word_lists import agreement, compare_list, matrix, write_compared
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
@@ -119,14 +118,14 @@ def test_files_and_heat_map(filled: Store, tmp_path: Path) -> None:
 
 def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--warehouse", str(filled.root), "--out", str(tmp_path / "o"), "--corpus"]
-    assert main(["corpus", "lists", *options, "c"]) == 0
+    assert main(["reproduce", "lists", *options, "c"]) == 0
     shown = capsys.readouterr().out
     assert "60.00" in shown and "kendall.png" in shown and "Next: plumbline" in shown
-    assert main(["corpus", "lists", *options, "d"]) == 2
-    assert main(["corpus", "lists", *options, "c", "--list", "names"]) == 2
+    assert main(["reproduce", "lists", *options, "d"]) == 2
+    assert main(["reproduce", "lists", *options, "c", "--list", "names"]) == 2
     assert "mary of list names was not counted" in capsys.readouterr().err
     filled.drop("word_delta", {"corpus": "c"})
-    assert main(["corpus", "lists", *options, "c"]) == 2
+    assert main(["reproduce", "lists", *options, "c"]) == 2
     assert "corpus associate --corpus c" in capsys.readouterr().err
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.jobs.ingest.pack import pack, text_files
+from plumbline.jobs.ingest.pack import pack_files, text_files
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.shards import documents
@@ -56,11 +56,11 @@ def test_files_are_taken_once_in_their_order(texts: Path) -> None:
 
 
 def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Path) -> None:
-    out = tmp_path / "mine.jsonl.zst"
-    pack([texts / "a.txt"], out)
+    out, store = tmp_path / "mine.jsonl.zst", Store.open(tmp_path / "warehouse")
+    pack_files(store, [texts / "a.txt"], out)
     before = out.read_bytes()
     with pytest.raises(BadInput, match="holds white space alone"):
-        pack([texts / "blank.txt"], out)
+        pack_files(store, [texts / "blank.txt"], out)
     assert out.read_bytes() == before and not list(tmp_path.glob("_*"))
 
 

@@ -24,7 +24,7 @@ from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.seed_words.sample import select_seed_words
-from plumbline.jobs.seed_words.vetting import opinions, vet
+from plumbline.jobs.seed_words.vetting import parse_verdicts, vet
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -177,7 +177,7 @@ def test_counting_takes_an_imported_corpus_over_only_when_told(
     import_statistics(store, write(tmp_path / "s.csv", [*GOOD, ["3", "tea"]]), "pile", "run")
     select_seed_words(store, "pile", n=1)
     build_vocabulary(store, "pile", Rules(any_language=True))
-    vet(store, "pile", opinions("nurse", ""))
+    vet(store, "pile", parse_verdicts("nurse", ""))
     request = CountRequest("pile", (tmp_path / "s.jsonl.zst",))
     with pytest.raises(UsageProblem, match="source imported"):
         count_corpus(store, request)
@@ -210,8 +210,12 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
 
     imported = run("corpus", "import", str(tmp_path), "--corpus", "pile")
     assert "3 words (0 rows rejected) of 3,000 kept tokens" in imported
-    assert "delta she/he +1.500 nats, leans female; rank 1 of 3" in run("word", "nurse")
-    assert "not among the 3 imported words" in run("word", "tea")
+    described = run("word", "nurse")
+    assert "delta she/he +1.500 nats, standard error unknown" in described
+    assert "leans female: rank 1 of the 2 words" in described
+    unknown = CliRunner().invoke(app, ["word", "nurs", *where]).exception
+    assert isinstance(unknown, UsageProblem)
+    assert "not among the 3 imported words" in str(unknown) and "words: nurse" in str(unknown)
     assert "3,000" in run("corpus", "list")
     run("benchmark", "import", "use-5", "--source", str(pairs))
     run("constrain", "--corpus", "pile", "--benchmark", "use-5")
@@ -230,8 +234,8 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
     write(plain, [["0", "nurse", "1.25", *GOOD[0][3:]], *GOOD[1:]])
     run("corpus", "import", str(plain), "--corpus", "pile")
     assert store.read("pair_association").num_rows == 0
-    for command in (["associate"], ["lists"], ["status"], ["verify"]):
-        done = CliRunner().invoke(app, ["corpus", *command, "--corpus", "pile", *where])
+    for command in ("corpus associate", "reproduce lists", "corpus status", "corpus verify"):
+        done = CliRunner().invoke(app, [*command.split(), "--corpus", "pile", *where])
         assert isinstance(done.exception, UsageProblem) and "imported" in str(done.exception)
 
 

@@ -22,7 +22,7 @@ from plumbline.eval_workers.backends._source import Source
 from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.mitigation import train as tune
-from plumbline.jobs.seed_words.language import load as load_language
+from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.hub_server import environment, hub
 from tests.test_model_sources import TARGETS, lora, refused, scored

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from plumbline.jobs.ingest.released import import_statistics
-from plumbline.jobs.seed_words.sample import select_seed_words
-from plumbline.jobs.seed_words.selection import neutral_interval, sample, within
+from plumbline.jobs.seed_words.sample import neutral_interval, sample, select_seed_words
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -43,21 +42,22 @@ def test_a_delta_that_is_no_number_is_refused(bad: float) -> None:
 
 
 def test_the_sample_depends_on_seed_and_words_alone() -> None:
-    words = [f"w{k}" for k in range(40)]
+    words = dict.fromkeys((f"w{k}" for k in range(40)), 1)
     drawn = sample(words, 10, seed=7)
-    assert sample(reversed(words), 10, seed=7) == drawn == sample(words + words, 10, seed=7)
+    assert sample(dict(reversed(words.items())), 10, seed=7) == drawn
     assert sample(words, 4, seed=7) == drawn[:4]
     assert len(set(drawn)) == 10 and sample(words, 10, seed=8) != drawn
     assert sorted(sample(words, 40, seed=7)) == sorted(words)
     # pinned: another machine or library must draw the same
-    assert sample(["tea", "rum", "ale", "gin", "mead"], 3, seed=0) == ["gin", "rum", "ale"]
+    drinks = {"tea": 1, "rum": 1, "ale": 1, "gin": 1, "mead": 1}
+    assert sample(drinks, 3, seed=0) == ["gin", "rum", "ale"]
     for n in (0, 41):
         with pytest.raises(UsageProblem, match=f"{n} seed words"):
             sample(words, n, seed=7)
 
 
 def test_every_word_is_drawn_as_often() -> None:
-    words = [f"w{k}" for k in range(10)]
+    words = dict.fromkeys((f"w{k}" for k in range(10)), 1)
     times = Counter(word for seed in range(2_000) for word in sample(words, 3, seed))
     # 600 times each is expected, with a standard deviation of sqrt(2000 * 0.3 * 0.7) = 20.5
     assert all(abs(times[word] - 600) < 5 * 20.5 for word in words)
@@ -108,7 +108,7 @@ def test_the_command_and_what_it_refuses(store: Store) -> None:
     assert isinstance(error, UsageProblem) and "only 3 words" in str(error)
     assert "--n 3" in str(error)
     _, error = run("--contrast", "queen/king")
-    assert isinstance(error, UsageProblem) and "has she/he" in str(error)
+    assert isinstance(error, UsageProblem) and "only of she/he" in str(error)
     store.drop("word_delta", {"corpus": "c"})
     _, error = run()
     assert isinstance(error, UsageProblem) and "corpus associate --corpus c" in str(error)
@@ -129,5 +129,5 @@ def test_the_released_table(store: Store, data: Path) -> None:
     leans = [abs(r["delta_nats"]) for r in rows if r["word"] in used]
     assert len(leans) == len(used) == 493
     assert max(leans) == pytest.approx(0.2624, abs=1e-4)
-    deltas = {r["word"]: r["delta_nats"] for r in reversed(rows)}
-    assert sample(within(deltas, (-5 / 19, 5 / 19)), 500, 0) == list(done.words)
+    near = {r["word"]: 1 for r in reversed(rows) if abs(r["delta_nats"]) <= 5 / 19}
+    assert sample(near, 500, 0) == list(done.words)

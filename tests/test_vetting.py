@@ -12,9 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from plumbline.jobs.seed_words.sample import excluded_words, sampled_words, select_seed_words
-from plumbline.jobs.seed_words.selection import bands, sample, stratified
-from plumbline.jobs.seed_words.vetting import Opinion, opinions, read_opinions, vet
+from plumbline.jobs.seed_words.sample import (
+    bands,
+    excluded_words,
+    sample,
+    sampled_words,
+    select_seed_words,
+)
+from plumbline.jobs.seed_words.vetting import SeedVerdict, parse_verdicts, read_verdicts, vet
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
@@ -46,14 +51,11 @@ def test_bands_share_words_and_sample_evenly(counts: dict[str, int], data: st.Da
         assert max(counts[w] for w in lower) <= min(counts[w] for w in upper)
     n = data.draw(st.integers(1, len(counts)))
     seed = data.draw(st.integers(0, 9))
-    drawn = stratified(counts, n, seed, n_bands)
+    drawn = sample(counts, n, seed, n_bands)
     assert len(set(drawn)) == n and set(drawn) <= set(counts)
-    assert stratified(counts, len(counts), seed, n_bands)[:n] == drawn
-    if n_bands == 1:
-        assert drawn == sample(counts, n, seed)
-    else:
-        shares = [sum(w in set(band) for w in drawn) for band in cut]
-        assert max(shares) - min(shares) <= 1 and shares == sorted(shares, reverse=True)
+    assert sample(counts, len(counts), seed, n_bands)[:n] == drawn
+    shares = [sum(w in set(band) for w in drawn) for band in cut]
+    assert max(shares) - min(shares) <= 1 and shares == sorted(shares, reverse=True)
 
 
 @pytest.mark.parametrize("n_bands", [0, 3])
@@ -86,7 +88,7 @@ def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:
 
 def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     leaning(store)
-    vet(store, "c", [Opinion("ale", "rejected", "a drink"), Opinion("gin", "accepted")])
+    vet(store, "c", [SeedVerdict("ale", "rejected", "a drink"), SeedVerdict("gin", "accepted")])
     done = select_seed_words(store, "c", n=2, exclude=("tea", "she", "absent"))
     assert set(done.words) == {"rum", "gin"}
     assert (done.n_within, done.n_excluded, done.n_rejected) == (4, 1, 1)
@@ -97,7 +99,7 @@ def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     shown = {r["word"]: (r["verdict"], r["why"]) for r in sampled_words(store, "c", "she/he", 0)}
     assert shown == {"rum": (None, None), "gin": ("accepted", None)}
     # the latest verdict counts
-    assert vet(store, "c", [Opinion("ale", "accepted")]).changed == ("ale",)
+    assert vet(store, "c", [SeedVerdict("ale", "accepted")]).changed == ("ale",)
     assert select_seed_words(store, "c", n=4).n_rejected == 0
 
 
@@ -129,9 +131,9 @@ def test_words_to_exclude(tmp_path: Path) -> None:
 def test_opinions_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "said.csv"
     path.write_text('word,verdict,why\nTea,accept,\nrum,Rejected,"strong, and rare"\n')
-    assert read_opinions(path) == [
-        Opinion("tea", "accepted"),
-        Opinion("rum", "rejected", "strong, and rare"),
+    assert read_verdicts(path) == [
+        SeedVerdict("tea", "accepted"),
+        SeedVerdict("rum", "rejected", "strong, and rare"),
     ]
     for text, problem in {
         "word,verdict,why\ntea,accept,\nrum,maybe,\n": "row 2: verdict is 'maybe', expected accept",
@@ -141,20 +143,20 @@ def test_opinions_of_a_file(tmp_path: Path) -> None:
     }.items():
         path.write_text(text)
         with pytest.raises(BadInput, match=problem):
-            read_opinions(path)
+            read_verdicts(path)
 
 
 def test_opinions_that_can_t_be_recorded(store: Store) -> None:
     leaning(store)
     for said, problem in (
         ([], "no word to accept or reject"),
-        (opinions("tea", "tea"), "'tea': is both"),
-        (opinions("tea,coffee", ""), "'coffee': is no word of corpus"),
+        (parse_verdicts("tea", "tea"), "'tea': is both"),
+        (parse_verdicts("tea,coffee", ""), "'coffee': is not in corpus"),
     ):
         with pytest.raises(UsageProblem, match=problem):
             vet(store, "c", said)
     with pytest.raises(UsageProblem, match="not in the warehouse"):
-        vet(store, "other", opinions("tea", ""))
+        vet(store, "other", parse_verdicts("tea", ""))
     assert store.read("seed_verdict").num_rows == store.read("run").num_rows == 0
 
 

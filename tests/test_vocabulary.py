@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from plumbline.jobs.ingest.released import import_statistics
-from plumbline.jobs.seed_words import language, vocabulary
-from plumbline.jobs.seed_words import wordnet as lexicon
-from plumbline.jobs.seed_words.language import Published, download
-from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary, judge
+from plumbline.jobs.seed_words import english, vocabulary
+from plumbline.jobs.seed_words.english import PublishedFile, download
+from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary, classify
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -65,10 +65,10 @@ _WORD = st.text("abz.é", min_size=1, max_size=4)
 def test_a_word_is_kept_by_the_three_rules(
     counts: dict[str, int], by_model: set[str], by_wordnet: set[str], quantile: float
 ) -> None:
-    def english(words: object) -> list[float]:
+    def score(words: object) -> list[float]:
         return [0.5 if word in by_model else 0.49 for word in words]  # type: ignore[attr-defined]
 
-    verdicts, rarest = judge(counts, Rules(quantile), english, by_wordnet.__contains__)
+    verdicts, rarest = classify(counts, Rules(quantile), score, by_wordnet.__contains__)
     assert [(v.word, v.n_word) for v in verdicts] == list(counts.items())
     letters = {w for w in counts if w.isascii() and w.isalpha()}
     passed = letters & (by_model | by_wordnet)
@@ -95,7 +95,7 @@ def test_limits_that_are_none_are_refused(rules: dict[str, float]) -> None:
 def test_the_model_says_how_english_a_word_is(model: Path) -> None:
     import fasttext
 
-    loaded = language.load(model)
+    loaded = english.load_model(model)
     assert loaded.sha256 == hashlib.sha256(model.read_bytes()).hexdigest()
     assert loaded.n_languages == 3
     words = ["corpus", "with", "nicht", "werden", "cependant", "pair"]
@@ -113,17 +113,17 @@ def test_the_model_says_how_english_a_word_is(model: Path) -> None:
 
 def test_what_is_no_language_model(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such file"):
-        language.load(tmp_path / "none.ftz")
+        english.load_model(tmp_path / "none.ftz")
     (tmp_path / "text.ftz").write_text("not a model")
-    with pytest.raises(BadInput, match="is no fastText model"):
-        language.load(tmp_path / "text.ftz")
+    with pytest.raises(BadInput, match="not a fastText model"):
+        english.load_model(tmp_path / "text.ftz")
     with pytest.raises(BadInput, match="expected __label__en"):
-        language.load(train(tmp_path, ("de", "fr")))
+        english.load_model(train(tmp_path, ("de", "fr")))
 
 
 @needs_wordnet
 def test_a_word_is_in_wordnet_with_its_base_forms() -> None:
-    found = lexicon.load()
+    found = english.load_wordnet()
     assert found.version.startswith("3.")
     words = ["mice", "teapot", "ran", "happier", "quickly", "xqzt", "nicht", "echaban", "Berlin"]
     assert [found.has_synset(word) for word in words] == [True] * 5 + [False] * 3 + [True]
@@ -132,10 +132,12 @@ def test_a_word_is_in_wordnet_with_its_base_forms() -> None:
 @needs_wordnet
 def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
     """Base forms aside, a word is found when a line of an index file starts with it."""
-    found = lexicon.load()
+    found = english.load_wordnet()
     listed = set()
     for name in ("noun", "verb", "adj", "adv"):
-        lines = (lexicon.SYSTEM / f"index.{name}").read_text(encoding="utf-8").splitlines()
+        lines = (
+            (english.WORDNET_DIRECTORY / f"index.{name}").read_text(encoding="utf-8").splitlines()
+        )
         listed |= {line.split(" ", 1)[0] for line in lines if not line.startswith(" ")}
     words = sorted(w for w in listed if w.isascii() and w.isalpha() and w.islower())[::97]
     assert len(words) > 500 and all(map(found.has_synset, words))
@@ -148,11 +150,11 @@ def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
 def test_nltks_own_copy_comes_first(tmp_path: Path) -> None:
     """A copy as nltk's downloader lays it out, of which nltk wants two files more."""
     copy = tmp_path / "corpora" / "wordnet"
-    shutil.copytree(lexicon.SYSTEM, copy)
+    shutil.copytree(english.WORDNET_DIRECTORY, copy)
     (copy / "lexnames").write_text("".join(f"{n:02}\tname\t1\n" for n in range(45)))
     (copy / "index.sense").write_text("")
     code = (
-        "from plumbline.jobs.seed_words import wordnet; found = wordnet.load()\n"
+        "from plumbline.jobs.seed_words import english; found = english.load_wordnet()\n"
         "print(found.place, [found.has_synset(w) for w in ('mice', 'nicht')])"
     )
     done = subprocess.run(
@@ -202,8 +204,8 @@ def test_without_a_model_wordnet_decides_and_that_is_recorded(store: Store) -> N
 def test_without_wordnet_the_model_decides(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = partial(lexicon.load, tmp_path)
-    monkeypatch.setattr(vocabulary.lexicon, "load", nothing)
+    nothing = partial(english.load_wordnet, tmp_path)
+    monkeypatch.setattr(vocabulary.english, "load_wordnet", nothing)
     done = build_vocabulary(counted(store, COUNTS), "c", Rules(quantile=0), model)
     assert "apt-get install wordnet-base" in done.missing[0] and done.checks == "fastText"
     kept = {r["word"] for r in store.read("vocabulary").to_pylist() if r["is_kept"]}
@@ -219,9 +221,9 @@ def test_a_package_that_is_not_installed_is_named(
     monkeypatch.setitem(sys.modules, "fasttext", None)
     monkeypatch.setitem(sys.modules, "nltk.corpus", None)
     with pytest.raises(MissingComponent, match=r"pip install fasttext-numpy2==0\.10\.4"):
-        language.load(model)
+        english.load_model(model)
     with pytest.raises(MissingComponent, match=r"pip install nltk==3\.10\.4"):
-        lexicon.load()
+        english.load_wordnet()
 
 
 def test_any_language_keeps_what_is_frequent(store: Store) -> None:
@@ -252,41 +254,65 @@ def test_the_command(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert isinstance(error, UsageProblem) and "from 0 to below 1" in str(error)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a server of the files in ``tmp_path / "served"``."""
-    (tmp_path / "served").mkdir()
+MODEL = b"model" * 100
+PUBLISHED_SHA256 = hashlib.sha256(MODEL).hexdigest()
 
-    class Quiet(SimpleHTTPRequestHandler):
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a server of `/m.ftz`, and of `/broken`, whose connection ends half way."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.path in ("/m.ftz", "/broken")
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Length", str(len(MODEL) if known else 0))
+            self.end_headers()
+            if known:
+                self.wfile.write(MODEL[: 250 if self.path == "/broken" else None])
+
         def log_message(self, *_: object) -> None:
             pass
 
-    handler = partial(Quiet, directory=str(tmp_path / "served"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{running.server_port}"
         running.shutdown()
 
 
-def test_a_file_is_fetched_once_and_only_as_published(server: str, tmp_path: Path) -> None:
-    content = b"model" * 100
-    (tmp_path / "served" / "m.ftz").write_bytes(content)
-    sha256 = hashlib.sha256(content).hexdigest()
+def test_a_file_is_downloaded_once(server: str, tmp_path: Path) -> None:
     target = tmp_path / "cache" / "m.ftz"
-    for wrong in (
-        Published(f"{server}/m.ftz", 499, sha256),
-        Published(f"{server}/m.ftz", 500, "0"),
-    ):
-        with pytest.raises(BadInput, match="is not the published file"):
-            download(target, wrong)
-        assert not target.parent.exists()
-    with pytest.raises(MissingComponent, match=r"(?i)not found.*--language-model PATH"):
-        download(target, Published(f"{server}/none", 500, sha256))
-    good = Published(f"{server}/m.ftz", 500, sha256)
-    assert download(target, good) == target and target.read_bytes() == content
+    assert download(target, PublishedFile(f"{server}/m.ftz", PUBLISHED_SHA256)) == target
+    assert target.read_bytes() == MODEL
     assert [p.name for p in target.parent.iterdir()] == ["m.ftz"]
-    (tmp_path / "served" / "m.ftz").unlink()
-    assert download(target, good) == target
+    # nothing is asked of a server for a file that is there
+    assert download(target, PublishedFile("http://127.0.0.1:9/", PUBLISHED_SHA256)) == target
+
+
+@pytest.mark.parametrize(
+    ("path", "sha256", "error", "message"),
+    [
+        ("/m.ftz", "0" * 64, BadInput, "is not the published file"),
+        ("/none", PUBLISHED_SHA256, MissingComponent, "404"),
+        ("/broken", PUBLISHED_SHA256, MissingComponent, "250 bytes read"),
+    ],
+)
+def test_a_download_that_fails_leaves_nothing(
+    server: str, tmp_path: Path, path: str, sha256: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as e:
+        download(tmp_path / "cache" / "m.ftz", PublishedFile(server + path, sha256))
+    assert "--language-model PATH" in str(e.value) and "\n" not in str(e.value)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_server_that_refuses_is_a_missing_component(tmp_path: Path) -> None:
+    with socket.socket() as taken:  # bound, and not listening
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/m.ftz"
+        with pytest.raises(MissingComponent, match=r"can't be downloaded.*refused"):
+            download(tmp_path / "m.ftz", PublishedFile(url, PUBLISHED_SHA256))
+    assert not list(tmp_path.iterdir())
 
 
 @needs_wordnet

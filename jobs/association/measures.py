@@ -182,10 +182,9 @@ def delta_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
 
     delta(w) = sum_i v_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i v_i over the pairs i for which both
     counts of w are above 0. There is no row for a word without such a pair, or when their weights
-    sum to 0. The mean is a weighted sum of ln c over the targets, so its variance is
-    sum_g a_g^2 D_g / c_g / (sum_i v_i)^2; a target in several pairs, such as *her*, adds its weights
-    before they are squared. Counts of different targets are taken as independent, though she and
-    her appear together: see the module's docstring for what that costs.
+    sum to 0. The mean is a weighted sum of ln c over the targets, with a weight a_g for target g:
+    its variance is sum_g a_g^2 D_g / c_g / (sum_i v_i)^2. A target in several pairs, such as
+    *her*, has the sum of its weights there.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (sums over the defined pairs), n_defined

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
 Row = dict[str, object]
@@ -17,23 +19,21 @@ _EXCERPT_BYTES = 120
 
 @dataclass
 class Packed:
-    """What became of the files: files in = ``n_packed`` + rejected.
+    """Files packed, their bytes of text, and the other files as rows of ``reject``.
 
-    ``n_bytes`` are bytes of text. ``rejects`` are rows of ``reject`` without ``run_id``, their
-    ``source_row`` the file's place among all, from 1.
+    A reject's ``source_row`` is the file's place among all, from 1.
     """
 
-    n_files: int
     n_packed: int = 0
     n_bytes: int = 0
     rejects: list[Row] = field(default_factory=list)
 
 
 def text_files(sources: Sequence[Path]) -> list[Path]:
-    """Files as given, and of directories every ``.txt`` in and below them, sorted; each once.
+    """Files as given, and every ``.txt`` in and below directories, sorted; each once.
 
     Raises:
-        BadInput: a path that is not there, or a directory without a ``.txt``.
+        BadInput: a path does not exist, or a directory has no ``.txt``.
 
     >>> text_files([Path("nowhere")])
     Traceback (most recent call last):
@@ -52,12 +52,12 @@ def text_files(sources: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
-def pack(files: Sequence[Path], out: Path) -> Packed:
+def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
-    Rejected: what can't be read, is not UTF-8 (a byte order mark is dropped), or holds white space
-    alone. The shard appears whole or not at all, in place of an earlier one. A file is held in
-    memory while it is packed.
+    Rejected, and recorded in table ``reject``, is a file that can't be read, is not UTF-8 (a byte
+    order mark is dropped), or holds only white space. The shard appears complete or not at all, and
+    replaces an earlier one. Each file is held in memory while it is packed.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be
@@ -65,31 +65,28 @@ def pack(files: Sequence[Path], out: Path) -> Packed:
     """
     if not out.name.endswith(_SUFFIX):
         raise BadInput(f"--out {out}", f"its name does not end with {_SUFFIX}")
-    packed = Packed(len(files))
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_jsonl_zst(out, _texts(files, out.name, packed))
-    except OSError as e:
-        raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
-    finally:
-        out.with_name(f"_{out.name}.tmp").unlink(missing_ok=True)
+    packed = Packed()
+    config = {"texts": [str(path) for path in files], "out": str(out)}
+    with recorded(store, "corpus pack", config) as run_id:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_jsonl_zst(out, _texts(files, packed))
+        except OSError as e:
+            raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
+        finally:
+            out.with_name(f"_{out.name}.tmp").unlink(missing_ok=True)
+        key = {"stage": "pack", "subject": out.name}
+        rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
+        store.replace("reject", rows, key, run_id)
     return packed
 
 
-def _texts(files: Sequence[Path], subject: str, packed: Packed) -> Iterator[str]:
+def _texts(files: Sequence[Path], packed: Packed) -> Iterator[str]:
     for place, file in enumerate(files, start=1):
         text, reason, excerpt = _read(file)
         if reason:
-            packed.rejects.append(
-                {
-                    "stage": "pack",
-                    "subject": subject,
-                    "source_file": terminal(str(file)),
-                    "source_row": place,
-                    "reason": reason,
-                    "excerpt": terminal(excerpt),
-                }
-            )
+            source = {"source_file": terminal(str(file)), "source_row": place}
+            packed.rejects.append({**source, "reason": reason, "excerpt": terminal(excerpt)})
             continue
         packed.n_packed += 1
         packed.n_bytes += len(text.encode())
@@ -100,7 +97,7 @@ def _texts(files: Sequence[Path], subject: str, packed: Packed) -> Iterator[str]
 
 
 def _read(file: Path) -> tuple[str, str, str]:
-    """The text of a file, or the reason why there is none and how it begins."""
+    """The text of a file, or why it can't be used and its first bytes."""
     try:
         content = file.read_bytes()
     except OSError as e:

@@ -132,9 +132,9 @@ def select_seed_words(
     """Sample ``n`` words from the interval of delta that holds 0 (:func:`neutral_interval`).
 
     If the corpus has a ``vocabulary``, only its kept words count, for the interval too. In a closed
-    world the words that its frames are made of are excluded, since no frame takes them. Excluded and
-    rejected words do not change the interval. The sample replaces one of the same corpus, contrast
-    and seed; others stay.
+    world the words that its frames are made of are excluded, since no frame takes them. Excluded
+    and rejected words do not change the interval. The sample replaces one of the same corpus,
+    contrast and seed; others stay.
 
     Args:
         n: sample size; ``None`` for all words, of which every smaller sample is the start.
@@ -142,7 +142,8 @@ def select_seed_words(
         n_bands: bands of frequency to draw equally from; 1 ignores frequency.
 
     Raises:
-        UsageProblem: the corpus is unknown, has no delta of the contrast, or fewer than ``n`` words.
+        UsageProblem: the corpus is unknown, or has no delta of the contrast, or fewer than ``n``
+            words.
     """
     of = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
     kept, vocabulary_run = _vocabulary(store, corpus)

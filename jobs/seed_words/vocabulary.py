@@ -1,7 +1,7 @@
 """Which words of a corpus are candidate seed words: table ``vocabulary``, with a reason for each.
 
-After UnStereoEval (Belem et al., ICLR 2024): words of the letters a-z, English according to fastText
-or WordNet, and more frequent than the rarest fifth of those.
+After UnStereoEval (Belem et al., ICLR 2024): words of the letters a-z, English according to
+fastText or WordNet, and more frequent than the rarest fifth of those.
 """
 
 from __future__ import annotations

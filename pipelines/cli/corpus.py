@@ -1,4 +1,4 @@
-"""Commands of this room: ``plumbline corpus ...``, ``plumbline word``, ``plumbline constrain``."""
+"""Commands on corpora and shards: ``plumbline corpus count``, ``pack``, ``import`` and others."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ def associate(
         f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
         f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
     )
-    say("Next: plumbline word nurse, or plumbline constrain --corpus ... --benchmark ...")
+    say("Tables: word_association, word_delta")
+    say(f"Next: plumbline word nurse --corpus {corpus}")
 
 
 def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
@@ -224,78 +225,63 @@ def verify(
     say(f"Next: plumbline corpus associate --corpus {corpus}")
 
 
-def word(
-    word: Annotated[str, typer.Argument(help="The word, as a kept token.")],
-    corpus: Annotated[str | None, typer.Option(help="Corpus; default: all.")] = None,
-    contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
+def pack(
+    texts: Annotated[list[Path], typer.Argument(help="Directories of .txt files, or files.")],
+    out: Annotated[Path, typer.Option(help="Shard to write, a .jsonl.zst.")],
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Show one word's counts, PMI, delta and rank in each corpus.
+    """Make one shard of text files (UTF-8), each file a document.
 
-    Example: plumbline word nurse --corpus novels
+    Files that can't be used are rows of the table `reject`, and the status is 3.
+
+    Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
-    from plumbline.jobs.association.word_summary import describe_word
+    from plumbline.jobs.ingest.pack import pack_files, text_files
+    from plumbline.warehouse.storage.store import Store
 
-    store = _open(warehouse)
-    names = [corpus] if corpus else sorted(store.read("corpus")["corpus"].to_pylist())
-    if not names:
-        raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
-    for name in names:
-        for line in describe_word(store, name, word.lower(), contrast):
-            say(line)
+    packed = pack_files(Store.open(warehouse), text_files(texts), out)
+    n_files, n_rejected = packed.n_packed + len(packed.rejects), len(packed.rejects)
+    say(
+        f"{n_files:,} files = {packed.n_packed:,} packed + {n_rejected:,} rejected, "
+        f"{packed.n_bytes / 1e6:,.1f} MB of text"
+    )
+    say(f"Wrote {out}")
+    say(f"Next: plumbline pipeline --corpus {out} --model train:small")
+    if packed.rejects:
+        first = packed.rejects[0]
+        problem = f"{first['reason']}; {n_rejected:,} rejected in all, see table reject"
+        raise BadInput(f"text {first['source_file']}", problem, "save it as UTF-8 and pack again")
 
 
-def constrain(
-    corpus: Annotated[str, typer.Option(help="Corpus whose word leans are used.")],
-    benchmark: Annotated[list[str], typer.Option(help="Benchmark; may be repeated.")],
-    contrast: Annotated[str, typer.Option(help="Pair or list of pairs.")] = "she/he",
+def import_(
+    file: Annotated[
+        Path, typer.Argument(help="UnStereoEval's released table, or a directory that holds it.")
+    ],
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
+    """Import published word statistics: counts and she/he delta of words, without any text.
 
-    Example: plumbline constrain --corpus novels --benchmark winobias
+    `word`, `constrain` and `corpus words` work on such a corpus; it has no counts of pairs.
+
+    Example: plumbline corpus import pmi_file_w_counts.csv.gz --corpus pile
     """
-    from plumbline.jobs.association.max_pmi import constrain as run
+    from plumbline.jobs.ingest.released import import_statistics
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
 
-    store = _open(warehouse)
-    for name in benchmark:
-        n = run(store, corpus, name, contrast)
-        say(f"{name}: MaxPMI of {n:,} pairs against {corpus} ({contrast})")
-    say("Table: pair_association")
-    say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
+    store = Store.open(warehouse)
+    with recorded(store, "corpus import", {"file": str(file), "corpus": corpus}) as run_id:
+        done = import_statistics(store, file, corpus, run_id)
+    say(
+        f"{corpus}: imported {done.n_words:,} words ({done.n_rejected:,} rows rejected) "
+        f"of {done.n_tokens:,} kept tokens"
+    )
+    say("Tables: word_count, word_delta, corpus, reject")
+    say(f"Next: plumbline constrain --corpus {corpus} --benchmark winobias")
 
 
 def _open(warehouse: Path) -> Store:
     from plumbline.warehouse.storage.store import Store
 
     return Store.open(warehouse, create=False)
-
-
-def lists(
-    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
-    list_: Annotated[
-        str, typer.Option("--list", help="Word list: name or TOML file.")
-    ] = "gendered",
-    out: Annotated[Path, typer.Option(help="Directory for CSV and PNG.")] = Path("out/lists"),
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-) -> None:
-    """Compare the pairs of a word list: words each covers, and Kendall tau between their deltas.
-
-    Example: plumbline corpus lists --corpus novels --list gendered
-    """
-    from rich.console import Console
-    from rich.table import Table
-
-    from plumbline.pipelines.reproduce.word_lists import compare_list, write_compared
-
-    with progress("compare", "pairs of contrasts") as update:
-        compared = compare_list(_open(warehouse), corpus, list_, update)
-    table = Table("contrast", "words", "% of vocabulary", "median SE (nats)")
-    for r in compared.coverage:
-        se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"
-        share = f"{r['percent_of_vocabulary']:.2f}"
-        table.add_row(terminal(r["contrast"]), f"{r['n_words']:,}", share, se)
-    Console(markup=False, emoji=False).print(table)
-    for path in write_compared(compared, out):
-        say(f"Wrote {path}")
-    say(f"Next: plumbline word nurse --corpus {corpus}")

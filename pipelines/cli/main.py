@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.text.output import say
 
 _EVAL, _PIPELINES = "plumbline.eval_workers", "plumbline.pipelines"
-_CORPUS = f"{_PIPELINES}.cli.corpus"
+_CORPUS, _WORDS = f"{_PIPELINES}.cli.corpus", f"{_PIPELINES}.cli.words"
 ENTRIES: Mapping[str, Group | str] = {
     "pipeline": f"{_PIPELINES}.cli.pipeline:pipeline",
     "config": f"{_PIPELINES}.cli.pipeline:config",
@@ -30,15 +30,14 @@ ENTRIES: Mapping[str, Group | str] = {
             "list": f"{_CORPUS}:list_",
             "status": f"{_CORPUS}:status",
             "verify": f"{_CORPUS}:verify",
-            "lists": f"{_CORPUS}:lists",
-            "pack": f"{_CORPUS}_pack:pack",
-            "import": f"{_CORPUS}_statistics:import_",
-            "words": f"{_CORPUS}_statistics:words",
-            "vocabulary": f"{_CORPUS}_vocabulary:vocabulary",
-            "vet": f"{_CORPUS}_vocabulary:vet",
+            "pack": f"{_CORPUS}:pack",
+            "import": f"{_CORPUS}:import_",
+            "words": f"{_WORDS}:words",
+            "vocabulary": f"{_WORDS}:vocabulary",
+            "vet": f"{_WORDS}:vet",
         },
     ),
-    "word": f"{_CORPUS}:word",
+    "word": f"{_WORDS}:word",
     "benchmark": Group(
         "Sentence pairs: import released benchmarks, build new ones, list and show them.",
         {
@@ -49,7 +48,7 @@ ENTRIES: Mapping[str, Group | str] = {
             "build": f"{_PIPELINES}.build_cli:build",
         },
     ),
-    "constrain": f"{_CORPUS}:constrain",
+    "constrain": f"{_WORDS}:constrain",
     "score": f"{_EVAL}.score_cli:score",
     "import-scores": f"{_EVAL}.release.cli:import_scores",
     "train": f"{_EVAL}.model_cli:train",
@@ -78,8 +77,11 @@ ENTRIES: Mapping[str, Group | str] = {
     "measure": f"{_PIPELINES}.measure:command",
     "report": f"{_PIPELINES}.report.cli:command",
     "reproduce": Group(
-        "Compute published tables again from the data that was released with them.",
-        {"unstereoeval": f"{_PIPELINES}.reproduce.cli:unstereoeval"},
+        "Compute published tables again: from the released data, or for a corpus of your own.",
+        {
+            "unstereoeval": f"{_PIPELINES}.reproduce.cli:unstereoeval",
+            "lists": f"{_PIPELINES}.reproduce.cli:lists",
+        },
     ),
     "sql": f"{_PIPELINES}.sql_cli:command",
     "doctor": f"{_PIPELINES}.doctor_cli:command",

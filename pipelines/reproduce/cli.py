@@ -43,6 +43,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import csv_cell, terminal
 from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.progress import progress
 
 
 def unstereoeval(
@@ -81,6 +82,37 @@ def unstereoeval(
     counts = summary(outcome)
     if counts.get(OFF) or outcome.incomplete:
         raise typer.Exit(1)
+
+
+def lists(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    list_: Annotated[
+        str, typer.Option("--list", help="Word list: name or TOML file.")
+    ] = "gendered",
+    out: Annotated[Path, typer.Option(help="Directory for CSV and PNG.")] = Path("out/lists"),
+    warehouse: Annotated[
+        Path, typer.Option(envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse.")
+    ] = Path("out/warehouse"),
+) -> None:
+    """Compare the pairs of a word list: words each covers, and Kendall tau between their deltas.
+
+    The shape of Table 4 and Figure 5 of UnStereoEval, for a corpus of your own.
+
+    Example: plumbline reproduce lists --corpus novels --list gendered
+    """
+    from plumbline.pipelines.reproduce.word_lists import compare_list, write_compared
+
+    with progress("compare", "pairs of contrasts") as update:
+        compared = compare_list(Store.open(warehouse, create=False), corpus, list_, update)
+    table = Table("contrast", "words", "% of vocabulary", "median SE (nats)")
+    for r in compared.coverage:
+        se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"
+        share = f"{r['percent_of_vocabulary']:.2f}"
+        table.add_row(terminal(r["contrast"]), f"{r['n_words']:,}", share, se)
+    Console(markup=False, emoji=False).print(table)
+    for path in write_compared(compared, out):
+        say(f"Wrote {path}")
+    say(f"Next: plumbline word nurse --corpus {corpus}")
 
 
 @contextmanager

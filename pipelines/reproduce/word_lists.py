@@ -15,12 +15,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
+from plumbline.pipelines.reproduce.heatmap import draw
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, query
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import csv_cell
 
+#: Tau of fewer common words than this says nothing; its cell in the heat map stays grey.
+_FEWEST_WORDS = 50
 #: Word codes in ascending order and the delta of each, of one contrast.
 Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -147,8 +150,29 @@ def write_compared(compared: Compared, out: Path) -> list[Path]:
                 table = csv.DictWriter(file, list(rows[0]))
                 table.writeheader()
                 table.writerows({k: csv_cell(v) for k, v in row.items()} for row in rows)
-    from plumbline.pipelines.reproduce.heatmap import draw
-
-    if draw(compared, out / f"{stem}-kendall.png"):
+    contrasts, tau_b = matrix(compared)
+    if len(contrasts) > 1:
+        title = (
+            f"Do the pairs rank words alike?\nCorpus {compared.corpus}, list {compared.word_list}\n"
+            f"grey: fewer than {_FEWEST_WORDS} common words"
+        )
         written.append(out / f"{stem}-kendall.png")
+        draw(contrasts, tau_b, title, written[-1])
     return written
+
+
+def matrix(compared: Compared) -> tuple[list[str], NDArray[np.float64]]:
+    """Contrasts that share at least 50 words with another, in list order, and their tau-b.
+
+    float64[n, n], symmetric, 1 on the diagonal; NaN where undefined or on fewer than 50 words.
+    """
+    enough = [row for row in compared.agreements if row.n_words >= _FEWEST_WORDS]
+    shown = {name for row in enough for name in (row.contrast_a, row.contrast_b)}
+    contrasts = [r["contrast"] for r in compared.coverage if r["contrast"] in shown]
+    place = {name: k for k, name in enumerate(contrasts)}
+    tau = np.full((len(contrasts), len(contrasts)), np.nan)
+    np.fill_diagonal(tau, 1.0)
+    for row in enough:
+        i, j = place[row.contrast_a], place[row.contrast_b]
+        tau[i, j] = tau[j, i] = row.tau_b
+    return contrasts, tau
