@@ -8,6 +8,8 @@ from plumbline.warehouse.errors import MissingComponent
 EXTRA_OF = {
     "fasttext": "vocabulary",
     "nltk": "vocabulary",
+    "pooch": "vocabulary",
+    "requests": "vocabulary",
     "httpx2": "models",  # of openai
     "huggingface_hub": "models",
     "openai": "models",
