@@ -78,7 +78,7 @@ def test_unknown_names(store: Store) -> None:
     filled(store)
     with pytest.raises(UsageProblem, match="benchmark import none"):
         constrain(store, "c", "none")
-    with pytest.raises(UsageProblem, match="has she/he"):
+    with pytest.raises(UsageProblem, match="only of she/he"):
         constrain(store, "c", "b", "queen/king")
     with pytest.raises(UsageProblem, match="corpus count"):
         constrain(store, "d", "b")
