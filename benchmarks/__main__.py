@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks import all_pairs, counting, fairpair, growth, on_spark, scoring, stages
 from benchmarks.shards import joined, rotated
-from plumbline.jobs.kernel.counter import CountOptions
+from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse import wordlists
 
 #: Corpora of the reference data that are measured when there is one, each as one shard.

@@ -111,8 +111,8 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     Spark's session is started and its code compiled by a first run that is not timed.
     """
     from benchmarks.spark_peer import with_spark
-    from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
-    from plumbline.jobs.kernel.tables import stop_words
+    from plumbline.jobs.counting.shard import sweep_shard
+    from plumbline.jobs.kernel import CountOptions, stop_words
     from plumbline.jobs.spark.session import spark_session, stop_session
     from plumbline.warehouse import wordlists
 

@@ -34,7 +34,7 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
 def _count(records: list[bytes]) -> Grown:
     from plumbline.jobs.counting.partials import ShardJob, parts
-    from plumbline.jobs.kernel.counter import CountOptions
+    from plumbline.jobs.kernel import CountOptions
     from plumbline.warehouse import wordlists
 
     options = CountOptions(wordlists.load("gendered").targets)

@@ -26,7 +26,8 @@ def run(shards: Sequence[Path]) -> tuple[list[OnSpark], int]:
     All shards are read once before. Spark's session and its Python workers are started first, as in
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
-    from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+    from plumbline.jobs.counting.shard import sweep_shard
+    from plumbline.jobs.kernel import CountOptions
     from plumbline.warehouse import wordlists
 
     options = CountOptions(wordlists.load("gendered").targets)
@@ -71,7 +72,7 @@ def _through_spark(shards: Sequence[Path], n_cores: int) -> OnSpark:
 
 def _loaded(n: int) -> int:
     """Load the kernel into a worker."""
-    from plumbline.jobs.kernel.counter import warm_up
+    from plumbline.jobs.kernel import warm_up
 
     warm_up()
     time.sleep(2.0)  # so that every core's worker gets one of these

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from plumbline.jobs.counting.partials import ShardJob
-from plumbline.jobs.kernel.counter import CountOptions, count_texts, warm_up
+from plumbline.jobs.kernel import CountOptions, count_texts, warm_up
 
 
 def own_bytes() -> int:

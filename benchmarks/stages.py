@@ -6,8 +6,7 @@ from pathlib import Path
 
 from benchmarks.counting import Timing, median_seconds
 from plumbline.jobs.counting.lines import line_blocks
-from plumbline.jobs.kernel.bits import SLACK
-from plumbline.jobs.kernel.counter import CountOptions, Sweeper
+from plumbline.jobs.kernel import SLACK, Counter, CountOptions
 
 
 def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
@@ -18,7 +17,7 @@ def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
     """
     blocks = [(buf[: end + SLACK].copy(), end) for buf, end in line_blocks(shard)]
     megabytes = sum(end for _, end in blocks) / 1e6
-    sweepers = [Sweeper(options)]
+    counters = [Counter(options)]
 
     def read() -> None:
         for _ in line_blocks(shard):
@@ -26,10 +25,10 @@ def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
 
     def count() -> None:
         for buf, end in blocks:
-            sweepers[-1].lines(buf, end)
+            counters[-1].feed_lines(buf, end)
 
     def first() -> None:
-        sweepers[:] = [Sweeper(options)]
+        counters[:] = [Counter(options)]
         count()
 
     first()
@@ -37,7 +36,7 @@ def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
         "decompress": read,
         "lines to counts, first pass": first,
         "lines to counts, second pass": count,
-        "result tables": lambda: sweepers[-1].result(0.0),
+        "result tables": lambda: counters[-1].result(),
     }
     seconds = median_seconds(list(work.values()), rounds)
     return [Timing(name, s, megabytes) for name, s in zip(work, seconds, strict=True)]

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.jobs.kernel.counter import ShardCounts
-from plumbline.jobs.kernel.tokenizer import tokenize
+from plumbline.jobs.kernel import ShardCounts, tokenize
 
 
 @dataclass

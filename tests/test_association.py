@@ -22,7 +22,8 @@ from plumbline.jobs.association.measures import (
     pmi_nats,
 )
 from plumbline.jobs.corpus_lookup import corpus_row
-from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -155,16 +155,16 @@ def test_the_archive_alone_counts_with_the_kernel_compiled_before(
     dist: Path, tmp_path: Path
 ) -> None:
     """Under another path: the same kernels from the cache, and every data file is found."""
-    from plumbline.jobs.kernel.counter import warm_up
+    from plumbline.jobs.kernel import warm_up
 
     warm_up()
     code = (
-        "from plumbline.jobs.kernel import block, counter\n"
+        "from plumbline.jobs.kernel import chunks, warm_up\n"
         "from plumbline.warehouse import wordlists\n"
         "from plumbline.warehouse.query.connection import sql_names\n"
-        "counter.warm_up()\n"
-        "assert block.__file__.startswith(PLACE), block.__file__\n"
-        "stats = block.run_block.stats\n"
+        "warm_up()\n"
+        "assert chunks.__file__.startswith(PLACE), chunks.__file__\n"
+        "stats = chunks.scan.dispatcher.stats\n"
         "assert stats.cache_hits and not stats.cache_misses, stats\n"
         "assert wordlists.load('gendered').targets and sql_names('views')\n"
         "from importlib.metadata import version; version('plumbline')\n"

@@ -7,16 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import directory
 from plumbline.jobs.counting.verify import run_checks
-from plumbline.jobs.kernel.counter import count_texts
-from plumbline.jobs.kernel.growth import Limits
-from plumbline.jobs.kernel.results import reject_table
-from plumbline.jobs.kernel.tables import TOKENIZER_VERSION
+from plumbline.jobs.kernel import TOKENIZER_VERSION, Limits, count_texts
 from plumbline.jobs.spark import java
 from plumbline.jobs.spark.session import read_conf, spark_session
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -217,7 +215,7 @@ def test_one_session_a_process() -> None:
 
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_all_pairs_stand_both_ways(store: Store, tmp_path: Path, rule: str) -> None:
-    from plumbline.jobs.kernel.tokenizer import tokenize_all
+    from plumbline.jobs.kernel import tokenize_all
 
     targets = request([]).word_list().targets
     vocabulary = sorted({w for words in tokenize_all(TEXTS, targets) for w in words})
@@ -249,7 +247,7 @@ def test_partials_in_several_files_give_the_same_tables(
     write_jsonl_zst(shard, texts)
     asked = request([shard])
     # Counted here with very little memory; the command then finds the shard done.
-    monkeypatch.setattr(partial, "limits_within", lambda n_bytes: Limits(1 << 12, 9 << 20))
+    monkeypatch.setattr(partial, "limits_within", lambda *_: Limits(4 << 20, 1 << 12))
     where = directory(store, asked.options())
     ledger = partial.ShardJob(str(where), asked.options(), 1).count(str(shard))
     assert len(partial.parts(where, ledger.fingerprint, "words")) > 2
@@ -264,7 +262,7 @@ def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
     first = partial.ShardJob(str(where), request([]).options()).count(str(shard))
     files = sorted(where.iterdir())
     late = partial._Writer(where, first.fingerprint)
-    late.write("words", reject_table(()))
+    late.write("words", pa.table({"word": pa.array([], pa.string())}))
     late.publish(first)
     assert sorted(where.iterdir()) == files
     assert all(p in files for p in partial.parts(where, first.fingerprint, "words"))

@@ -7,23 +7,21 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import MonkeyPatch
 
-from plumbline.jobs.kernel.bits import SLACK
-from plumbline.jobs.kernel.counter import (
+from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.kernel import (
+    RULES,
+    SLACK,
+    Counter,
     CountOptions,
+    Limits,
     ShardCounts,
-    Sweeper,
     count_texts,
-    sweep_shard,
 )
-from plumbline.jobs.kernel.growth import Limits
-from plumbline.jobs.kernel.memory import DENSE_WORDS, MAX_IDS, fold_every
-from plumbline.jobs.kernel.windows import RULES
+from plumbline.jobs.kernel.pairs import DENSE_WORDS
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
@@ -85,23 +83,6 @@ def test_words_beyond_the_dense_rows() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_counts_are_folded_before_they_overflow(rule: str, monkeypatch: MonkeyPatch) -> None:
-    monkeypatch.setattr("plumbline.jobs.kernel.growth.fold_every", lambda window: 50)
-    monkeypatch.setattr("plumbline.jobs.kernel.memory.fold_every", lambda window: 50)
-    texts = ["she saw her nurse he saw tea " * 40, "queen", "tea she " * 9, "nurse her " * 200]
-    sweeper = Sweeper(CountOptions(TARGETS, rule, 5))
-    sweeper.texts(pa.array(texts, pa.large_string()))
-    assert as_oracle(sweeper.result(0.0)) == oracle(texts, TARGETS, rule, 5)
-    assert sweeper._memory.folded.any() and sweeper._memory.dense.any()
-
-
-@pytest.mark.parametrize("window", [2, 10, 1000])
-def test_no_count_overflows_before_it_is_folded(window: int) -> None:
-    # A target meets window - 1 tokens on either side; ids may wait until the next look.
-    assert 0 < 2 * (window - 1) * (fold_every(window) + MAX_IDS) <= 1 << 32
-
-
-@pytest.mark.parametrize("rule", RULES)
 def test_many_pairs_outgrow_the_table(rule: str) -> None:
     # Nearly every word is new and near a target, and all but the first have no dense row.
     late = [f"v{i} she" for i in range(40_000)]
@@ -112,18 +93,18 @@ def test_many_pairs_outgrow_the_table(rule: str) -> None:
 
 def test_emptied_chunk_cache_changes_nothing() -> None:
     texts = [" ".join(f"she's-a{i % 9000}" for i in range(k, k + 30_000)) for k in range(2)]
-    sweeper = Sweeper(CountOptions(TARGETS), Limits(cache_slots=1 << 14))
-    sweeper.texts(pa.array(texts, pa.large_string()))
-    assert as_oracle(sweeper.result(0.0)) == oracle(texts, TARGETS, "pairs", 10)
+    counter = Counter(CountOptions(TARGETS), Limits(cache_slots=1 << 12))
+    counter.feed_texts(texts)
+    assert as_oracle(counter.result()) == oracle(texts, TARGETS, "pairs", 10)
 
 
 def sweep_lines(lines: list[bytes], cuts: list[int] | None = None) -> ShardCounts:
-    sweeper = Sweeper(CountOptions(TARGETS))
+    counter = Counter(CountOptions(TARGETS))
     for first, last in itertools.pairwise([0, *(cuts or []), len(lines)]):
         block = b"".join(line + b"\n" for line in lines[first:last])
         buf = np.frombuffer(block + bytes(SLACK), np.uint8).copy()
-        sweeper.lines(buf, len(block))
-    return sweeper.result(0.0)
+        counter.feed_lines(buf, len(block))
+    return counter.result()
 
 
 LINES = [
@@ -142,13 +123,14 @@ LINES = [
 @given(st.lists(st.integers(0, len(LINES)), max_size=4).map(sorted))
 def test_rejects_and_block_cuts(cuts: list[int]) -> None:
     counts = sweep_lines(LINES, cuts)
-    assert [(r.row, r.reason.split()[0]) for r in counts.rejects] == [
+    rejects = counts.rejects.to_pylist()
+    assert [(r["source_row"], r["reason"].split()[0]) for r in rejects] == [
         (3, "invalid"),
         (5, "`text`"),
         (9, "`text`"),
     ]
     assert (counts.n_documents_in, counts.n_documents, counts.n_blank) == (7, 4, 2)
-    assert counts.rejects[0].excerpt == "junk \\xff"
+    assert rejects[0]["excerpt"] == "junk \\xff"
     good = ["She likes tea", "He drinks \x00 tea with her", "queen queen queen", "x-ray 😀 she"]
     assert as_oracle(counts) == oracle(good, TARGETS, "pairs", 10)
 
@@ -179,7 +161,8 @@ def test_parquet_rejects(tmp_path: Path) -> None:
     bad = pa.array([b"she", b"\xff", None, b"he"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": bad}), tmp_path / "a.parquet")
     counts = sweep_shard(tmp_path / "a.parquet", CountOptions(TARGETS))
-    assert [(r.row, r.reason) for r in counts.rejects] == [
+    rejects = counts.rejects.to_pylist()
+    assert [(r["source_row"], r["reason"]) for r in rejects] == [
         (2, "invalid UTF-8"),
         (3, "`text` is NULL"),
     ]

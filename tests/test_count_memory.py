@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -17,17 +18,21 @@ from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
 from plumbline.jobs.counting.lines import line_blocks
-from plumbline.jobs.kernel.counter import (
+from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.kernel import (
+    RULES,
+    SLACK,
     CountOptions,
+    Limits,
     ShardCounts,
-    Sweeper,
     count_texts,
-    sweep_shard,
+    tokenize,
+    tokenize_all,
 )
-from plumbline.jobs.kernel.growth import Limits
+from plumbline.jobs.kernel import Counter as Kernel
+from plumbline.jobs.kernel.counter import BATCH_BYTES
 from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
-from plumbline.jobs.kernel.memory import FULL_AT, MAX_CHUNK, PIECE
-from plumbline.jobs.kernel.windows import RULES
+from plumbline.jobs.kernel.tokens import MAX_CHUNK
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
@@ -46,8 +51,6 @@ def all_pairs(counts: ShardCounts) -> OracleCounts:
 
 
 def oracle_of_all(texts: list[str], rule: str, window: int) -> OracleCounts:
-    from plumbline.jobs.kernel.tokenizer import tokenize_all
-
     vocabulary = {w for words in tokenize_all(texts, TARGETS) for w in words}
     counts = oracle(texts, TARGETS, rule, window, sorted(vocabulary))
     counts.pairs = Counter({k: n for k, n in counts.pairs.items() if k[0] <= k[1]})
@@ -78,11 +81,10 @@ def handed_over(
                 pair = row["word"], row["target"]
                 pairs[(min(pair), max(pair)) if options.all_pairs else pair] += row["n_pair"]
 
-    sweeper = Sweeper(options, Limits(1 << 12, n_bytes, n_bytes), add)
-    sweeper.texts(pa.array(texts, pa.large_string()))
-    result = sweeper.result(0.0)
-    add("words", result.words)
-    add("pairs", result.pairs)
+    counter = Kernel(options, Limits(n_bytes, 1 << 12), add)
+    counter.feed_texts(texts)
+    result = counter.result()
+    assert not result.words.num_rows and not result.pairs.num_rows
     return result, OracleCounts(words, pairs, result.n_pairs), calls["words"]
 
 
@@ -95,7 +97,7 @@ def test_little_memory_changes_nothing(rule: str, every: bool) -> None:
         for k in (0, 20_000)
     ]
     options = CountOptions(TARGETS, rule, 5, every)
-    _, found, n_parts = handed_over(texts, options, 9 << 20)
+    _, found, n_parts = handed_over(texts, options, 4 << 20)
     expected = oracle_of_all(texts, rule, 5) if every else oracle(texts, TARGETS, rule, 5)
     assert n_parts > 3
     assert found == expected
@@ -104,26 +106,20 @@ def test_little_memory_changes_nothing(rule: str, every: bool) -> None:
 @given(st.integers(-70, 70), st.sampled_from(["\\n", "\\u00e9", "\\ud83d\\ude00", "x", "é"]))
 def test_pieces_of_escaped_text_join(shift: int, filler: str) -> None:
     # What stands where one piece ends and the next begins is moved about byte by byte.
-    head = "she " * ((PIECE + shift) // 4) + "a" * (shift % 4)
+    head = "she " * ((BATCH_BYTES + shift) // 4) + "a" * (shift % 4)
     raw = f'{{"text": "{head}{filler}nurse{filler * 3} he \\" queen"}}'
     text = json.loads(raw)["text"]
-    from plumbline.jobs.kernel.tokenizer import tokenize
-
     options = CountOptions(TARGETS)
-    sweeper = Sweeper(options)
-    import numpy as np
-
-    from plumbline.jobs.kernel.bits import SLACK
-
+    counter = Kernel(options)
     data = raw.encode()
-    sweeper.lines(np.frombuffer(data + bytes(SLACK), np.uint8).copy(), len(data))
+    counter.feed_lines(np.frombuffer(data + bytes(SLACK), np.uint8).copy(), len(data))
     expected = Counter(tokenize(text, TARGETS))
-    assert dict(as_oracle(sweeper.result(0.0)).words) == dict(expected)
+    assert dict(as_oracle(counter.result()).words) == dict(expected)
 
 
 def test_document_longer_than_all_buffers() -> None:
     words = ["she", "tea", "nurse", "her", "x" * (MAX_CHUNK + 5), "é" * 40_000]
-    text = " ".join(words[i % 4] for i in range(3 * FULL_AT)) + " " + " he ".join(words * 3)
+    text = " ".join(words[i % 4] for i in range(3 * BATCH_BYTES)) + " " + " he ".join(words * 3)
     counts = count_texts([text], CountOptions(TARGETS))
     assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 10)
 
@@ -171,7 +167,8 @@ def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "she"}\n{"text": ' + b"x" * LONGEST_JUDGED + b"}\n{}\n")
     counts = sweep_shard(path, CountOptions(TARGETS))
-    assert [(r.row, r.reason.split(",")[0]) for r in counts.rejects] == [
+    rejects = counts.rejects.to_pylist()
+    assert [(r["source_row"], r["reason"].split(",")[0]) for r in rejects] == [
         (2, "not strict JSON with a `text`"),
         (3, "record has no `text`"),
     ]
@@ -189,7 +186,7 @@ def test_many_rejects_are_handed_over(tmp_path: Path) -> None:
 
     counts = sweep_shard(path, CountOptions(TARGETS), Limits(), keep)
     assert counts.n_rejected == 70_000 and counts.n_documents_in == 70_001
-    assert len(tables) > 2 and not counts.rejects
+    assert len(tables) > 2 and not counts.rejects.num_rows
     assert [row for table in tables for row in table["source_row"].to_pylist()] == list(
         range(2, 70_002)
     )

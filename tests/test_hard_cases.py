@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from plumbline.jobs.kernel.memory import MAX_CHUNK
-from plumbline.jobs.kernel.tokenizer import words
+from plumbline.jobs.kernel import words
+from plumbline.jobs.kernel.tokens import MAX_CHUNK
 from tests.conftest import REPOSITORY
 from tests.spacy_reference import (
     HARD_CASES,

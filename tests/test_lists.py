@@ -16,7 +16,7 @@ from scipy.stats import kendalltau
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.kernel.counter import CountOptions
+from plumbline.jobs.kernel import CountOptions
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.reproduce.word_lists import agreement, compare_list, matrix, write_compared
 from plumbline.warehouse import wordlists

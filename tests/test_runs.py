@@ -17,7 +17,7 @@ def skewed_rows(seed: int, n: int, n_ids: int) -> np.ndarray:
 
 
 def gathered(runs: PairRuns) -> PairChunk:
-    chunks = [chunk.copy() for chunk in runs.chunks()]
+    chunks = list(runs.chunks())
     return PairChunk(*(np.concatenate(column) for column in zip(*chunks, strict=True)))
 
 

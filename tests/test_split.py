@@ -17,9 +17,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plumbline.jobs.counting.shard import sweep_shard
 from plumbline.jobs.ingest import split
 from plumbline.jobs.ingest.split import LEDGER, read_ledger, split_shards
-from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
+from plumbline.jobs.kernel import CountOptions
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import lines

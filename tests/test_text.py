@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.memory import MAX_CHUNK
-from plumbline.jobs.kernel.tables import stop_words
-from plumbline.jobs.kernel.tokenizer import tokenize, words
+from plumbline.jobs.kernel import stop_words, tokenize, words
+from plumbline.jobs.kernel.tokens import MAX_CHUNK
 
 CASES = {
     "could couldn't cannot gonna": ["could", "could", "n't", "can", "not", "gon", "na"],

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.bits import SLACK
+from plumbline.jobs.kernel import SLACK
+from plumbline.jobs.kernel.chunks import END
 from plumbline.jobs.kernel.json_lines import judge
-from plumbline.jobs.kernel.records import find_text, unescape
+from plumbline.jobs.kernel.memory import address, new_record
+from plumbline.jobs.kernel.records import DONE, FULL, ReaderState, read_lines
 
 GOOD = [
     '{"text": "tea"}',
@@ -60,18 +62,16 @@ BAD = {
 def compiled(line: bytes) -> str | None:
     """What the compiled parser reads from a line; None when it leaves the line to Python."""
     buf = np.frombuffer(line + bytes(SLACK), np.uint8)
-    found = np.zeros(4, np.int64)
-    if not find_text(buf, 0, len(line), found):
-        return None
-    start, end, escapes = (int(v) for v in found[:3])
-    if not escapes:
-        return line[start:end].decode()
-    out = np.zeros(end - start + 2 * SLACK, np.uint8)
-    n = 0
+    texts = np.zeros(len(line) + SLACK, np.uint8)
+    reader = new_record(ReaderState)
+    reader.texts, reader.next = address(texts), address(buf)
+    end = address(buf) + len(line)
     # In pieces of seven bytes: no escape is torn apart, nothing is lost between them.
-    while start < end:
-        start, n = unescape(buf, start, end, out, n, n + 7)
-    return out[:n].tobytes().decode()
+    reader.limit = 7
+    while (state := read_lines(reader, end)) == FULL:
+        reader.limit += 7
+    found = texts[: int(reader.n)].tobytes()
+    return found.removesuffix(END).decode() if state == DONE and found else None
 
 
 @pytest.mark.parametrize("line", GOOD)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.kernel.tables import N_CODES, language, tables
-from plumbline.jobs.kernel.tokenizer import words
+from plumbline.jobs.kernel import words
+from plumbline.jobs.kernel.language_tables import N_CODES, language, tables
 from tests.spacy_reference import reference_words
 
 pytest.importorskip("spacy")

@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline.jobs.corpus_lookup import corpus_deltas, corpus_list, corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
-from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize_all
+from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize_all
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store

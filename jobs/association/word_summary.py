@@ -83,7 +83,7 @@ def _unknown(
     """Why a word is not in a corpus, and which words look like it."""
     corpus = row["corpus"]
     if row["source"] == "counted":
-        from plumbline.jobs.kernel.tokenizer import tokenize
+        from plumbline.jobs.kernel import tokenize
 
         tokens = tokenize(word, corpus_list(store, row).targets)
         problem = f"does not occur in corpus {corpus}"

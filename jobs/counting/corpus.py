@@ -15,9 +15,7 @@ from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Merge, Pruned, merge_pairs, merge_words, prune
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob, directory, parts
 from plumbline.jobs.counting.writer import sole_writer
-from plumbline.jobs.kernel.counter import CountOptions, warm_up
-from plumbline.jobs.kernel.growth import LEAST_MEMORY
-from plumbline.jobs.kernel.tables import TOKENIZER_VERSION
+from plumbline.jobs.kernel import LEAST_MEMORY, TOKENIZER_VERSION, CountOptions, warm_up
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
@@ -52,7 +50,7 @@ class CountRequest:
         shards: files, see ``plumbline.warehouse.shards.expand_shards``.
         targets: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
             a target (stop words that count are those of the list ``gendered``).
-        rule, window: see ``plumbline.jobs.kernel.windows``.
+        rule, window: see ``plumbline.jobs.kernel.CountOptions``.
         replace: count anew under other settings than the corpus has.
         memory_bytes: what the process of a task may use. Counts do not depend on it.
         min_count: words counted fewer times in the whole corpus are left out of its tables, but for

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.bits import SLACK
+from plumbline.jobs.kernel import SLACK
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.shards import ByteStream
 

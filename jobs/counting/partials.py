@@ -17,9 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from plumbline.jobs.kernel.counter import CountOptions, sweep_shard
-from plumbline.jobs.kernel.growth import limits_within
-from plumbline.jobs.kernel.tables import TOKENIZER_VERSION
+from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, limits_within
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.shards import fingerprint
@@ -98,7 +97,9 @@ class ShardJob:
             if ledger.exists():
                 return _ledger(ledger, shard)
             writer = _Writer(out, mark)
-            limits = limits_within(self.memory_bytes) if self.memory_bytes else None
+            limits = None
+            if self.memory_bytes:
+                limits = limits_within(self.memory_bytes, self.options.all_pairs)
             counts = sweep_shard(path, self.options, limits, writer.write)
         except PlumblineError as e:
             seconds = time.monotonic() - started

@@ -1,1 +1,40 @@
-"""The compiled counter and tokenizer."""
+"""The counting kernel: text to counts of words and pairs, in compiled code.
+
+:class:`Counter` counts; :func:`tokenize` shows what it takes for words. All else here is internal.
+"""
+
+from plumbline.jobs.kernel.compiling import warm_up
+from plumbline.jobs.kernel.counter import (
+    Counter,
+    CountOptions,
+    Reject,
+    ShardCounts,
+    Spill,
+    count_texts,
+)
+from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION, stop_words
+from plumbline.jobs.kernel.limits import LEAST_MEMORY, Limits, limits_within
+from plumbline.jobs.kernel.memory import SLACK
+from plumbline.jobs.kernel.pairs import RULES
+from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize, tokenize_all, words
+
+__all__ = [
+    "DEFAULT_TARGETS",
+    "LEAST_MEMORY",
+    "RULES",
+    "SLACK",
+    "TOKENIZER_VERSION",
+    "CountOptions",
+    "Counter",
+    "Limits",
+    "Reject",
+    "ShardCounts",
+    "Spill",
+    "count_texts",
+    "limits_within",
+    "stop_words",
+    "tokenize",
+    "tokenize_all",
+    "warm_up",
+    "words",
+]

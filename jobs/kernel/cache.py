@@ -1,39 +1,45 @@
-"""Where compiled kernels are kept: a directory named by the sources they were compiled from.
+"""Compiled functions on disk: where they are, and that one process at a time compiles one.
 
 Numba's own caches look only at the file of the function they load, so a change in a file it calls
 into would go unnoticed; and they name their directory by that file's path, which on a cluster is
-another one for every application. Import this before any compiled function is made.
+another one for every application. Here the directory is named by the sources of all compiled code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Generic, ParamSpec, TypeVar, cast
 
 import numba
+from filelock import FileLock
+
+from plumbline.jobs.user_cache import user_cache
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 #: Modules that hold compiled functions or constants compiled into them.
 _COMPILED = (
-    "bits",
-    "block",
     "chunks",
-    "growth",
+    "language_tables",
     "memory",
-    "plain",
+    "pair_runs",
+    "pairs",
     "records",
     "rules",
-    "pair_runs",
-    "scan",
-    "tables",
+    "tokens",
     "urls",
-    "windows",
+    "words",
 )
+#: Directory in the package under which an archive for a cluster brings compiled code along.
+BROUGHT = "compiled"
 
 
 @cache
@@ -41,42 +47,76 @@ def sources_hash() -> str:
     """Hash over the sources of the compiled code and numba's version (16 hex digits)."""
     digest = hashlib.sha256(numba.__version__.encode())
     for name in _COMPILED:
-        digest.update(resources.files("plumbline.jobs.kernel").joinpath(f"{name}.py").read_bytes())
+        digest.update(_package().joinpath(f"{name}.py").read_bytes())
     return digest.hexdigest()[:16]
 
 
-def user_directory(*parts: str) -> Path:
-    """A directory of this user's own for things made once a machine: in the cache, else in tmp."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    fallback = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
-    for root in (Path(base) / "plumbline", fallback):
-        path = root.joinpath(*parts)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(path, os.W_OK):
-            return path
+def _package() -> Traversable:
+    return resources.files("plumbline.jobs.kernel")
+
+
+@cache
+def kernel_directory() -> Path:
+    """Directory of the compiled code of the present sources, below NUMBA_CACHE_DIR when set.
+
+    Where it is new, it gets the compiled code that the package brings along, which numba uses on a
+    processor like the one it was compiled on.
+    """
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    path = Path(given) / sources_hash() if given else user_cache("kernels", sources_hash())
+    path.mkdir(parents=True, exist_ok=True)
+    brought = _package().joinpath(BROUGHT, sources_hash())
+    if brought.is_dir():
+        with FileLock(path / "brought.lock"):
+            if not any(path.glob("*.nbi")):
+                for file in brought.iterdir():
+                    path.joinpath(file.name).write_bytes(file.read_bytes())
     return path
 
 
-def kernel_directory() -> Path:
-    """Directory of the kernels of the present sources, below NUMBA_CACHE_DIR when that is set."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    return Path(given) / sources_hash() if given else user_directory("kernels", sources_hash())
+def compiled(function: _Function) -> _Function:
+    """Compile a function that only compiled code calls."""
+    return cast(_Function, numba.njit(function))
+
+
+class EntryPoint(Generic[_Given, _Made]):
+    """A compiled function that Python calls; code that it calls is cached as part of it.
+
+    The first call loads it from the cache or compiles it, behind a lock, so that of many processes
+    that start together one compiles and the others load.
+    """
+
+    def __init__(self, function: Callable[_Given, _Made]) -> None:
+        self.dispatcher = numba.njit(cache=True)(function)
+        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        self._is_loaded = False
+
+    def __call__(self, *given: _Given.args, **named: _Given.kwargs) -> _Made:
+        if self._is_loaded:
+            return self.dispatcher(*given, **named)
+        with FileLock(kernel_directory() / f"{self._name}.lock"):
+            made: _Made = self.dispatcher(*given, **named)
+        self._is_loaded = True
+        return made
+
+
+def is_cached(function: EntryPoint[..., object]) -> bool:
+    """Whether the function was compiled for the present sources, on whatever processor."""
+    code = function.dispatcher.py_func.__code__
+    return any(kernel_directory().glob(f"*.{code.co_name}-{code.co_firstlineno}.*.nbi"))
 
 
 class KernelLocator:
-    """Tells numba where a function of this room is cached: the same in a checkout and a zip."""
+    """Tells numba where a function of the kernel is cached: the same in a checkout and a zip."""
 
     def __init__(self, line: int, py_file: str) -> None:
         self._line = line
         self._py_file = py_file  # numba names it in warnings
 
     @classmethod
-    def from_function(cls, function: Callable[..., Any], py_file: str) -> KernelLocator | None:
-        """A locator, or None (numba asks its own) for a function of another package."""
-        if not function.__module__.startswith("plumbline.jobs."):
+    def from_function(cls, function: Callable[..., object], py_file: str) -> KernelLocator | None:
+        """A locator, or None (numba tries its own) for a function of another package."""
+        if not function.__module__.startswith("plumbline.jobs.kernel."):
             return None
         return cls(function.__code__.co_firstlineno, py_file)
 
@@ -86,10 +126,10 @@ class KernelLocator:
 
     def ensure_cache_path(self) -> None:
         """Create that directory."""
-        kernel_directory().mkdir(parents=True, exist_ok=True)
+        kernel_directory()
 
     def get_source_stamp(self) -> str:
-        """What a cached function is out of date by: nothing, the directory's name says it all."""
+        """What a cached function is out of date by: the sources, which name the directory too."""
         return sources_hash()
 
     def get_disambiguator(self) -> str:
@@ -101,10 +141,7 @@ def use_cache() -> None:
     """Put this locator before numba's own, unless the user has named others."""
     if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
         own = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
-        names = [
-            "plumbline.jobs.kernel.cache.KernelLocator",
-            *(f"{name}CacheLocator" for name in own),
-        ]
+        names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in own)]
         setattr(numba.config, "CACHE_LOCATOR_CLASSES", ",".join(names))  # noqa: B010  (run time)
 
 

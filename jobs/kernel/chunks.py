@@ -1,97 +1,71 @@
-"""Text to kept word ids, compiled: find chunks 64 bytes at a time, look them up in batches.
+"""Text to ids of kept words, compiled: find chunks 64 bytes at a time, look them up in batches.
 
-A chunk is a run without whitespace. A batch of them is found first, then hashed, with a prefetch of
-each one's place in the cache, then looked up: three short loops that keep the processor busy where
-a single one would wait for memory at every chunk. Addresses, as in ``plain.py``.
+A chunk is a run without whitespace, and most of a text's chunks were met before: a cache holds the
+ids of their kept words. A batch of chunks is found first, then hashed, with a prefetch of each
+one's slot in the cache, then looked up: three short loops that keep the processor busy where a
+single one would wait for memory at every chunk.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from plumbline.jobs.kernel.bits import (
+from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.memory import (
+    address,
     get8,
     get32,
     get64,
+    get_int,
+    new_record,
     prefetch,
     put32,
     put64,
     range_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.memory import (
-    ARENA_ROOM,
-    ARENA_USED,
-    BATCH,
-    CACHE_MASK,
-    CACHE_ROOM,
-    CACHE_USED,
-    CACHED_BYTES,
-    DONE,
-    FULL,
-    FULL_AT,
-    GROW_ARENA,
-    GROW_CACHE,
-    GROW_WORDS,
-    MAX_CHUNK,
-    N_IDS,
-    N_SPANS,
-    N_STARTS,
-    N_TOKENS,
-    N_WORDS,
-    NEED,
-    NEW_CHUNK,
-    P_CACHE,
-    P_IDS,
-    P_SEQS,
-    P_SPANS,
-    SCAN_AT,
-    SCAN_CARRY,
-    SCAN_END,
-    SCAN_FINAL,
-    SCAN_INSIDE,
-    SCAN_OPEN,
-    SEQ_ROOM,
-    SEQ_USED,
-    SPAN,
-    WORDS_ROOM,
-    chunk_slot,
-)
-from plumbline.jobs.kernel.plain import plain_chunk
+from plumbline.jobs.kernel.tokens import MAX_CHUNK, IdState, SplitState, split_words
+from plumbline.jobs.kernel.words import WordState
 
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+#: Ends a document in a buffer of texts: a chunk that no UTF-8 holds, between line feeds.
+END = b"\n\xff\n"
+_END_BYTE = 0xFF
+#: Longest chunk that the cache takes, in bytes.
+_CACHED = 23
+#: Bytes of text whose chunks are looked up together, and room for these.
+_BATCH = 2048
+_N_BATCH = _BATCH // 2 + 128
+
+_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Byte masks of the three key words of a chunk of n bytes, at 3 * n.
 _MASKS = np.array(
-    [
-        (1 << 8 * min(max(n - 8 * word, 0), 8)) - 1
-        for n in range(CACHED_BYTES + 2)
-        for word in range(3)
-    ],
+    [(1 << 8 * min(max(n - 8 * k, 0), 8)) - 1 for n in range(_CACHED + 2) for k in range(3)],
     np.uint64,
 )
-# Layout of the scratch array: starts, ends, then per chunk three key words and its slot.
-ENDS, RECORDS = 8 * N_STARTS, 16 * N_STARTS
-_PIECES = 48 * N_STARTS
 
 
-@njit(cache=True)
-def begin(regs: Any, a: int, b: int, final: bool) -> None:
-    """Set the registers to scan the text at the addresses a..b.
+class ChunkState:
+    """The cache and the batch at hand. All are addresses, or numbers of what is there."""
 
-    Args:
-        final: whether the text ends at b. If not, a chunk that reaches b is left, and
-            ``regs[SCAN_OPEN]`` is where it starts (b when there is none).
-    """
-    regs[SCAN_AT], regs[SCAN_END], regs[SCAN_FINAL] = a, b, int(final)
-    regs[SCAN_OPEN] = regs[SCAN_INSIDE] = regs[SCAN_CARRY] = 0
-    regs[SPAN] = regs[N_SPANS] = 0
+    cache: int  # hash table: 24 bytes of chunk and length, n words << 56 | n kept << 48 | value
+    mask: int
+    n: int
+    room: int
+    kept: int  # ids of chunks with several kept words; their place here is the cache's value
+    n_kept: int
+    kept_room: int
+    starts: int
+    ends: int
+    keys: int  # of each chunk: 24 bytes as in the cache, slot
+    n_batch: int
+    open: int  # where the chunk starts that was not yet seen to end, or 0
+    inside: int  # 1 when the last byte seen belongs to a chunk
+    carry: int  # bits of whitespace that reaches into the next 64 bytes
+    need: int  # bytes of chunks for whose words there was no room, or 0
 
 
-@njit(cache=True)
-def _wide_blanks(at: int) -> Any:
+@compiled
+def _wide_blanks(at: int) -> tuple[int, int]:
     """Bits of the bytes at..at+63 that start whitespace of two and of three bytes."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
@@ -107,18 +81,15 @@ def _wide_blanks(at: int) -> Any:
     return two, three
 
 
-@njit(cache=True)
-def _find_spans(regs: Any) -> None:
-    """Find the chunks of the next batch of bytes; starts and ends to the scratch array."""
-    starts, ends = regs[P_SPANS], regs[P_SPANS] + ENDS
-    at, end = regs[SCAN_AT], regs[SCAN_END]
-    inside, carry = np.uint64(regs[SCAN_INSIDE]), np.uint64(regs[SCAN_CARRY])
+@compiled
+def _find_chunks(c: ChunkState, at: int, end: int) -> int:
+    """Find the chunks that end in the next batch of bytes before ``end``; returns its end."""
+    inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     n_starts, n_ends = 0, 0
-    if regs[SCAN_OPEN]:
-        put64(starts, np.uint64(regs[SCAN_OPEN]))
+    if c.open:
+        put64(c.starts, 0, c.open)
         n_starts = 1
-    stop = min(at + BATCH, end)
-    one = np.uint64(1)
+    stop, one = min(at + _BATCH, end), np.uint64(1)
     while at < stop:
         # Space, 28..31, tab..carriage return, and NUL, which separates like a blank.
         blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
@@ -128,164 +99,225 @@ def _find_spans(regs: Any) -> None:
             wide = two | three
             blank |= wide | wide << one | three << np.uint64(2)
             carry = wide >> np.uint64(63) | three >> np.uint64(62)
-        left = end - at
-        if left < 64:
-            blank |= _ALL << np.uint64(left)
+        if end - at < 64:
+            blank |= _ONES << np.uint64(end - at)
         shifted = ~blank << one | inside
         first, last = ~blank & ~shifted, blank & shifted
         inside = ~blank >> np.uint64(63)
         while first:
-            put64(starts + 8 * n_starts, np.uint64(at + np.int64(trailing_zeros(first))))
+            put64(c.starts, n_starts, at + trailing_zeros(first))
             n_starts += 1
             first &= first - one
         while last:
-            put64(ends + 8 * n_ends, np.uint64(at + np.int64(trailing_zeros(last))))
+            put64(c.ends, n_ends, at + trailing_zeros(last))
             n_ends += 1
             last &= last - one
         at += 64
     at = min(at, end)
-    if at == end:
-        if regs[SCAN_FINAL] and n_starts > n_ends:
-            put64(ends + 8 * n_ends, np.uint64(end))
-            n_ends += 1
-        elif not regs[SCAN_FINAL] and n_ends and np.int64(get64(ends + 8 * (n_ends - 1))) == end:
-            # Only the text's end closed it. (Where a blank ends there, it has its own bit.)
-            n_ends -= 1
-    regs[SCAN_OPEN] = np.int64(get64(starts + 8 * n_ends)) if n_starts > n_ends else 0
-    regs[SCAN_AT], regs[SCAN_INSIDE], regs[SCAN_CARRY] = at, np.int64(inside), np.int64(carry)
-    regs[SPAN], regs[N_SPANS] = 0, n_ends
-    if at == end and not regs[SCAN_FINAL]:
-        _leave(regs, starts, ends, n_ends)
+    if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
+        # Only the end of the text closed it.
+        n_ends -= 1
+    c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
+    while at == end and c.open and end - c.open > MAX_CHUNK:
+        # Of a chunk that goes on, what must be cut off anyway.
+        put64(c.starts, n_ends, c.open)
+        c.open = _cut(c.open, end)
+        put64(c.ends, n_ends, c.open)
+        n_ends += 1
+    c.inside, c.carry, c.n_batch = np.int64(inside), np.int64(carry), n_ends
+    return at
 
 
-@njit(cache=True)
-def _leave(regs: Any, starts: int, ends: int, n: int) -> None:
-    """Of an unfinished chunk at the end of the text, count all that must be cut off anyway."""
-    open_, end = regs[SCAN_OPEN], regs[SCAN_END]
-    if not open_:
-        regs[SCAN_OPEN] = end
-        return
-    while end - open_ > MAX_CHUNK:
-        cut = cut_chunk(open_, end)
-        put64(starts + 8 * n, np.uint64(open_))
-        put64(ends + 8 * n, np.uint64(cut))
-        n += 1
-        open_ = cut
-    regs[SCAN_OPEN], regs[N_SPANS] = open_, n
-
-
-@njit(cache=True)
-def cut_chunk(s: int, e: int) -> int:
+@compiled
+def _cut(s: int, e: int) -> int:
     """Where a chunk s..e is cut: at its end, or at the last character within MAX_CHUNK bytes."""
     if e - s <= MAX_CHUNK:
         return e
     cut = s + MAX_CHUNK
-    while get8(cut) & 0xC0 == 0x80:
+    while get8(cut, 0) & 0xC0 == 0x80:
         cut -= 1
     return cut
 
 
-@njit(cache=True)
-def hash_spans(regs: Any) -> None:
-    """Key words and place in the cache of the chunks from ``regs[SPAN]`` on."""
-    starts, ends = regs[P_SPANS], regs[P_SPANS] + ENDS
-    records, cache, mask = regs[P_SPANS] + RECORDS, regs[P_CACHE], regs[CACHE_MASK]
-    for k in range(regs[SPAN], regs[N_SPANS]):
-        s = np.int64(get64(starts + 8 * k))
-        n = min(np.int64(get64(ends + 8 * k)) - s, CACHED_BYTES + 1)
-        k0 = get64(s) & _MASKS[np.uint64(3 * n)]
-        k1 = get64(s + 8) & _MASKS[np.uint64(3 * n + 1)]
-        k2 = (get64(s + 16) & _MASKS[np.uint64(3 * n + 2)]) | np.uint64(n) << np.uint64(56)
-        slot = cache + 32 * (chunk_slot(k0, k1, k2) & mask)
+@compiled
+def _slot(k0: int, k1: int, k2: int, mask: int) -> int:
+    """First slot of a chunk in the cache."""
+    h = k0 * np.uint64(0x9E3779B97F4A7C15) ^ k1 * np.uint64(0xC2B2AE3D27D4EB4F)
+    h ^= k2 * np.uint64(0x165667B19E3779F9)
+    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
+    return np.int64(h >> np.uint64(34)) & mask
+
+
+@compiled
+def _hash_chunks(c: ChunkState) -> None:
+    """Key words and slot in the cache of the chunks of the batch."""
+    for k in range(c.n_batch):
+        s = get_int(c.starts, k)
+        n = min(get_int(c.ends, k) - s, _CACHED + 1)
+        k0 = get64(s, 0) & _MASKS[np.uint64(3 * n)]
+        k1 = get64(s, 1) & _MASKS[np.uint64(3 * n + 1)]
+        k2 = (get64(s, 2) & _MASKS[np.uint64(3 * n + 2)]) | np.uint64(n) << np.uint64(56)
+        slot = c.cache + 32 * _slot(k0, k1, k2, c.mask)
         prefetch(slot)
-        record = records + 32 * k
-        put64(record, k0)
-        put64(record + 8, k1)
-        put64(record + 16, k2)
-        put64(record + 24, np.uint64(slot))
+        put64(c.keys, 4 * k, k0)
+        put64(c.keys, 4 * k + 1, k1)
+        put64(c.keys, 4 * k + 2, k2)
+        put64(c.keys, 4 * k + 3, slot)
 
 
-@njit(cache=True)
-def _room(regs: Any) -> int:
-    """DONE when any chunk that fits the cache can be counted without growing anything."""
-    if regs[N_WORDS] + CACHED_BYTES >= regs[WORDS_ROOM]:
-        return GROW_WORDS
-    if regs[ARENA_USED] >= regs[ARENA_ROOM]:
-        return GROW_ARENA
-    if regs[CACHE_USED] >= regs[CACHE_ROOM] or regs[SEQ_USED] >= regs[SEQ_ROOM]:
-        return GROW_CACHE
-    return DONE
-
-
-@njit(cache=True)
-def _look_up(regs: Any) -> int:
-    """Go through the batch: DONE at its end, NEW_CHUNK at one for the rules, or a GROW_* code."""
-    records, cache = regs[P_SPANS] + RECORDS, regs[P_CACHE]
-    cache_end = cache + 32 * (regs[CACHE_MASK] + 1)
-    ids, seqs = regs[P_IDS], regs[P_SEQS]
-    n_ids, tokens, k, n = regs[N_IDS], 0, regs[SPAN], regs[N_SPANS]
-    code = DONE
-    while k < n:
-        record = records + 32 * k
-        k0, k1, k2 = get64(record), get64(record + 8), get64(record + 16)
-        slot = np.int64(get64(record + 24))
-        used = get64(slot + 16)
-        while used and not (used == k2 and get64(slot) == k0 and get64(slot + 8) == k1):
+@compiled
+def _look_up(c: ChunkState, split: SplitState, words: WordState, ids: IdState) -> None:
+    """Append the ids of all chunks of the batch, splitting those that are not in the cache."""
+    kept_ids, cache_end = c.kept, c.cache + 32 * (c.mask + 1)
+    to, n_ids, tokens = ids.ids, ids.n, 0
+    for k in range(c.n_batch):
+        k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
+        slot = get_int(c.keys, 4 * k + 3)
+        used = get64(slot, 2)
+        while used and not (used == k2 and get64(slot, 0) == k0 and get64(slot, 1) == k1):
             slot += 32
             if slot == cache_end:
-                slot = cache
-            used = get64(slot + 16)
+                slot = c.cache
+            used = get64(slot, 2)
         if not used:
-            put64(record + 24, np.uint64(slot))
-            regs[N_IDS] = n_ids
-            s = np.int64(get64(regs[P_SPANS] + 8 * k))
-            e = np.int64(get64(regs[P_SPANS] + ENDS + 8 * k))
-            regs[NEED] = e - s
-            if e - s > CACHED_BYTES:
-                code = NEW_CHUNK
-                break
-            code = _room(regs)
-            if code != DONE:
-                break
-            if not plain_chunk(regs, s, e, record, regs[P_SPANS] + _PIECES):
-                code = NEW_CHUNK
-                break
-            n_ids = regs[N_IDS]
-            k += 1
+            ids.n = n_ids
+            tokens += _new_chunk(c, split, words, ids, k, slot)
+            n_ids = ids.n
             continue
-        value = get64(slot + 24)
+        value = get64(slot, 3)
         tokens += np.int64(value >> np.uint64(56))
-        kept = np.int64(value >> np.uint64(48)) & 0xFF
+        n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
-        if kept <= 1:
+        if n_kept <= 1:
             # Written in any case and kept by moving on: no branch to guess wrong.
-            put32(ids + 4 * n_ids, first)
-            n_ids += kept
+            put32(to, n_ids, first)
+            n_ids += n_kept
         else:
-            for i in range(first, first + kept):
-                put32(ids + 4 * n_ids, get32(seqs + 4 * i))
+            for i in range(first, first + n_kept):
+                put32(to, n_ids, get32(kept_ids, i))
                 n_ids += 1
-        k += 1
-    regs[N_IDS], regs[SPAN] = n_ids, k
-    regs[N_TOKENS] += tokens
-    return code
+    ids.n = n_ids
+    ids.n_tokens += tokens
 
 
-@njit(cache=True)
-def known_chunks(regs: Any) -> int:
-    """Scan on from the registers as long as chunks are in the cache or plain.
+@compiled
+def _new_chunk(
+    c: ChunkState, split: SplitState, words: WordState, ids: IdState, k: int, slot: int
+) -> int:
+    """Append the ids of chunk k of the batch and cache it in a free slot; its number of words."""
+    s, e = get_int(c.starts, k), get_int(c.ends, k)
+    first, n = ids.n, 0
+    if get8(s, 0) == _END_BYTE:
+        put32(ids.ids, first, words.n_fixed - 1)
+        ids.n += 1
+    else:
+        at = s
+        while at < e:
+            cut = _cut(at, e)
+            n += split_words(split, words, ids, at, cut)
+            at = cut
+    kept = ids.n - first
+    if e - s > _CACHED or c.n >= c.room or c.n_kept + kept > c.kept_room:
+        return n
+    value = get32(ids.ids, first) if kept == 1 else c.n_kept
+    if kept > 1:
+        for i in range(kept):
+            put32(c.kept, c.n_kept + i, get32(ids.ids, first + i))
+        c.n_kept += kept
+    for i in range(3):
+        put64(slot, i, get64(c.keys, 4 * k + i))
+    put64(slot, 3, n << 56 | kept << 48 | value)
+    c.n += 1
+    return n
 
-    Returns DONE at the end of the text, FULL when the ids have to be taken before going on,
-    NEW_CHUNK with chunk ``regs[SPAN]`` of the batch to be counted by the rules, or a GROW_* code.
+
+@EntryPoint
+def scan(
+    c: ChunkState, split: SplitState, words: WordState, ids: IdState, at: int, end: int
+) -> int:
+    """Append the ids of the kept words of the UTF-8 at the addresses at..end.
+
+    Returns where it stopped: at the chunk that reaches ``end`` and may go on after it, or where
+    there is no room for ``c.need`` more words of so many bytes. SLACK bytes after the end must be
+    readable; there must be room for an id per byte.
     """
-    while True:
-        if regs[SPAN] >= regs[N_SPANS]:
-            if regs[SCAN_AT] >= regs[SCAN_END]:
-                return DONE
-            if regs[N_IDS] >= FULL_AT:
-                return FULL
-            _find_spans(regs)
-            hash_spans(regs)
-        code = _look_up(regs)
-        if code != DONE:
-            return code
+    c.open = c.inside = c.carry = c.need = 0
+    while at < end:
+        at = _find_chunks(c, at, end)
+        if c.n_batch:
+            first = get_int(c.starts, 0)
+            n = get_int(c.ends, c.n_batch - 1) - first
+            if words.n + n >= words.room or words.n_bytes + 4 * n > words.arena_room:
+                c.need = n
+                return first
+            _hash_chunks(c)
+            _look_up(c, split, words, ids)
+    return c.open if c.open else end
+
+
+@EntryPoint
+def _move(old: int, n_old: int, new: int, mask: int) -> None:
+    """Move the chunks of a cache to a larger one of zeros."""
+    for k in range(n_old):
+        at = old + 32 * k
+        if get64(at, 2):
+            slot = _slot(get64(at, 0), get64(at, 1), get64(at, 2), mask)
+            while get64(new, 4 * slot + 2):
+                slot = (slot + 1) & mask
+            for i in range(4):
+                put64(new, 4 * slot + i, get64(at, i))
+
+
+class ChunkCache:
+    """The cache of chunks.
+
+    Args:
+        most: slots above which it is emptied instead of grown, which loses no counts.
+    """
+
+    def __init__(self, most: int = 1 << 20) -> None:
+        self._most = most
+        self.state = new_record(ChunkState)
+        self._cache = np.zeros((min(1 << 17, most), 4), np.uint64)
+        self._kept = np.empty(1 << 16, np.int32)
+        self._batch = np.empty((6, _N_BATCH), np.int64)
+        starts = address(self._batch)
+        self.state.starts, self.state.ends = starts, starts + 8 * _N_BATCH
+        self.state.keys = starts + 16 * _N_BATCH
+        self._publish()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays."""
+        return self._cache.nbytes + self._kept.nbytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether chunks may have been left out."""
+        return bool(
+            self.state.n >= self.state.room or self.state.n_kept >= self.state.kept_room - 64
+        )
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether it is smaller than it may become."""
+        return len(self._cache) < self._most
+
+    def grow(self) -> None:
+        """Double its room."""
+        cache = np.zeros((2 * len(self._cache), 4), np.uint64)
+        _move(address(self._cache), len(self._cache), address(cache), len(cache) - 1)
+        self._cache = cache
+        self._kept = np.concatenate([self._kept, np.empty_like(self._kept)])
+        self._publish()
+
+    def clear(self) -> None:
+        """Forget all chunks."""
+        self._cache[:] = 0
+        self.state.n = self.state.n_kept = 0
+
+    def _publish(self) -> None:
+        state = self.state
+        state.cache, state.mask = address(self._cache), len(self._cache) - 1
+        state.room = 3 * len(self._cache) // 4
+        state.kept, state.kept_room = address(self._kept), self._kept.size

@@ -1,7 +1,7 @@
 """Pairs of any two words, counted by sorting, compiled.
 
 A table of all pairs is far larger than any cache, and looking up each co-occurrence in it would
-wait for memory every time. So rows (``windows.pair_row``) are gathered, sorted by their bits, and
+wait for memory every time. So rows (two ids in 64 bits) are gathered, sorted by their bits, and
 equal ones joined to a run. Runs lie one after another in one array and are merged only when they
 are handed over: a range of rows small enough for the processor's cache is cut from every run, and
 merged there.
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.bits import address, get64, put64
+from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.memory import get_int, put64
 
 #: Bits of an id are at 0.. and at 32.. of a row.
 _UPPER = 32
@@ -37,26 +37,17 @@ class PairChunk(NamedTuple):
         """The first n pairs, in the same memory."""
         return PairChunk(self.word[:n], self.target[:n], self.n_pair[:n])
 
-    def copy(self) -> PairChunk:
-        """The same in memory of its own."""
-        return PairChunk(self.word.copy(), self.target.copy(), self.n_pair.copy())
-
-
-def _chunk(n: int) -> PairChunk:
-    return PairChunk(np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64))
-
 
 class PairRuns:
     """Sorted runs of rows and their counts; a row may be in several.
 
     Args:
-        n_rows: room to start with. The system provides it only as it is used.
+        n_rows: room to start with. The system provides memory for it only as it is used.
     """
 
     def __init__(self, n_rows: int = 0) -> None:
         self._rows, self._counts = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
         self._scratch = np.empty(0, np.int64)
-        self._out = _chunk(0)
         #: Where runs start, and where the last one ends.
         self._bounds = [0]
 
@@ -88,8 +79,6 @@ class PairRuns:
     def chunks(self) -> Iterator[PairChunk]:
         """All pairs in rising order, each once, in one chunk at least.
 
-        The memory of a chunk is used again for the next.
-
         >>> runs = PairRuns()
         >>> runs.add(np.array([5, 1 << 32, 5]), 6)
         >>> runs.add(np.array([5]), 6)
@@ -102,14 +91,15 @@ class PairRuns:
         step = max(_RANGE // max(n_runs, 1), 16)
         room = step * n_runs
         size = min(CHUNK_ROWS, int(bounds[-1])) + room
-        if self._out.word.size < size:
-            self._out = _chunk(size)
         at, ends = bounds[:-1].copy(), bounds[1:]
         scratch = np.empty((4, room), np.int64)
         is_first = True
         while is_first or (at < ends).any():
-            n = _merge(self._rows, self._counts, at, ends, step, scratch, *self._out)
-            yield self._out.first(n)
+            chunk = PairChunk(
+                np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int64)
+            )
+            n = _merge(self._rows, self._counts, at, ends, step, scratch, *chunk)
+            yield chunk.first(n)
             is_first = False
 
     def clear(self) -> None:
@@ -117,7 +107,13 @@ class PairRuns:
         self._bounds = [0]
 
 
-@njit(cache=True)
+@compiled
+def _at(array: Any) -> int:
+    """Where the array's data start."""
+    return np.int64(array.ctypes.data)
+
+
+@EntryPoint
 def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -> int:
     """Distinct rows in rising order to ``values``, how often each occurs to ``counts``.
 
@@ -130,11 +126,11 @@ def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -
     n_digits = -(-n_bits // 10)
     width = -(-n_bits // n_digits)
     ends, place = np.empty(1 << width, np.int64), np.empty(1 << width, np.int64)
-    _deal(address(rows), address(scratch), rows.size, _UPPER + (n_digits - 1) * width, ends)
+    _deal(_at(rows), _at(scratch), rows.size, _UPPER + (n_digits - 1) * width, ends)
     start, n = 0, 0
     for end in ends:
         if end > start:
-            source, target = address(scratch) + 8 * start, address(rows)
+            source, target = _at(scratch) + 8 * start, _at(rows)
             # All digits but the highest: an odd number, so the last one sorts into ``rows``.
             for digit in range(2 * n_digits - 1):
                 low = digit < n_digits
@@ -146,27 +142,28 @@ def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -
     return n
 
 
-@njit(cache=True)
+@compiled
 def _deal(source: int, target: int, n: int, shift: int, ends: Any) -> None:
     """Deal out n rows by the digit at ``shift``, in order; ``ends`` is where each digit's end."""
-    at, mask = address(ends), ends.size - 1
+    at, mask = _at(ends), ends.size - 1
     ends[:] = 0
     for k in range(n):
-        slot = at + 8 * ((np.int64(get64(source + 8 * k)) >> shift) & mask)
-        put64(slot, get64(slot) + np.uint64(1))
-    total = np.uint64(0)
+        digit = (get_int(source, k) >> shift) & mask
+        put64(at, digit, get_int(at, digit) + 1)
+    total = 0
     for k in range(ends.size):
-        here = get64(at + 8 * k)
-        put64(at + 8 * k, total)
+        here = get_int(at, k)
+        put64(at, k, total)
         total += here
     for k in range(n):
-        row = np.int64(get64(source + 8 * k))
-        slot = at + 8 * ((row >> shift) & mask)
-        put64(target + 8 * np.int64(get64(slot)), np.uint64(row))
-        put64(slot, get64(slot) + np.uint64(1))
+        row = get_int(source, k)
+        digit = (row >> shift) & mask
+        place = get_int(at, digit)
+        put64(target, place, row)
+        put64(at, digit, place + 1)
 
 
-@njit(cache=True)
+@compiled
 def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
     """Distinct values of sorted rows, and how often each occurs, from n on; returns their end."""
     first = 0
@@ -180,7 +177,7 @@ def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
     return n + 1
 
 
-@njit(cache=True)
+@EntryPoint
 def _merge(
     rows: Any,
     counts: Any,
@@ -216,7 +213,7 @@ def _merge(
     return n
 
 
-@njit(cache=True)
+@compiled
 def _range_end(rows: Any, at: Any, ends: Any, step: int) -> Any:
     """The last row of the next range, so that no run has more than ``step`` rows in it."""
     last, any_left = np.int64(0x7FFFFFFFFFFFFFFF), False
@@ -228,7 +225,7 @@ def _range_end(rows: Any, at: Any, ends: Any, step: int) -> Any:
     return last, any_left
 
 
-@njit(cache=True)
+@compiled
 def _cut_range(
     rows: Any,
     counts: Any,
@@ -261,7 +258,7 @@ def _cut_range(
     return n_slices
 
 
-@njit(cache=True)
+@compiled
 def _merge_slices(
     rows: Any, counts: Any, edges: Any, n_slices: int, to_rows: Any, to_counts: Any
 ) -> int:
@@ -271,14 +268,14 @@ def _merge_slices(
         i, i_end = edges[first], edges[first + 1]
         k, k_end = i_end, edges[min(first + 2, n_slices)]
         n += _merge_two(
-            address(rows),
-            address(counts),
+            _at(rows),
+            _at(counts),
             i,
             i_end,
             k,
             k_end,
-            address(to_rows),
-            address(to_counts),
+            _at(to_rows),
+            _at(to_counts),
             n,
         )
         made += 1
@@ -286,7 +283,7 @@ def _merge_slices(
     return made
 
 
-@njit(cache=True)
+@compiled
 def _merge_two(
     rows: int,
     counts: int,
@@ -301,21 +298,21 @@ def _merge_two(
     """Merge elements i..i_end and k..k_end of arrays at addresses; returns the number written."""
     start = n
     while i < i_end and k < k_end:
-        a, b = np.int64(get64(rows + 8 * i)), np.int64(get64(rows + 8 * k))
+        a, b = get_int(rows, i), get_int(rows, k)
         # No branch on which is smaller: it could only be guessed.
         from_a, from_b = np.int64(a <= b), np.int64(b <= a)
-        put64(to_rows + 8 * n, np.uint64(min(a, b)))
-        count = np.int64(get64(counts + 8 * i)) & -from_a
-        count += np.int64(get64(counts + 8 * k)) & -from_b
-        put64(to_counts + 8 * n, np.uint64(count))
+        put64(to_rows, n, min(a, b))
+        count = get_int(counts, i) & -from_a
+        count += get_int(counts, k) & -from_b
+        put64(to_counts, n, count)
         i += from_a
         k += from_b
         n += 1
     if k < k_end:
         i, i_end = k, k_end
     while i < i_end:
-        put64(to_rows + 8 * n, get64(rows + 8 * i))
-        put64(to_counts + 8 * n, get64(counts + 8 * i))
+        put64(to_rows, n, get_int(rows, i))
+        put64(to_counts, n, get_int(counts, i))
         i += 1
         n += 1
     return n - start

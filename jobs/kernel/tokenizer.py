@@ -1,8 +1,8 @@
-"""The tokeniser as plain functions: a string in, its words out, by the very kernel that counts.
+"""The tokenizer: text to kept words, for counting and as plain functions.
 
 Tokens are the words that spaCy's English rules give, lowercased, with everything that is neither a
-letter, a mark nor a number stripped from both ends; what then holds no letter or number is no word.
-Kept tokens are the words that are no English stop word, plus all target words.
+letter, a mark nor a number stripped from both ends; what then holds no letter or number is not a
+word. Kept tokens are the words that are not English stop words, plus all target words.
 """
 
 from __future__ import annotations
@@ -11,22 +11,88 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from plumbline.jobs.kernel.bits import SLACK
-from plumbline.jobs.kernel.growth import Limits, grow
-from plumbline.jobs.kernel.memory import DONE, FULL, N_IDS, NEED, Memory, new_memory
-from plumbline.jobs.kernel.scan import scan_text
-from plumbline.jobs.kernel.tables import TOKENIZER_VERSION, tables
+from plumbline.jobs.kernel.chunks import ChunkCache, scan
+from plumbline.jobs.kernel.memory import SLACK, address, new_record
+from plumbline.jobs.kernel.tokens import IdState, Splitter
+from plumbline.jobs.kernel.words import Words
 
-__all__ = ["DEFAULT_TARGETS", "TOKENIZER_VERSION", "tokenize", "tokenize_all", "words"]
-
-#: Targets `tokenize` keeps unless told otherwise: the pronouns that are spaCy stop words.
+#: Targets `tokenize` keeps by default: the pronouns that are spaCy stop words.
 DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
 
-_LIMITS = Limits()
+
+class Tokenizer:
+    """Text to ids of kept words.
+
+    Args:
+        targets: lowercase words kept although they may be stop words.
+        keep_stops: keep stop words too.
+        n_bytes: text that is scanned before its ids are taken, at most.
+        cache_slots: most slots of the chunk cache.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        keep_stops: bool = False,
+        n_bytes: int = 1 << 16,
+        cache_slots: int = 1 << 20,
+    ) -> None:
+        self.words = Words(targets, keep_stops)
+        self._chunks = ChunkCache(cache_slots)
+        self._splitter = Splitter()
+        self.ids = new_record(IdState)
+        self.reserve(n_bytes)
+
+    def reserve(self, n_bytes: int) -> None:
+        """Make room for the ids of so many bytes of text."""
+        self._ids = np.empty(n_bytes + SLACK, np.int32)
+        self.ids.ids = address(self._ids)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all tables."""
+        return self.words.n_bytes + self._chunks.n_bytes
+
+    @property
+    def need(self) -> int:
+        """Words, and bytes of words, for which the last scan found no room; 0 when it had all."""
+        return int(self._chunks.state.need)
+
+    def scan(self, at: int, end: int) -> int:
+        """Append the ids of the text at the addresses at..end; see :func:`chunks.scan`."""
+        split = self._splitter.state
+        return int(scan(self._chunks.state, split, self.words.state, self.ids, at, end))
+
+    def renew_cache(self, n_bytes_left: int) -> None:
+        """Let a full chunk cache grow, or empty it when it has reached its bounds."""
+        if self._chunks.is_full:
+            if self._chunks.can_grow and 2 * self._chunks.n_bytes <= n_bytes_left:
+                self._chunks.grow()
+            else:
+                self._chunks.clear()
+
+    def clear(self) -> None:
+        """Forget all words but the fixed ones and those with ids at hand."""
+        self.words.clear(self._ids[: int(self.ids.n)])
+        self._chunks.clear()
+
+    def tokens(self, text: str) -> list[str]:
+        """Kept tokens of a text in order."""
+        data = np.frombuffer(text.encode() + b"\n" + bytes(SLACK), np.uint8)
+        end = address(data) + data.size - SLACK
+        self.ids.n, at = 0, address(data)
+        if data.size > self._ids.size:
+            self.reserve(data.size)
+        while True:
+            at = self.scan(at, end)
+            if not self.need:
+                break
+            self.words.grow(self.need)
+        return [self.words.text(word) for word in self._ids[: int(self.ids.n)].tolist()]
 
 
 def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS) -> list[str]:
-    """Kept tokens of a text in order: words that are no stop words, and all targets.
+    """Kept tokens of a text in order: words that are not stop words, and all targets.
 
     Args:
         text: any string. NUL separates words like a blank; runs without whitespace longer than
@@ -41,7 +107,18 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS) -> list[str]:
     >>> tokenize("")
     []
     """
-    return _run(text, list(targets), keep_stops=False)
+    return Tokenizer(targets).tokens(text)
+
+
+def tokenize_all(
+    texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS
+) -> Iterator[list[str]]:
+    """:func:`tokenize` for many texts in order, with one set of tables.
+
+    >>> list(tokenize_all(["She ran.", "He ran home."]))
+    [['she', 'ran'], ['he', 'ran', 'home']]
+    """
+    return map(Tokenizer(targets).tokens, texts)
 
 
 def words(text: str) -> list[str]:
@@ -53,46 +130,4 @@ def words(text: str) -> list[str]:
     >>> words("You can't pay $5.00 for 10km, can you?")
     ['you', 'ca', "n't", 'pay', '5.00', 'for', '10', 'km', 'can', 'you']
     """
-    return _run(text, [], keep_stops=True)
-
-
-def tokenize_all(
-    texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS
-) -> Iterator[list[str]]:
-    """:func:`tokenize` for many texts in order, with one set of tables.
-
-    >>> list(tokenize_all(["She ran.", "He ran home."]))
-    [['she', 'ran'], ['he', 'ran', 'home']]
-    """
-    return _kept(texts, list(targets), keep_stops=False)
-
-
-def _run(text: str, targets: list[str], keep_stops: bool) -> list[str]:
-    return next(_kept([text], targets, keep_stops))
-
-
-def _kept(texts: Iterable[str], targets: list[str], keep_stops: bool) -> Iterator[list[str]]:
-    memory, t = new_memory(targets, 2, 0, keep_stops=keep_stops), tables()
-    for text in texts:
-        data = text.encode()
-        buf = np.frombuffer(data + bytes(SLACK), np.uint8)
-        kept: list[str] = []
-        code = scan_text(t, memory, buf, 0, len(data), False)
-        while code != DONE:
-            if code == FULL:
-                kept += _take(memory)
-            else:
-                memory = grow(memory, code, int(memory.regs[NEED]) + 2, _LIMITS)
-            code = scan_text(t, memory, buf, 0, len(data), True)
-        yield kept + _take(memory)
-
-
-def _take(memory: Memory) -> list[str]:
-    """Words of the ids found so far, which are taken out."""
-    ids = memory.ids[: memory.regs[N_IDS]].tolist()
-    memory.regs[N_IDS] = 0
-    return [_word(memory, k) for k in ids]
-
-
-def _word(memory: Memory, k: int) -> str:
-    return memory.arena[memory.offsets[k] : memory.offsets[k + 1]].tobytes().decode()
+    return Tokenizer([], keep_stops=True).tokens(text)

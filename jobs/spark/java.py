@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.jobs.kernel.cache import user_directory
+from plumbline.jobs.user_cache import user_cache
 from plumbline.warehouse.errors import MissingComponent
 
 #: Oldest Java that Spark 4 runs on.
@@ -76,7 +76,7 @@ def _wheel_java() -> Path | None:
 
 def _wrapped(java: Path) -> Path:
     """A home whose bin/java starts ``java`` without that module."""
-    home = user_directory("java", uuid.uuid5(uuid.NAMESPACE_URL, str(java)).hex)
+    home = user_cache("java", uuid.uuid5(uuid.NAMESPACE_URL, str(java)).hex)
     if java.parent.parent.parent == home.parent:
         return java.parent.parent
     script = home / "bin" / "java"

@@ -1,14 +1,13 @@
-"""Lookup tables of the tokeniser, built once a process from ``english.json`` and Python's Unicode.
+"""Lookup tables of the tokeniser, built once per process from ``english.json`` and Unicode data.
 
 The rules of the language (character classes, exceptions, stop words) are data in ``english.json``;
-what a letter is and how it is lowercased comes from this Python's Unicode tables, whose version is
+what a letter is and how it is lowercased comes from Python's Unicode tables, whose version is
 therefore part of :data:`TOKENIZER_VERSION`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from functools import lru_cache
 from importlib import resources
@@ -16,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from plumbline.jobs.kernel.bits import SLACK, word_hash
 
 #: Counts made by two tokenisers are never mixed; this names the one that made them.
 TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
@@ -27,7 +24,7 @@ N_CODES = 0x110000
 MAX_SPECIAL = 16
 _SURROGATES = range(0xD800, 0xE000)
 
-# One bit a property, in the table of flags indexed by code point.
+# One bit per property, in the table of flags indexed by code point.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
 # First character of the first and of the second piece of an exception that is put together again.
@@ -47,21 +44,18 @@ _LANGUAGE_FLAGS = {
 
 
 class Tables(NamedTuple):
-    """Constant tables of the kernel (a named tuple of arrays, which compiled code takes as is).
+    """Constant tables of the tokeniser.
 
     Attributes:
         flags: uint32[0x110000], bits above by code point.
         lower: int32[0x110000], simple lowercase. U+0130 maps to i; its dot is added in the kernel.
-        lang: int32, the exceptions and units in one array, because every further array handed from
-            one compiled function to another costs time. lang[:9] says where each part starts; see
+        lang: int32, the exceptions and units; lang[:8] says where each part starts, see
             :func:`_lang`.
-        stop_keys: uint64[2 * power of two], stop words as 16 bytes: UTF-8, zero-padded, length.
     """
 
     flags: NDArray[np.uint32]
     lower: NDArray[np.int32]
     lang: NDArray[np.int32]
-    stop_keys: NDArray[np.uint64]
 
 
 @lru_cache(maxsize=1)
@@ -154,8 +148,8 @@ def _packed(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return start, codes("".join(words)).copy()
 
 
-# Places in lang[:9]. SLOT_MASK holds the number of slots less one.
-SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES, CORES = range(9)
+# Places in lang[:8]. SLOT_MASK holds the number of slots less one.
+SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES = range(8)
 
 
 def _lang(
@@ -167,8 +161,7 @@ def _lang(
     (relative). CUTS: bit k set when a token of the exception ends after k characters. PARTS: the
     same for the pieces its affixes fall into when it is not looked up as an exception, 0 when it
     need not be put together again. UNIT_STARTS: the number of units, then their offsets in
-    UNIT_CODES. CORES: 65,536 bits; the one named by the highest bits of a hash is set for the
-    first run of ASCII letters, in lowercase, of every exception.
+    UNIT_CODES.
     """
     words = list(specials)
     if max(map(len, words)) > MAX_SPECIAL:
@@ -185,22 +178,10 @@ def _lang(
         np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
         np.concatenate([np.array([len(units)], np.int32), unit_start]).astype(np.int32),
         unit_codes,
-        _core_bits(words),
     ]
-    places = 9 + np.cumsum([0] + [block.size for block in blocks[:-1]])
+    places = 8 + np.cumsum([0] + [block.size for block in blocks[:-1]])
     places[SLOT_MASK] = slots.size - 1
     return np.concatenate([places.astype(np.int32), *blocks])
-
-
-def _core_bits(words: list[str]) -> NDArray[np.int32]:
-    bits = np.zeros(1 << 16, np.uint8)
-    for word in words:
-        run = re.search("[A-Za-z]+", word)
-        # What follows a word may itself start with an exception's letters only as a possessive.
-        if run and word[: run.end()].lower() not in ("'s", "\u2019s"):
-            core = np.frombuffer(run.group().lower().encode() + bytes(SLACK), np.uint8)
-            bits[int(word_hash(core, 0, core.size - SLACK)) >> 48] = 1
-    return np.packbits(bits, bitorder="little").view(np.int32)
 
 
 def _special_slots(words: list[str]) -> NDArray[np.int32]:
@@ -214,32 +195,9 @@ def _special_slots(words: list[str]) -> NDArray[np.int32]:
     return slots
 
 
-def key16(word: bytes) -> tuple[int, int]:
-    """A word of at most 15 bytes as two uint64: its bytes zero-padded, the last byte its length."""
-    padded = word + bytes(15 - len(word)) + bytes([len(word)])
-    return int.from_bytes(padded[:8], "little"), int.from_bytes(padded[8:], "little")
-
-
-def _stop_keys(words: list[str]) -> NDArray[np.uint64]:
-    size = 1 << (3 * len(words)).bit_length()
-    table = np.zeros(2 * size, np.uint64)
-    for word in words:
-        k0, k1 = key16(word.encode())
-        at = stop_slot(k0, k1) & (size - 1)
-        while table[2 * at + 1]:
-            at = (at + 1) & (size - 1)
-        table[2 * at], table[2 * at + 1] = k0, k1
-    return table
-
-
-def stop_slot(k0: int, k1: int) -> int:
-    """First slot (before masking) of a stop word, as the kernel computes it."""
-    return (((k0 ^ (k1 >> 7)) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF) >> 40
-
-
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """Build all tables, once a process (about a third of a second)."""
+    """All tables, built once per process (about a third of a second)."""
     facts = language()
     flags = _category_flags()
     for name, bit in _LANGUAGE_FLAGS.items():
@@ -257,4 +215,4 @@ def tables() -> Tables:
         flags[ord(word[0])] |= OPENER
         flags[ord(parts[word][1][0])] |= JOINER
     lang = _lang(specials, parts, [*facts["units"], *facts["long_currency"]])
-    return Tables(flags, _lowercase(), lang, _stop_keys(facts["stop_words"]))
+    return Tables(flags, _lowercase(), lang)

@@ -1,0 +1,44 @@
+"""One shard to its counts: open, read block by block, count. No Spark here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline.jobs.counting.lines import line_blocks
+from plumbline.jobs.kernel import Counter, CountOptions, Limits, ShardCounts, Spill
+from plumbline.warehouse.shards import is_parquet, text_batches
+
+
+def sweep_shard(
+    path: Path,
+    options: CountOptions,
+    limits: Limits | None = None,
+    spill: Spill | None = None,
+) -> ShardCounts:
+    """Count one shard to its end.
+
+    Args:
+        limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
+
+    Raises:
+        BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
+            Nothing is returned then: a shard is counted whole or not at all.
+
+    >>> import tempfile
+    >>> from plumbline.warehouse.shards import write_jsonl_zst
+    >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
+    >>> write_jsonl_zst(path, ["She drinks tea.", "He likes tea."])
+    >>> counts = sweep_shard(path, CountOptions(("she", "he")))
+    >>> counts.words.to_pylist()[2:4]
+    [{'word': 'drinks', 'n_word': 1}, {'word': 'tea', 'n_word': 2}]
+    >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs
+    (2, 6, 6)
+    """
+    counter = Counter(options, limits, spill)
+    if is_parquet(path):
+        for batch in text_batches(path):
+            counter.feed_texts(batch)
+    else:
+        for block, end in line_blocks(path):
+            counter.feed_lines(block, end)
+    return counter.result()

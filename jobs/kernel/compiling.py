@@ -1,0 +1,58 @@
+"""Compile the kernel ahead of its first use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+from plumbline.jobs.kernel.cache import is_cached
+from plumbline.jobs.kernel.chunks import ChunkCache, scan
+from plumbline.jobs.kernel.memory import new_record
+from plumbline.jobs.kernel.pair_runs import PairRuns
+from plumbline.jobs.kernel.pairs import RULES, TargetPairs
+from plumbline.jobs.kernel.records import ReaderState, read_lines
+from plumbline.jobs.kernel.tokenizer import tokenize
+from plumbline.jobs.kernel.tokens import IdState
+from plumbline.jobs.kernel.words import WordState
+
+
+def compile_tokenizer() -> None:
+    """Compile what splits text, or load it from the cache."""
+    tokenize("tea")
+
+
+def compile_counter(rules: tuple[str, ...] = RULES, all_pairs: bool = True) -> None:
+    """Compile the rest, which calls nothing of the tokenizer, or load it from the cache."""
+    read_lines(new_record(ReaderState), 0)
+    words, ids = new_record(WordState), new_record(IdState)
+    ChunkCache().grow()
+    for rule in rules:
+        pairs = TargetPairs(["she"], rule, 2)
+        pairs.count(words, ids)
+        pairs.grow(0)
+    if all_pairs:
+        runs = PairRuns()
+        runs.add(np.zeros(1, np.int64), 1)
+        list(runs.chunks())
+
+
+def warm_up(everything: bool = False) -> None:
+    """Compile the kernel, or load it from the cache, so that later processes only load it.
+
+    By default that is what counting pairs with targets under the rule ``pairs`` takes. A second
+    process compiles the tokenizer, which is half of the work, at the same time.
+    """
+    child = None if is_cached(scan) else _in_child("tokenizer")
+    compile_counter(*((RULES, True) if everything else (("pairs",), False)))
+    if child:
+        child.wait()
+    compile_tokenizer()
+
+
+def _in_child(part: str) -> subprocess.Popen[bytes]:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, "-m", "plumbline.jobs.kernel", part]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})

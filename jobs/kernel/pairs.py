@@ -1,0 +1,398 @@
+"""Co-occurrence of kept tokens inside one document, under both counting rules, compiled.
+
+Ids below the number of targets are targets. Only pairs with a target are kept, as (word, target): a
+word and a target count once, two different targets count under each. With all pairs, any two words
+count once, whichever of them came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.memory import (
+    address,
+    get32,
+    get64,
+    get_int,
+    new_record,
+    put32,
+    put64,
+    rehash,
+    slot_of,
+)
+from plumbline.jobs.kernel.pair_runs import PairRuns
+from plumbline.jobs.kernel.tokens import IdState
+from plumbline.jobs.kernel.words import WordState
+
+#: Names of the counting rules.
+RULES = ("pairs", "windows")
+#: Words with smaller ids, which are the frequent ones, have a cell per target.
+DENSE_WORDS = 1 << 14
+#: Rows that are set aside before they are counted, at least, and the same with all pairs.
+_ROWS, _ALL_ROWS = 1 << 12, 1 << 20
+
+
+class PairState:
+    """Counts of pairs, and how far the ids of documents are counted."""
+
+    dense: int  # address: counts target by target, so that the commonest share few cache lines
+    table: int  # address of a hash table for later words: row + 1, count
+    mask: int
+    n: int
+    rows: int  # address of co-occurrences set aside for the table, or for pair_runs.py
+    n_rows: int
+    rows_room: int
+    n_targets: int
+    window: int
+    all_pairs: int
+    last: int  # address of the distinct words of a window
+    start: int  # of the ids: where the document starts
+    first: int  # those before it have met all others
+    tallied: int  # those before it are counted as words
+    n_gone: int  # kept tokens of the document that are counted and gone from the ids
+    n_documents: int
+    n_kept: int
+    n_pairs: int
+
+
+@compiled
+def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
+    """Where the ids of the document end; counts the words among them."""
+    end_id, k = words.n_fixed - 1, p.tallied
+    while k < ids.n:
+        word = get32(ids.ids, k)
+        if word == end_id:
+            break
+        put64(words.counts, word, get_int(words.counts, word) + 1)
+        k += 1
+    p.tallied = k
+    return k
+
+
+@compiled
+def _end_document(p: PairState, end: int) -> None:
+    p.n_documents += 1
+    p.n_kept += p.n_gone + end - p.start
+    p.start = p.first = p.tallied = end + 1
+    p.n_gone = 0
+
+
+@compiled
+def _forget(p: PairState, ids: IdState) -> None:
+    """Move the ids that later ones can still meet to the front."""
+    gone = max(p.first - p.window + 1, p.start)
+    for k in range(gone, ids.n):
+        put32(ids.ids, k - gone, get32(ids.ids, k))
+    ids.n -= gone
+    p.n_gone += gone - p.start
+    p.first -= gone
+    p.tallied -= gone
+    p.start = 0
+
+
+@EntryPoint
+def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
+    """Count the ids under the rule ``pairs``: positions i < j with j - i < window, once each.
+
+    False when the rows set aside must be taken before it can go on.
+    """
+    while True:
+        end = _part_end(p, words, ids)
+        is_whole = end < ids.n
+        if p.all_pairs:
+            if not _meet_all(p, ids.ids, end):
+                return False
+        # A target looks both ways.
+        elif not _meet(p, ids.ids, end if is_whole else end - p.window + 1, end):
+            return False
+        if not is_whole:
+            break
+        n = p.n_gone + end - p.start
+        reach = min(p.window - 1, max(n - 1, 0))
+        p.n_pairs += reach * n - reach * (reach + 1) // 2
+        _end_document(p, end)
+    _forget(p, ids)
+    return True
+
+
+@compiled
+def _meet(p: PairState, ids: int, stop: int, end: int) -> bool:
+    """Count what is around the targets before ``stop``; False when there is no room for rows.
+
+    Goes from target to target, with no branch that depends on what is between them. Words without
+    a cell are set aside, because the search for them does not fit this loop.
+    """
+    n_targets, reach = p.n_targets, p.window - 1
+    j, rows, n_rows = p.first, p.rows, p.n_rows
+    full = p.rows_room - 2 * reach
+    while j < stop and n_rows <= full:
+        target = get32(ids, j)
+        if target >= n_targets:
+            j += 1
+            continue
+        column = p.dense + 8 * DENSE_WORDS * target
+        for i in range(max(p.start, j - reach), j):
+            word = get32(ids, i)
+            if word < DENSE_WORDS:
+                put64(column, word, get_int(column, word) + 1)
+            else:
+                put64(rows, n_rows, word * n_targets + target)
+                n_rows += 1
+        for i in range(j + 1, min(end, j + reach + 1)):
+            word = get32(ids, i)
+            if word < DENSE_WORDS:
+                # Two of the same target meet once: as the later one looks back.
+                put64(column, word, get_int(column, word) + np.int64(word != target))
+            else:
+                put64(rows, n_rows, word * n_targets + target)
+                n_rows += 1
+        j += 1
+    p.first, p.n_rows = j, n_rows
+    return j >= stop
+
+
+@compiled
+def _pair_row(a: int, b: int) -> int:
+    """Row of an unordered pair of ids among all pairs."""
+    return min(a, b) << 32 | max(a, b)
+
+
+@compiled
+def _meet_all(p: PairState, ids: int, end: int) -> bool:
+    """Set aside the pairs of all ids before ``end``, each looking back; False without room."""
+    reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
+    full = p.rows_room - reach
+    while j < end and n_rows <= full:
+        word = get32(ids, j)
+        for i in range(max(p.start, j - reach), j):
+            put64(rows, n_rows, _pair_row(get32(ids, i), word))
+            n_rows += 1
+        j += 1
+    p.first, p.n_rows = j, n_rows
+    return j == end
+
+
+@EntryPoint
+def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
+    """Count the ids under the rule ``windows``: stride-1 windows that hold both words.
+
+    A word meets itself in windows that hold it twice. False as in :func:`count_pairs`.
+    """
+    while True:
+        end = _part_end(p, words, ids)
+        is_whole = end < ids.n
+        n = p.n_gone + end - p.start
+        # A document shorter than the window is a window of its own.
+        is_short = is_whole and 0 < n < p.window
+        last = end - 1 if is_short else max(p.first, p.start + p.window - 1 - p.n_gone)
+        while last < end and p.first < end:
+            if p.n_rows + p.window * p.window > p.rows_room:
+                return False
+            _count_window(p, ids.ids, max(p.start, last - p.window + 1), last + 1)
+            last += 1
+            p.first = last
+        if not is_whole:
+            break
+        _end_document(p, end)
+    _forget(p, ids)
+    return True
+
+
+@compiled
+def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
+    """Count one window ids[low:high]."""
+    distinct, repeated, seen = 0, 0, p.last
+    # Item k of `seen`: distinct word k as 2 * id + (1 when it occurs again).
+    for j in range(low, high):
+        word = get32(ids, j)
+        k = 0
+        while k < distinct and get_int(seen, k) >> 1 != word:
+            k += 1
+        if k == distinct:
+            put64(seen, k, 2 * word)
+            distinct += 1
+        elif get_int(seen, k) & 1 == 0:
+            put64(seen, k, 2 * word + 1)
+            repeated += 1
+    p.n_pairs += distinct * (distinct - 1) // 2 + repeated
+    for k in range(distinct):
+        one, again = get_int(seen, k) >> 1, get_int(seen, k) & 1
+        if p.all_pairs:
+            for j in range(k + 1 - again, distinct):
+                put64(p.rows, p.n_rows, _pair_row(one, get_int(seen, j) >> 1))
+                p.n_rows += 1
+        elif one < p.n_targets:
+            for j in range(distinct):
+                if j != k or again:
+                    _count_one(p, get_int(seen, j) >> 1, one)
+
+
+@compiled
+def _count_one(p: PairState, word: int, target: int) -> None:
+    if word < DENSE_WORDS:
+        cell = DENSE_WORDS * target + word
+        put64(p.dense, cell, get_int(p.dense, cell) + 1)
+    else:
+        put64(p.rows, p.n_rows, word * p.n_targets + target)
+        p.n_rows += 1
+
+
+@EntryPoint
+def _add_rows(p: PairState) -> None:
+    """Count the rows set aside in the table, which must have room for them."""
+    for k in range(p.n_rows):
+        key = np.uint64(get_int(p.rows, k) + 1)
+        at = slot_of(key, p.mask)
+        while get64(p.table, 2 * at) != key:
+            if get64(p.table, 2 * at) == np.uint64(0):
+                put64(p.table, 2 * at, key)
+                p.n += 1
+                break
+            at = (at + 1) & p.mask
+        put64(p.table, 2 * at + 1, get_int(p.table, 2 * at + 1) + 1)
+    p.n_rows = 0
+
+
+class TargetPairs:
+    """Pairs of a word and a target."""
+
+    def __init__(self, targets: Sequence[str], rule: str, window: int) -> None:
+        self._targets = targets
+        self._count = count_pairs if rule == "pairs" else count_windows
+        self._dense = np.zeros((len(targets), DENSE_WORDS), np.int64)
+        self._table = np.zeros((1 << 14, 2), np.uint64)
+        self._rows = np.empty(_ROWS + window * window, np.int64)
+        self._last = np.empty(window, np.int64)
+        s = self.state = new_record(PairState)
+        s.dense, s.rows, s.last = address(self._dense), address(self._rows), address(self._last)
+        s.n_targets, s.window, s.rows_room = len(targets), window, self._rows.size
+        self._publish()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays."""
+        return self._dense.nbytes + self._table.nbytes + self._rows.nbytes
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the table has room for all rows that :meth:`count` may set aside."""
+        return bool(self.state.n + self.state.rows_room <= len(self._table) // 2)
+
+    def growth(self, need: int) -> int:
+        """Bytes that :meth:`grow` takes."""
+        return 2 * self._table.nbytes
+
+    def grow(self, need: int) -> None:
+        """Make room for more pairs."""
+        table = np.zeros((2 * len(self._table), 2), np.uint64)
+        rehash(address(self._table), len(self._table), address(table), len(table) - 1)
+        self._table = table
+        self._publish()
+
+    def count(self, words: WordState, ids: IdState) -> bool:
+        """Count ids; False when it must be called again, with room for more pairs."""
+        is_done = self._count(self.state, words, ids)
+        _add_rows(self.state)
+        return bool(is_done)
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self._dense[:] = 0
+        self._table[:] = 0
+        self.state.n = 0
+
+    def tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
+        """Table word, target (dictionary-encoded), n_pair of every pair that co-occurs, once."""
+        used = self._table[self._table[:, 0] > 0].view(np.int64)
+        late_word, late_target = np.divmod(used[:, 0] - 1, len(self._targets))
+        target, word = np.nonzero(self._dense)
+        yield pair_table(
+            np.concatenate([word, late_word]),
+            vocabulary,
+            np.concatenate([target, late_target]),
+            pa.array(self._targets),
+            np.concatenate([self._dense[target, word], used[:, 1]]),
+        )
+
+    def _publish(self) -> None:
+        self.state.table, self.state.mask = address(self._table), len(self._table) - 1
+
+
+class AllPairs:
+    """Pairs of any two words.
+
+    Args:
+        n_rows: distinct pairs to have room for from the start. The system provides memory for them
+            only as it is used.
+    """
+
+    has_room = False
+
+    def __init__(self, rule: str, window: int, n_rows: int) -> None:
+        self._count = count_pairs if rule == "pairs" else count_windows
+        self._runs = PairRuns(n_rows)
+        self._rows = np.empty(_ALL_ROWS + window * window, np.int64)
+        self._last = np.empty(window, np.int64)
+        s = self.state = new_record(PairState)
+        s.rows, s.last = address(self._rows), address(self._last)
+        s.all_pairs, s.window, s.rows_room = 1, window, self._rows.size
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays that are in use."""
+        return self._runs.n_bytes + self._rows.nbytes
+
+    def growth(self, need: int) -> int:
+        """Bytes that the rows of one call of :meth:`count` may take."""
+        return 16 * self._rows.size
+
+    def grow(self, need: int) -> None:
+        """Nothing to do: there is always room."""
+
+    def count(self, words: WordState, ids: IdState) -> bool:
+        """Count ids; False when it must be called again."""
+        is_done = self._count(self.state, words, ids)
+        if is_done and self.state.n_rows < self._rows.size // 2:
+            return True
+        self._take_rows(words.n)
+        return bool(is_done)
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self._runs.clear()
+        self.state.n_rows = 0
+
+    def tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
+        """Tables as those of :class:`TargetPairs`, each pair in one of them.
+
+        Which of the two words is called the target is arbitrary.
+        """
+        self._take_rows(len(vocabulary))
+        for chunk in self._runs.chunks():
+            yield pair_table(chunk.word, vocabulary, chunk.target, vocabulary, chunk.n_pair)
+
+    def _take_rows(self, n_ids: int) -> None:
+        self._runs.add(self._rows[: int(self.state.n_rows)], n_ids)
+        self.state.n_rows = 0
+
+
+def pair_table(
+    word: NDArray[np.integer],
+    words: pa.Array,
+    target: NDArray[np.integer],
+    targets: pa.Array,
+    n_pair: NDArray[np.int64],
+) -> pa.Table:
+    """Table word, target (dictionary-encoded), n_pair."""
+
+    def encoded(ids: NDArray[np.integer], names: pa.Array) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(ids.astype(np.int32, copy=False), names)
+
+    return pa.table(
+        {"word": encoded(word, words), "target": encoded(target, targets), "n_pair": n_pair}
+    )

@@ -1,0 +1,176 @@
+"""The words of one chunk, compiled: decoded, split by the rules, lowercased, looked up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumbline.jobs.kernel.cache import compiled
+from plumbline.jobs.kernel.language_tables import ALNUM, CASED, IGNORABLE, MARK, tables
+from plumbline.jobs.kernel.memory import (
+    SLACK,
+    address,
+    get8,
+    get32,
+    get_int,
+    new_record,
+    put8,
+    put32,
+)
+from plumbline.jobs.kernel.rules import split_chunk
+from plumbline.jobs.kernel.words import WordState, add_word, find_word
+
+#: A run of bytes without whitespace longer than this is cut (at a character).
+MAX_CHUNK = 1 << 16
+
+_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C3, 0x3C2
+_DOTTED_I, _DOT_ABOVE = 0x130, 0x307
+
+
+class SplitState:
+    """Addresses of the tables of ``language_tables.py`` and of scratch memory for one chunk."""
+
+    flags: int
+    lower: int
+    lang: int
+    cps: int  # its code points
+    ends: int  # where its pieces end
+    tail: int
+    word: int  # a piece in lowercase
+
+
+class IdState:
+    """Ids of the kept words of documents, END_WORD after each, that are not counted yet."""
+
+    ids: int  # address of 32-bit items
+    n: int
+    n_tokens: int  # word tokens so far, stop words among them
+
+
+class Splitter:
+    """Memory to split chunks in."""
+
+    def __init__(self) -> None:
+        t = tables()
+        n = MAX_CHUNK + 8
+        self._arrays = (
+            *t,
+            np.empty(n, np.int32),
+            np.empty(2 * n, np.int64),
+            np.empty(2 * n, np.int64),
+            np.empty(4 * n + SLACK, np.uint8),
+        )
+        s = self.state = new_record(SplitState)
+        s.flags, s.lower, s.lang, s.cps, s.ends, s.tail, s.word = map(address, self._arrays)
+
+
+@compiled
+def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
+    """Append the ids of the kept words of the chunk at the addresses s..e.
+
+    Returns the number of its words, stop words among them. There must be room for all.
+    """
+    n_pieces = split_chunk(
+        split.flags, split.lang, split.cps, _decode(s, e, split.cps), split.ends, split.tail
+    )
+    n, start = 0, 0
+    for k in range(n_pieces):
+        end = get_int(split.ends, k)
+        n += _add_piece(split, words, ids, start, end)
+        start = end
+    return n
+
+
+@compiled
+def _decode(s: int, e: int, cps: int) -> int:
+    """Code points of the UTF-8 at the addresses s..e to ``cps``; returns their number."""
+    n = 0
+    while s < e:
+        c = get8(s, 0)
+        if c < 0x80:
+            s += 1
+        elif c < 0xE0:
+            c = (c & 0x1F) << 6 | get8(s, 1) & 0x3F
+            s += 2
+        elif c < 0xF0:
+            c = (c & 0x0F) << 12 | (get8(s, 1) & 0x3F) << 6 | get8(s, 2) & 0x3F
+            s += 3
+        else:
+            upper = (get8(s, 1) & 0x3F) << 12 | (get8(s, 2) & 0x3F) << 6
+            c = (c & 0x07) << 18 | upper | get8(s, 3) & 0x3F
+            s += 4
+        put32(cps, n, c)
+        n += 1
+    return n
+
+
+@compiled
+def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
+    """Append the word of piece a..b unless it is a stop word; 0 without a letter or number."""
+    flags, cps, out = split.flags, split.cps, split.word
+    s, z = a, b
+    while s < z and not get32(flags, get32(cps, s)) & ALNUM:
+        s += 1
+    if s == z:
+        return 0
+    while not get32(flags, get32(cps, z - 1)) & (ALNUM | MARK):
+        z -= 1
+    n, start, end = 0, 0, 0
+    for k in range(a, b):
+        if k == s:
+            start = n
+        c = get32(cps, k)
+        if c == _SIGMA:
+            n = put_utf8(out, n, _lower_sigma(flags, cps, a, b, k))
+        else:
+            n = put_utf8(out, n, get32(split.lower, c))
+            if c == _DOTTED_I:
+                n = put_utf8(out, n, _DOT_ABOVE)
+        if k == z - 1:
+            end = n
+    word = find_word(words, out + start, out + end)
+    if word < 0 or word >= words.n_targets:
+        # Some stop words have an apostrophe at an end: they are looked up as they stand.
+        whole = word if n == end - start else find_word(words, out, out + n)
+        if 0 <= word < words.n_fixed or 0 <= whole < words.n_fixed:
+            return 1
+        if word < 0:
+            word = add_word(words, -1 - word, out + start, out + end)
+    put32(ids.ids, ids.n, word)
+    ids.n += 1
+    return 1
+
+
+@compiled
+def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
+    """Lowercase of the capital sigma cps[k] within cps[a:b]: final at the end of a word."""
+    p = k - 1
+    while p >= a and get32(flags, get32(cps, p)) & IGNORABLE:
+        p -= 1
+    if p < a or not get32(flags, get32(cps, p)) & CASED:
+        return _SMALL_SIGMA
+    p = k + 1
+    while p < b and get32(flags, get32(cps, p)) & IGNORABLE:
+        p += 1
+    return _FINAL_SIGMA if p >= b or not get32(flags, get32(cps, p)) & CASED else _SMALL_SIGMA
+
+
+@compiled
+def put_utf8(out: int, n: int, c: int) -> int:
+    """Write a code point as UTF-8 at n; returns the end."""
+    if c < 0x80:
+        put8(out, n, c)
+        return n + 1
+    if c < 0x800:
+        put8(out, n, 0xC0 | c >> 6)
+        put8(out, n + 1, 0x80 | c & 0x3F)
+        return n + 2
+    if c < 0x10000:
+        put8(out, n, 0xE0 | c >> 12)
+        put8(out, n + 1, 0x80 | c >> 6 & 0x3F)
+        put8(out, n + 2, 0x80 | c & 0x3F)
+        return n + 3
+    put8(out, n, 0xF0 | c >> 18)
+    put8(out, n + 1, 0x80 | c >> 12 & 0x3F)
+    put8(out, n + 2, 0x80 | c >> 6 & 0x3F)
+    put8(out, n + 3, 0x80 | c & 0x3F)
+    return n + 4

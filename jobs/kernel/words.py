@@ -1,0 +1,218 @@
+"""The word table: every distinct word has an id, from 0 in order of first occurrence, and a count.
+
+The targets have the first ids, stop words the next, so that an id says what a word is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.language_tables import stop_words
+from plumbline.jobs.kernel.memory import (
+    SLACK,
+    address,
+    get8,
+    get64,
+    get_int,
+    low_bytes,
+    mix,
+    new_record,
+    put8,
+    put32,
+    put64,
+    rehash,
+    slot_of,
+)
+
+#: The word that stands for the end of a document; no token holds a line feed.
+END_WORD = b"\n"
+#: Top byte of the key of a word longer than seven bytes.
+_LONG_WORD = np.uint64(0xFF00000000000000)
+
+
+class WordState:
+    """What compiled code knows of the table; ``room`` counts what fits."""
+
+    slots: int  # address of the hash table: key, id + 1
+    mask: int
+    offsets: int  # address of where each word's bytes start in the arena
+    arena: int
+    counts: int
+    room: int
+    arena_room: int
+    n: int
+    n_bytes: int
+    n_targets: int
+    n_fixed: int  # targets, stop words and END_WORD, the last of them
+
+
+@compiled
+def _word_key(s: int, e: int) -> int:
+    """The word s..e itself up to 7 bytes, else a hash of it; never 0."""
+    n = e - s
+    if n <= 7:
+        return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
+    h = np.uint64(n)
+    while s + 8 <= e:
+        h = mix(h ^ get64(s, 0)) + np.uint64(1)
+        s += 8
+    return mix(h ^ (get64(s, 0) & low_bytes(e - s))) | _LONG_WORD
+
+
+@compiled
+def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
+    start = get_int(words.offsets, word)
+    if get_int(words.offsets, word + 1) - start != e - s:
+        return False
+    for k in range(e - s):
+        if get8(words.arena + start, k) != get8(s, k):
+            return False
+    return True
+
+
+@compiled
+def find_word(words: WordState, s: int, e: int) -> int:
+    """Id of the word at the addresses s..e, or -1 - its free slot."""
+    key = _word_key(s, e)
+    at = slot_of(key, words.mask)
+    while get64(words.slots, 2 * at):
+        if get64(words.slots, 2 * at) == key:
+            word = get_int(words.slots, 2 * at + 1) - 1
+            if e - s <= 7 or _is_word(words, word, s, e):
+                return word
+        at = (at + 1) & words.mask
+    return -1 - at
+
+
+@compiled
+def add_word(words: WordState, slot: int, s: int, e: int) -> int:
+    """Id of the new word s..e, which goes to a free slot. There must be room for it."""
+    word, start = words.n, words.n_bytes
+    put64(words.slots, 2 * slot, _word_key(s, e))
+    put64(words.slots, 2 * slot + 1, word + 1)
+    for k in range(e - s):
+        put8(words.arena + start, k, get8(s, k))
+    words.n, words.n_bytes = word + 1, start + e - s
+    put64(words.offsets, word + 1, words.n_bytes)
+    return word
+
+
+@EntryPoint
+def _intern(words: WordState, data: int, ends: int, n: int, ids: int) -> None:
+    start = 0
+    for k in range(n):
+        end = get_int(ends, k)
+        word = find_word(words, data + start, data + end)
+        if word < 0:
+            word = add_word(words, -1 - word, data + start, data + end)
+        put32(ids, k, word)
+        start = end
+
+
+class Words:
+    """The word table.
+
+    Args:
+        targets: distinct lowercase words.
+        keep_stops: treat stop words as ordinary words.
+    """
+
+    def __init__(self, targets: Sequence[str], keep_stops: bool = False) -> None:
+        stops = [] if keep_stops else sorted(stop_words() - set(targets))
+        self._fixed = [*(word.encode() for word in [*targets, *stops]), END_WORD]
+        self.state = new_record(WordState)
+        self.state.n_targets, self.state.n_fixed = len(targets), len(self._fixed)
+        room = 1 << max(14, (4 * len(self._fixed)).bit_length())
+        self._slots = np.zeros((2 * room, 2), np.uint64)
+        self._offsets = np.zeros(room + 1, np.int64)
+        self._counts = np.zeros(room, np.int64)
+        self._arena = np.zeros(16 * room + 256 * len(targets), np.uint8)
+        self._publish()
+        self._intern(self._fixed)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (self._slots, self._offsets, self._counts, self._arena)
+        return sum(array.nbytes for array in arrays)
+
+    def growth(self, need: int) -> int:
+        """Bytes that :meth:`grow` takes, while old and new arrays exist, at least."""
+        return 2 * self.n_bytes + 32 * need
+
+    def grow(self, need: int) -> None:
+        """Make room for ``need`` more words of ``need`` bytes in all, however lowercased."""
+        state = self.state
+        room = self._counts.size
+        while room < state.n + need + 1:
+            room *= 2
+        if room > self._counts.size:
+            slots = np.zeros((2 * room, 2), np.uint64)
+            rehash(address(self._slots), len(self._slots), address(slots), len(slots) - 1)
+            self._slots = slots
+            self._offsets = _longer(self._offsets, room + 1)
+            self._counts = _longer(self._counts, room)
+        if state.n_bytes + 4 * need > state.arena_room:
+            self._arena = _longer(self._arena, 2 * self._arena.size + 4 * need)
+        self._publish()
+
+    def clear(self, pending: NDArray[np.int32]) -> None:
+        """Forget all words and counts but the fixed words and those with ids in ``pending``.
+
+        These ids become the words' new ones.
+        """
+        known, places = np.unique(pending, return_inverse=True)
+        kept = [self._bytes(word) for word in known.tolist()]
+        self._slots[:] = 0
+        self._counts[:] = 0
+        self.state.n = self.state.n_bytes = 0
+        self._intern(self._fixed)
+        if kept:
+            pending[:] = self._intern(kept)[places]
+
+    def text(self, word: int) -> str:
+        """The word with an id."""
+        return self._bytes(word).decode()
+
+    def vocabulary(self) -> pa.Array:
+        """All words by id."""
+        n = int(self.state.n)
+        offsets = pa.py_buffer(self._offsets[: n + 1].tobytes())
+        arena = pa.py_buffer(self._arena[: int(self.state.n_bytes)].tobytes())
+        large = pa.LargeStringArray.from_buffers(n, offsets, arena)
+        return large.cast(pa.string()) if arena.size < 1 << 31 else large
+
+    def table(self, vocabulary: pa.Array) -> pa.Table:
+        """Table word, n_word: every counted word once, in order of first occurrence."""
+        counts = self._counts[: len(vocabulary)]
+        seen = np.flatnonzero(counts)
+        return pa.table({"word": vocabulary.take(pa.array(seen)), "n_word": counts[seen]})
+
+    def _bytes(self, word: int) -> bytes:
+        return self._arena[self._offsets[word] : self._offsets[word + 1]].tobytes()
+
+    def _intern(self, words: list[bytes]) -> NDArray[np.int32]:
+        """Ids of words, which are added where they are new; there must be room for them."""
+        data = np.frombuffer(b"".join(words) + bytes(SLACK), np.uint8)
+        ends = np.cumsum([len(word) for word in words], dtype=np.int64)
+        ids = np.empty(len(words), np.int32)
+        _intern(self.state, address(data), address(ends), len(words), address(ids))
+        return ids
+
+    def _publish(self) -> None:
+        state = self.state
+        state.slots, state.mask = address(self._slots), len(self._slots) - 1
+        state.offsets, state.counts = address(self._offsets), address(self._counts)
+        state.arena = address(self._arena)
+        state.room, state.arena_room = self._counts.size, self._arena.size - SLACK
+
+
+def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    grown = np.zeros(n, array.dtype)
+    grown[: array.size] = array
+    return grown

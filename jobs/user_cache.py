@@ -1,0 +1,48 @@
+"""Directories for what is made once per machine: compiled code, a wrapped Java."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+
+def user_cache(*parts: str) -> Path:
+    """A directory below this user's cache directory, created if missing.
+
+    Where that can't be written, it is below ``plumbline-UID`` in the temporary directory, provided
+    that this user owns it and nobody else may enter it, for what is kept here is run later. Else
+    it is below a fresh private directory that lasts as long as this process knows it.
+    """
+    for root in (platformdirs.user_cache_path("plumbline"), _shared_fallback()):
+        path = root.joinpath(*parts)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(path, os.W_OK):
+            return path
+    path = _private_fallback().joinpath(*parts)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _shared_fallback() -> Path:
+    """The user's own directory in the shared temporary one, if it can be trusted."""
+    path = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError:
+        return _private_fallback()
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return path if is_own and stat.S_IMODE(found.st_mode) == 0o700 else _private_fallback()
+
+
+@cache
+def _private_fallback() -> Path:
+    return Path(tempfile.mkdtemp(prefix="plumbline-"))
