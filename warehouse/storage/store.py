@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -32,6 +31,9 @@ from plumbline.warehouse.storage.format import (
 )
 from plumbline.warehouse.storage.paths import replace_directory, replacing, segment, unlinked
 from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, units_of
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 _TRIES = 20
@@ -224,6 +226,8 @@ class Store:
         ``where`` selects rows; ``partition`` gives the leading partition columns in order. Of a
         partition that is replaced meanwhile these are the old rows or the new ones.
         """
+        import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+
         directory, schema = self.directory(table, partition), TABLES[table].arrow
 
         def rows() -> pa.Table:
