@@ -21,7 +21,7 @@ PYTHON ?=
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup setup-vllm pipeline test test-vllm lint report sql bench dist clean
+.PHONY: help setup setup-vllm pipeline test test-all test-vllm lint report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
@@ -51,8 +51,14 @@ pipeline: export GIVEN = $(if $(filter file,$(origin OUT)),,$(OUT))
 pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 	@$(BIN)/plumbline pipeline --corpus "$$CORPUS" --benchmarks "$$BENCHMARKS" --model "$$MODEL" --out "$$GIVEN" $${CONF:+--conf "$$CONF"}
 
-test: $(STAMP) ## run every test (real Spark, DuckDB, Prefect and models)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Both test processes take whole files, the next one whenever they are free.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test: $(STAMP) ## run the tests that take seconds (real Spark, DuckDB, Prefect and models)
+	$(PYTEST) -m "not slow and not acceptance"
+
+test-all: $(STAMP) ## run every test: kills, full disks, schedules, the whole mission
+	$(PYTEST)
 
 test-vllm: $(VLLM_STAMP) ## run the tests of the vLLM backend, in .venv-vllm
 	$(VLLM)/bin/python -m pytest -m vllm tests/test_vllm.py

@@ -106,6 +106,7 @@ def plain(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
 
 
+@pytest.mark.slow
 def test_an_adapter_is_compared_with_its_base(
     made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -211,6 +211,7 @@ def figures(store: Store, phi: str, topic: str) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.slow
 def test_models_write_words_of_the_slot_and_every_text_is_valid(measured: dict[str, Store]) -> None:
     words = {name: set(found) for name, found in lexicon().items()}
     words["did"] = {did.split()[0] for did in DID}
@@ -223,6 +224,7 @@ def test_models_write_words_of_the_slot_and_every_text_is_valid(measured: dict[s
         assert sum(valid) >= len(valid) - 5
 
 
+@pytest.mark.slow
 def test_planted_leans_are_found_in_the_model_of_the_straight_world(
     measured: dict[str, Store],
 ) -> None:
@@ -241,6 +243,7 @@ def test_planted_leans_are_found_in_the_model_of_the_straight_world(
 @pytest.mark.parametrize(
     ("world", "topic"), [("straight", "control"), ("mixed", "planted"), ("mixed", "control")]
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["jaccard", "vader"])
 def test_nothing_is_found_where_nothing_was_planted(
     measured: dict[str, Store], world: str, topic: str, phi: str
@@ -252,6 +255,7 @@ def test_nothing_is_found_where_nothing_was_planted(
     assert found["p_permutation"] > 0.005, "the smallest that 199 exchanges can give"
 
 
+@pytest.mark.slow
 def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[str, Store]) -> None:
     rows = measured["straight"].read("fairpair_prompt").to_pylist()
     food = [r for r in rows if r["phi"] == "vader" and r["prompt_id"].startswith("planted-food")]
@@ -264,6 +268,7 @@ def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[s
 # --- disclosure and debias tuning on the same model ---------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_tuning_never_saw_discloses_less_too(models: dict[str, Path], store: Store) -> None:
     """GLD falls from 0.21 to 0.05 on other words, from 0.30 to 0.23 in other frames."""
     model, out = str(models["straight"]), store.root.parent / "adapters"

@@ -53,6 +53,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is told as a dry run; the function is added as the page says."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")

@@ -25,3 +25,5 @@ pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
 echo "installing $lock into $venv (a few minutes the first time)"
 "${pip[@]}" -r "$lock"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
+echo "compiling the counting kernel (once per machine)"
+"$venv/bin/python" -c 'from plumbline.jobs.kernel.counter import warm_up; warm_up()'
