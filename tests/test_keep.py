@@ -93,10 +93,10 @@ def test_every_problem_is_named_with_what_mends_it(
         ("c%20s/cut.parquet", "can't be read"),
         ("c%20s/lacks.parquet", "has no column n_word"),
         ("c%20s/notes", "is not a Parquet file"),
-        ("c%20s/table.parquet", "is of table pair_count"),
+        ("c%20s/table.parquet", "belongs to table pair_count"),
         ("c%20s/typed.parquet", "n_word is string, not int64"),
         ("corpus=d/stray.parquet", "its run nobody is not in `run`"),
-        ("corpus=e/moved.parquet", "its rows are of corpus=c%20s"),
+        ("corpus=e/moved.parquet", "its rows belong to corpus=c%20s"),
     ]
     assert len(found) == len(expected)
     for (path, problem), (place, said) in zip(found, expected, strict=True):
@@ -286,9 +286,9 @@ def test_runs_are_listed_shown_and_told_apart(
     assert details(kept, second)["written"] == {"reject": 1, "word_count": 1, "pair_score": 1}
     assert details(kept, second)["seeds"] == {"seed": 1}
     assert "options that differ" in asked("compare", first, second)
-    with pytest.raises(UsageProblem, match="3 runs begin so"):
+    with pytest.raises(UsageProblem, match="3 runs match"):
         find(kept, "2")
-    with pytest.raises(UsageProblem, match="no run begins so"):
+    with pytest.raises(UsageProblem, match="no run matches"):
         find(kept, "x")
 
 

@@ -158,7 +158,7 @@ def test_a_file_is_a_list(tmp_path: Path) -> None:
         ("weight = 2", "weight = -1", "pair 2: weight must be 0 or more, not -1"),
         ("weight = 2", "weight = inf", "pair 2: weight must be 0 or more"),
         ("weight = 2", 'weight = "2"', "pair 2: weight must be a number"),
-        ('["they"]', '["they", "they"]', "they is there twice"),
+        ('["they"]', '["they", "they"]', "they is listed twice"),
         ('["they"]', '"they"', "targets must be a list"),
         ('source = "made up for this test"', "", "needs a line source"),
         ("pairs = [", "words = [", "the file has 'words'"),

@@ -1,4 +1,4 @@
-"""Scoring on disks that fail: one line, and the same command goes on with what is done."""
+"""Scoring on disks that fail: one line, and running the same command again resumes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(
     full = subprocess.run(command, capture_output=True, text=True, check=False)
     assert full.returncode == 3, full.stderr
     last = full.stderr.strip().splitlines()[-1]
-    assert f"{store.root}: File too large" in last and "the same command goes on" in last
+    assert f"{store.root}: File too large" in last and "run the same command again" in last
     assert "Traceback" not in full.stderr
     assert _rows(store) == [] and not list(store.root.rglob("*.tmp"))
     assert main(arguments) == 0

@@ -1,1 +1,1 @@
-"""The contracts room: table schemas, the Parquet store, DuckDB views and SQL metrics."""
+"""Warehouse: table schemas, the Parquet store, DuckDB views and SQL metrics."""

@@ -1,7 +1,7 @@
-"""Errors a user is meant to read: one line, and an exit status that says what kind it is.
+"""Errors for users: one line, and an exit status that says what kind it is.
 
 Every room raises these; the `plumbline` command prints the line and leaves with ``exit_code``.
-Anything else that escapes is a defect and keeps its traceback.
+Any other exception is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class PlumblineError(Exception):
     >>> str(BadInput("shard 3", "truncated", "download it again"))
     'shard 3: truncated (download it again)'
 
-    What it quotes is foreign text: as a string it is one line, and nothing in it steers a terminal.
+    It may quote foreign text: as a string it is one line that can't steer a terminal.
 
-    >>> print(BadInput("word \\x1b[2J", "is\\nnone"))
-    word \\x1b[2J: is none
+    >>> print(BadInput("word \\x1b[2J", "not\\nfound"))
+    word \\x1b[2J: not found
     """
 
     exit_code = 1
@@ -44,13 +44,13 @@ class PlumblineError(Exception):
 
 
 class UsageProblem(PlumblineError):
-    """The command was asked for something that does not exist or contradicts itself (status 2)."""
+    """The request names something that does not exist, or contradicts itself (status 2)."""
 
     exit_code = 2
 
 
 class BadInput(PlumblineError):
-    """A file, row or model is not what it has to be (status 3)."""
+    """A file, row or model does not have the expected form (status 3)."""
 
     exit_code = 3
 
@@ -62,14 +62,14 @@ class MissingComponent(PlumblineError):
 
 
 class Interrupted(PlumblineError):
-    """Stopped before the end; the same command goes on from there (status 5)."""
+    """Stopped before the end; running the same command again resumes there (status 5)."""
 
     exit_code = 5
 
 
 @contextmanager
 def disk_problems(place: Path) -> Iterator[None]:
-    """Turn what the disk under ``place`` refuses inside the block into one line of bad input.
+    """Turn errors of the disk under ``place`` inside the block into one line of bad input.
 
     >>> try:
     ...     with disk_problems(Path("out")):
@@ -83,5 +83,5 @@ def disk_problems(place: Path) -> Iterator[None]:
     except OSError as e:
         problem = os.strerror(e.errno) if e.errno else str(e)
         where = f", {e.filename}" if e.filename and str(e.filename) != str(place) else ""
-        fix = "see to the disk; what is done is kept, the same command goes on"
+        fix = "check the disk; finished work is kept: run the same command again to resume"
         raise BadInput(f"{place}{where}", problem, fix) from e

@@ -1,14 +1,16 @@
-"""Shards of text: find them, read them to their end or fail, and tell them apart by content.
+"""Shards of text: find them, read them to their end or fail, and fingerprint their content.
 
-A shard is `.jsonl`, `.jsonl.zst`, `.jsonl.gz` (one JSON record a line with a `text`) or `.parquet`
-(a `text` column). Compressed streams may hold several frames or members; one that stops early is an
-error, never a shorter shard.
+A shard is `.jsonl`, `.jsonl.zst`, `.jsonl.gz` (one JSON record per line with a `text`) or
+`.parquet` (a `text` column). Compressed streams may hold several frames or members; one that stops
+early is an error, never a shorter shard.
 """
 
 from __future__ import annotations
 
 import glob
 import hashlib
+import io
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -71,7 +73,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def fingerprint(path: Path) -> str:
-    """Hash of the file's bytes: equal for equal content, wherever it lies.
+    """Hash of the file's bytes: equal for equal content, wherever the file is.
 
     The first 32 hex digits of SHA-256.
 
@@ -88,7 +90,7 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()[:32]
 
 
-class ByteStream:
+class ByteStream(io.RawIOBase):
     """The decompressed bytes of a JSON-lines shard, in order.
 
     Use as a context manager. Every read raises ``BadInput`` when the file is truncated, damaged or
@@ -101,10 +103,14 @@ class ByteStream:
         try:
             raw = pa.OSFile(str(path))
             if codec and raw.size() == 0:
-                raise pa.ArrowInvalid(f"an empty file is no {codec} stream")
+                raise pa.ArrowInvalid(f"an empty file is not a {codec} stream")
             self._file = pa.CompressedInputStream(raw, codec) if codec else raw
         except (OSError, pa.ArrowInvalid) as e:
             raise _unreadable(path, e) from e
+
+    def readable(self) -> bool:
+        """True."""
+        return True
 
     def readinto(self, buffer: object) -> int:
         """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
@@ -112,9 +118,6 @@ class ByteStream:
             return int(self._file.readinto(buffer))
         except (OSError, pa.ArrowInvalid) as e:
             raise _unreadable(self._path, e) from e
-
-    def __enter__(self) -> ByteStream:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
@@ -148,7 +151,7 @@ def text_batches(path: Path, column: str = "text") -> Iterator[pa.LargeStringArr
 def documents(path: Path) -> Iterator[str]:
     """The texts of a shard as Python strings: those that counting counts, in the same order.
 
-    Rejected records (see ``jobs.kernel.json_lines``) are passed over. Comfortable rather than fast.
+    Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
 
     Raises:
         BadInput: truncated, damaged or unreadable shard, or a line of more than ``LONGEST_LINE``
@@ -173,23 +176,15 @@ def lines(path: Path) -> Iterator[bytes]:
     Raises:
         BadInput: as ``documents``, and for a line of more than ``LONGEST_LINE`` bytes.
     """
-    rest: list[bytes] = []
-    n_lines = n_bytes = 0
-    with ByteStream(path) as stream:
-        block = bytearray(_BLOCK)
-        while n := stream.readinto(block):
-            *whole, last = bytes(block[:n]).split(b"\n")
-            if whole:
-                yield b"".join([*rest, whole[0]])
-                yield from whole[1:]
-                rest, n_lines, n_bytes = [], n_lines + len(whole), 0
-            rest.append(last)
-            n_bytes += len(last)
-            if n_bytes > LONGEST_LINE:
+    with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK) as reader:
+        for number in itertools.count(1):
+            line = reader.readline(LONGEST_LINE + 1)
+            if not line:
+                return
+            if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
                 problem = f"has more than {LONGEST_LINE:,} bytes, as much as is held in memory"
-                raise BadInput(f"shard {path.name}, line {n_lines + 1}", problem, "leave it out")
-    if final := b"".join(rest):
-        yield final
+                raise BadInput(f"shard {path.name}, line {number}", problem, "leave it out")
+            yield line.removesuffix(b"\n")
 
 
 def _decoded(value: bytes | None) -> str | None:

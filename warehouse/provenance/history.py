@@ -1,4 +1,4 @@
-"""What runs did: found by the start of their id, with what each wrote, and held side by side."""
+"""History of runs: found by the start of their id, with what each wrote, and compared."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
     """Rows of ``run``, newest first.
 
     Args:
-        command: only those whose command begins so.
-        since: only those that started then (UTC) or later, as ``2026-05`` or ``2026-05-01T12:30``.
+        command: only those whose command starts with this.
+        since: only those started then (UTC) or later, as ``2026-05`` or ``2026-05-01T12:30``.
         status: only those of that status.
     """
     rows: list[Row] = store.read("run").to_pylist()
@@ -38,20 +38,20 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
 
 
 def find(store: Store, prefix: str) -> Row:
-    """The one run whose id begins so. Raises ``UsageProblem`` for none and for several."""
+    """The run whose id starts with ``prefix``. Raises ``UsageProblem`` for none and for several."""
     found = [row for row in runs(store) if row["run_id"].startswith(prefix)]
     exact = [row for row in found if row["run_id"] == prefix]
     if len(found) == 1 or exact:
         return (exact or found)[0]
-    problem = f"{len(found)} runs begin so" if found else "no run begins so"
+    problem = f"{len(found)} runs match" if found else "no run matches"
     raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs list` names them")
 
 
 def written(store: Store, run_id: str) -> dict[str, int]:
-    """Rows that a run wrote and that are still there, by table; `run` itself left out.
+    """Rows that a run wrote and that still exist, by table, without `run` itself.
 
-    Told by the column ``run_id`` where a table has one (`run_written`), by its files' metadata
-    otherwise.
+    They are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
+    metadata of its files.
     """
     query = "SELECT table_name, n_rows FROM run_written WHERE run_id = ?"
     with connect(store.root) as connection:
@@ -65,7 +65,7 @@ def written(store: Store, run_id: str) -> dict[str, int]:
 
 
 def details(store: Store, prefix: str) -> Row:
-    """All about a run: its row with options, versions and seeds apart, what it wrote and rejected.
+    """Details of a run: its row, options, versions and seeds, what it wrote and rejected.
 
     Raises as ``find``.
     """
@@ -75,8 +75,8 @@ def details(store: Store, prefix: str) -> Row:
     for reject in store.read("reject").to_pylist():
         if reject["run_id"] == row["run_id"]:
             rejects[reject["reason"]] = rejects.get(reject["reason"], 0) + 1
-    told = {k: v for k, v in row.items() if k not in ("config", "packages")}
-    return told | {
+    shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
+    return shown | {
         "options": options,
         "versions": json.loads(row["packages"]),
         "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
@@ -100,7 +100,7 @@ def flat(options: object, name: str = "") -> dict[str, object]:
 
 
 def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[Any, Any]]:
-    """What is not the same in two mappings, in the order of names; ``None`` where one has it not.
+    """Values that differ between two mappings, by name in order; ``None`` where a name is absent.
 
     >>> differences({"x": 1, "y": 2}, {"x": 1, "z": 3})
     {'y': (2, None), 'z': (None, 3)}
@@ -123,7 +123,7 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
 
 
 def compare(store: Store, first: str, second: str) -> Row:
-    """Two runs: which options and versions differ, and the metrics that there are of both.
+    """Two runs: which options and versions differ, and the metrics that exist for both.
 
     A measuring run's metrics are those it computed, as far as no later one replaced them; a scoring
     run's are those of what it scored. ``difference`` is the second less the first, in the metric's
@@ -148,8 +148,9 @@ def _metrics(connection: duckdb.DuckDBPyConnection, first: str, second: str) -> 
             values = (row["value"], other["value"])
             difference = None if None in values else values[1] - values[0]
             named = {k: row[k] for k in keys} | {"models": [row["model"], other["model"]]}
-            told = {"unit": row["unit"], "values": list(values), "difference": difference}
-            found.append(named | told)
+            found.append(
+                named | {"unit": row["unit"], "values": list(values), "difference": difference}
+            )
     return found
 
 

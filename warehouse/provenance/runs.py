@@ -49,8 +49,8 @@ def new_run_id() -> str:
 def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
     """Run a step under a new run id and record it: when it starts, and how it ended.
 
-    Yields the run id. Exceptions are recorded (status ``failed``, or ``interrupted`` for what the
-    same command goes on from; their first line) and raised on. Of a process that was killed the row
+    Yields the run id. Exceptions are recorded (status ``failed``, or ``interrupted`` for what
+    running the command again resumes; their first line) and re-raised. The row of a killed process
     stays as it was at the start, ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     run_id, started = new_run_id(), datetime.now(timezone.utc)
@@ -94,9 +94,9 @@ def _publish(store: Store, row: Mapping[str, object]) -> None:
 
 
 def may_be_running(row: dict[str, Any]) -> bool:
-    """Whether a row of ``run`` has no end yet and its process is not known to be gone.
+    """Whether a row of ``run`` has no end yet and its process may still be running.
 
-    Of another host nothing is known.
+    Processes of other hosts are taken to be.
 
     >>> may_be_running({"status": "finished", "error": None})
     False
@@ -116,12 +116,12 @@ def may_be_running(row: dict[str, Any]) -> bool:
 
 
 def refuse_beside_runs(store: Store, what: str) -> None:
-    """Raises ``UsageProblem`` naming a run that may be writing, this process's own apart."""
+    """Raises ``UsageProblem`` naming a run of another process that may be writing."""
     mine = f"process {os.getpid()} on {socket.gethostname()}"
     for row in store.read("run").to_pylist():
         if may_be_running(row) and not (row["error"] or "").endswith(mine):
             problem = f"run {row['run_id']} ({row['command']}) may be writing: {row['error']}"
-            raise UsageProblem(what, problem, "wait for its end; --force if it is gone")
+            raise UsageProblem(what, problem, "wait until it ends, or use --force if it is gone")
 
 
 def package_versions() -> dict[str, str]:

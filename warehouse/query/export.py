@@ -27,7 +27,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class Exported:
-    """A table or view that was written: its name, rows and file."""
+    """An exported table or view: its name, rows and file."""
 
     name: str
     n_rows: int
@@ -38,14 +38,14 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
     """Write tables and views into the directory ``out``, with ``dictionary.md`` and ``.json``.
 
     Each becomes ``NAME.<kind>``, or all one ``warehouse.duckdb``; files of those names are
-    replaced, each once it is whole. No names: all tables that have rows. Text of CSV that a
-    spreadsheet would compute gets a ``'`` in front. Raises ``UsageProblem`` for an unknown name or
+    replaced, each once it is whole. No names: all tables that have rows. Text of CSV is
+    escaped by ``csv_cell``. Raises ``UsageProblem`` for an unknown name or
     format and a directory inside the warehouse, ``BadInput`` for a disk that can't be written.
     """
     if kind not in FORMATS:
-        raise UsageProblem(f"format {kind!r}", f"there is {', '.join(FORMATS)}")
+        raise UsageProblem(f"format {kind!r}", f"use one of {', '.join(FORMATS)}")
     if root.resolve() in (out.resolve(), *out.resolve().parents):
-        raise UsageProblem(f"directory {out}", "lies in the warehouse", "choose another --out")
+        raise UsageProblem(f"directory {out}", "is inside the warehouse", "choose another --out")
     with connect(root) as connection, disk_problems(out):
         chosen = _chosen(connection, names)
         out.mkdir(parents=True, exist_ok=True)
@@ -67,11 +67,11 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str]:
-    """The views of these names, which are only ever ours: no name leads out of the directory."""
+    """The views of these names; only known ones, so that no name leads out of the directory."""
     known = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
     for name in names:
         if name not in known:
-            raise UsageProblem(f"table {name!r}", f"there is {', '.join(known)}")
+            raise UsageProblem(f"table {name!r}", f"use one of {', '.join(known)}")
     if names:
         return list(dict.fromkeys(names))
     rows = {n: connection.execute(f"SELECT count(*) FROM {n}").fetchall()[0][0] for n in TABLES}

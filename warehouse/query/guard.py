@@ -1,7 +1,7 @@
-"""What a query that a person typed may do: read, and make tables in memory, but write no file.
+"""Guard for queries that a person typed: they may read and make tables in memory, not write files.
 
 DuckDB names the kind of each statement before it runs. Kinds that reach files or hide others are
-refused unless writing was asked for; kinds that load code are refused always.
+refused unless writing is allowed; kinds that load code are always refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _READING = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "ALTER", "DROP", "SET"}
     | {"VARIABLE_SET", "TRANSACTION", "ANALYZE", "VACUUM", "RELATION"}
 )
-#: Write files, or hold other statements that their kind does not tell.
+#: Write files, or contain other statements, whose kind is unknown.
 _WRITING = frozenset(
     {"COPY", "EXPORT", "COPY_DATABASE", "ATTACH", "DETACH", "PREPARE", "EXECUTE", "PRAGMA"}
     | {"CALL", "MULTI", "EXPLAIN"}
@@ -38,7 +38,7 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = False) -> None:
     """Refuse statements that may write files, unless ``write``; those that load code always.
 
-    Nothing is run. Raises ``UsageProblem`` naming the kind; ``duckdb.Error`` for what is no SQL.
+    Nothing is run. Raises ``UsageProblem`` naming the kind; ``duckdb.Error`` for invalid SQL.
 
     >>> check(duckdb.connect(), "SELECT 1; CREATE TABLE t AS SELECT 2")
     >>> check(duckdb.connect(), "COPY (SELECT 1) TO 'x.csv'")

@@ -57,7 +57,7 @@ def questions() -> list[Question]:
     found = []
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
-        # The first line states the grain for maintainers, the second asks.
+        # The first line states the grain for maintainers, the second is the question.
         found.append(Question(number, comment[1], " ".join(comment[2:]), query))
     return found
 

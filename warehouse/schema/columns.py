@@ -1,4 +1,4 @@
-"""How a table is written down: columns with types and units, key and partitions."""
+"""Declarations of tables: columns with types and units, key and partitions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Column:
 class Table:
     """One table: columns, the key that is unique over all files, and the partition columns.
 
-    ``partitions`` name the directories a file lies under; the columns are in the file as well, so
-    that a single file explains itself.
+    ``partitions`` name the directories above a file; the columns are in the file as well, so that
+    a single file explains itself.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Table:
 
 
 def _columns(spec: str) -> tuple[Column, ...]:
-    """Parse the compact column notation ``name: type[?] [unit] -- meaning``, one a line.
+    """Parse the compact column notation ``name: type[?] [unit] -- meaning``, one per line.
 
     ``?`` marks a column that may be NULL.
 

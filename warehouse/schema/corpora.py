@@ -7,14 +7,14 @@ from plumbline.warehouse.schema.columns import table
 TABLES = (
     table(
         "run",
-        "One row an attempt to write to the warehouse: what ran, with what, and how it ended. "
-        "A row that says `running` although its process is gone is that of a killed command.",
+        "One row per attempt to write to the warehouse: what ran, with what, and how it ended. "
+        "A row with status `running` whose process has ended belongs to a killed command.",
         "run_id",
         "",
         """
         run_id: text -- time-ordered identifier; every file's metadata names its run
         command: text -- the step, such as `corpus count`
-        status: text -- `running`, `finished`, `failed`, or `interrupted`: the same command goes on
+        status: text -- `running`, `finished`, `failed`, or `interrupted` (can be resumed)
         started_at: time [UTC] -- start
         ended_at: time? [UTC] -- end; NULL while it runs, or when it was killed
         seconds: float? [s] -- wall time; NULL like `ended_at`
@@ -27,7 +27,7 @@ TABLES = (
     ),
     table(
         "corpus",
-        "One row a corpus: how it was counted and its totals (before any filtering or pruning).",
+        "One row per corpus: how it was counted and its totals (before any filtering or pruning).",
         "corpus",
         "corpus",
         """
@@ -54,7 +54,7 @@ TABLES = (
     ),
     table(
         "word_list",
-        "The word list a corpus was counted with, a row a pair or unpaired word.",
+        "The word list a corpus was counted with, one row per pair or unpaired word.",
         "corpus position",
         "corpus",
         """
@@ -70,7 +70,7 @@ TABLES = (
     ),
     table(
         "corpus_shard",
-        "The counting ledger, one row a shard: documents in = counted + rejected, always.",
+        "The counting ledger, one row per shard: documents in = counted + rejected, always.",
         "corpus shard",
         "corpus",
         """
@@ -107,7 +107,7 @@ TABLES = (
     ),
     table(
         "word_count",
-        "Occurrences of every kept word of a corpus, but for rare ones under a `min_count`.",
+        "Occurrences of every kept word of a corpus, except those rarer than `min_count`.",
         "corpus word",
         "corpus",
         """
@@ -165,30 +165,30 @@ TABLES = (
     ),
     table(
         "vocabulary",
-        "Which words of a corpus are words to write about, and why: a verdict for every word.",
+        "Which words of a corpus are candidate seed words, and why: a verdict for every word.",
         "corpus word",
         "corpus",
         """
         corpus: text -- corpus name
         word: text -- kept token
         n_word: int [tokens] -- occurrences of the word
-        is_kept: bool -- it is such a word
-        reason: text -- left out as `not a-z`, `not English`, `rare`; kept by what finds it English
-        language_score: float? [probability] -- that it is English, by fastText; NULL if not asked
-        has_synset: bool? -- it or a base form is in WordNet; NULL if not asked
-        checks: text -- what was asked: `fastText`, `WordNet`, both, or `any language` for neither
+        is_kept: bool -- it is a candidate
+        reason: text -- why left out (`not a-z`, `not English`, `rare`), or which check kept it
+        language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
+        has_synset: bool? -- it or a base form is in WordNet; NULL if not checked
+        checks: text -- checks made: `fastText`, `WordNet`, both, or `any language` for neither
         run_id: text -- run that wrote it; its `config` has the limits and what was missing
         """,
     ),
     table(
         "seed_word",
-        "Words sampled among those that lean least, for sentences to be written around.",
+        "Words sampled among those that lean least, to write sentences around.",
         "corpus contrast seed word",
         "corpus",
         """
         corpus: text -- corpus whose word leans are used
         contrast: text -- contrast of `word_delta`
-        seed: int -- seed of the sample; samples of several seeds lie side by side
+        seed: int -- seed of the sample; samples of several seeds are kept side by side
         position: int -- place in the sample, from 1: the first n are the sample of n words
         word: text -- kept token
         n_word: int? [tokens] -- occurrences of the word
@@ -200,7 +200,7 @@ TABLES = (
     ),
     table(
         "seed_verdict",
-        "What a person said about words of a corpus: a new sample leaves the rejected ones out.",
+        "A person's verdicts on words of a corpus: a new sample leaves the rejected ones out.",
         "corpus word",
         "corpus",
         """

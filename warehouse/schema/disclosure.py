@@ -21,7 +21,7 @@ TABLES = (
     ),
     table(
         "pronoun_probability",
-        "How likely a model goes on from a prompt with each gendered word.",
+        "How likely a model continues a prompt with each gendered word.",
         "probe_set model_key word_list instruction_key prompt_id word",
         "probe_set model_key word_list instruction_key",
         """
@@ -29,11 +29,11 @@ TABLES = (
         model_key: text -- whose probability, see `model`
         model: text -- hub id or name of a local model
         word_list: text -- list that the word is of, see `attribute_pair`
-        instruction_key: text -- what the model was told before the prompt, see `instruction`
+        instruction_key: text -- instruction before the prompt, see `instruction`
         prompt_id: text -- prompt
         word: text -- the word as the list has it
         gender: text -- `f` or `m`
-        probability: float [probability] -- that the text goes on with the word or its capital form
+        probability: float [probability] -- that the word, or its capital form, comes next
         n_variants: int -- of these two the ones that the model's vocabulary can spell
         text_id: text -- hash of the prompt as sent and of all that its words were tried as
         run_id: text -- run that computed it
@@ -53,7 +53,7 @@ TABLES = (
         base_dtype: text -- type of the base's weights
         base_quantisation: text? -- how the base was quantised; NULL if it was not
         probe_sets: text -- sets of prompts that it was tuned on, joined by `, `
-        test_sets: text -- sets that the prompts were held against, joined by `, `
+        test_sets: text -- test sets that the prompts were checked against, joined by `, `
         n_prompts: int [prompts] -- prompts that it was tuned on
         n_leaks: int [prompts] -- prompts left out as they are in a test set
         n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
@@ -69,9 +69,9 @@ TABLES = (
         dropout: float [probability] -- dropout before them
         layers: text -- the kinds of layers that they are in, joined by `, `
         learning_rate: float -- rate of AdamW, constant
-        batch_prompts: int [prompts] -- prompts a step
+        batch_prompts: int [prompts] -- prompts per step
         n_steps: int -- optimiser steps
-        max_tokens: int [tokens] -- most that a prompt with a word behind it may have
+        max_tokens: int [tokens] -- longest prompt with a word after it
         clip_norm: float -- norm at which the gradient is cut
         seed: int -- seed of initialisation, order and dropout
         n_parameters: int -- parameters of the adapter

@@ -87,7 +87,7 @@ TABLES = (
         split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0
         n_prompts: int [prompts] -- prompts behind the figures
         n_left_out: int [prompts] -- prompts whose B or V is not defined, as below four samples
-        fairpair_f: float? -- F of the means over prompts, 1 but for chance; NULL where undefined
+        fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL where undefined
         ci_low: float? -- lower end of its bootstrap interval over prompts; NULL below two
         ci_high: float? -- upper end
         p_t: float? [probability] -- of the t-test over prompts

@@ -16,11 +16,11 @@ TABLES = (
         purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb` or `continue`
         word: text -- seed word; of `perturb` the original name, of `continue` the text's id
         pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb` the new name
-        round: int -- from 1: how often this has been asked; of `continue` which sample
+        round: int -- which attempt, from 1; of `continue` which sample
         model: text -- model as the server names it
         parameters: text -- temperature, limit of the reply and seed, as JSON
         prompt: text -- the message as sent
-        status: text -- `replied`, `refused` by the server's filter, or `failed`: to be asked again
+        status: text -- `replied`, `refused` by the server's filter, or `failed`: to be sent again
         reply: text? -- the reply as it came; empty when refused, NULL when failed
         finish_reason: text? -- why the reply ended, as the server says; why it was refused
         n_attempts: int -- attempts, those of earlier runs included
@@ -30,7 +30,7 @@ TABLES = (
         cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without
         seconds: float [s] -- wall time of all attempts, waits between them not counted
         error: text? -- what each attempt without a reply met
-        run_id: text -- run that asked last
+        run_id: text -- run that sent it last
         """,
     ),
     table(
@@ -47,7 +47,7 @@ TABLES = (
         word: text? -- seed word or occupation the pair was made for
         split: text? -- part of the benchmark, such as `dev` or `test`
         stereotype: text? -- `pro` or `anti` where the source says so
-        is_natural: bool? -- naturalness verdict of its source or build; NULL where there is none
+        is_natural: bool? -- naturalness verdict of its source or build; NULL without one
         pronoun_first: bool -- the sentence starts with the pronoun
         source_file: text -- file the pair came from
         source_row: int -- row in that file, from 1
@@ -55,7 +55,7 @@ TABLES = (
     ),
     table(
         "benchmark_fact",
-        "How the pairs of a benchmark that was built came about, as its card says it.",
+        "How the pairs of a built benchmark were made, as its card says it.",
         "benchmark position",
         "benchmark",
         """

@@ -15,8 +15,8 @@ TABLES = (
         prompt_id: text -- stable identifier within the set
         prompt: text -- the prompt x, as the model gets it
         perturbed_prompt: text? -- p(x), the same about its counterpart; NULL in neutral sets
-        entity: text? -- whom the prompt is about, such as `John`; NULL in neutral sets
-        perturbed_entity: text? -- whom `perturbed_prompt` is about, such as `Jane`
+        entity: text? -- person the prompt is about, such as `John`; NULL in neutral sets
+        perturbed_entity: text? -- person in `perturbed_prompt`, such as `Jane`
         axis: text? -- what the two differ in, such as `gender`
         entity_group: text? -- side of the axis, such as `m`
         perturbed_group: text? -- the other side, such as `f`
@@ -31,7 +31,7 @@ TABLES = (
     ),
     table(
         "instruction",
-        "What models were told before a prompt, as its prefix or in a chat whose answer it begins.",
+        "Instructions given before a prompt, as its prefix or in a chat whose answer it begins.",
         "instruction_key",
         "",
         """
@@ -62,7 +62,7 @@ TABLES = (
     ),
     table(
         "continuation",
-        "What a model wrote after a prompt, a row a sample.",
+        "What a model wrote after a prompt, one row per sample.",
         "probe_set model_key sampling_key prompt_id side sample",
         "probe_set model_key sampling_key",
         """

@@ -48,7 +48,7 @@ TABLES = (
     ),
     table(
         "pair_score",
-        "Log-probability of both sentences of a pair under a model, a row a model and pair.",
+        "Log-probability of both sentences of a pair under a model, one row per model and pair.",
         "model_key benchmark pair_id",
         "benchmark model_key",
         """
@@ -84,7 +84,7 @@ TABLES = (
     ),
     table(
         "perplexity",
-        "Log-probability of held-out documents under a model, a row a model and document.",
+        "Log-probability of held-out documents under a model, one row per model and document.",
         "text_set model_key document",
         "text_set model_key",
         """

@@ -1,4 +1,4 @@
-"""Whether a warehouse is whole: files, schemas, runs, partitions, keys, nothing left behind."""
+"""Check of a warehouse: files, schemas, runs, partitions, keys, leftovers of stopped commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MIGRATE = "plumbline warehouse migrate"
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a file or directory, and a command that mends it."""
+    """What is wrong with a file or directory, and a command that fixes it."""
 
     path: Path
     problem: str
@@ -38,8 +38,8 @@ class Problem:
 def check(store: Store) -> list[Problem]:
     """All problems of a warehouse, in the order of their paths; nothing is written.
 
-    Every file is read to its end. While a run may be writing, what commands leave behind is not
-    looked for: it may be that run's.
+    Every file is read to its end. While a run may be writing, leftovers of commands are not looked
+    for: they may be that run's.
 
     >>> import tempfile
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
@@ -67,7 +67,7 @@ def check(store: Store) -> list[Problem]:
 def _runs(store: Store) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = store.read("run").to_pylist()
-    except (OSError, pa.ArrowInvalid):  # told as problems of its files
+    except (OSError, pa.ArrowInvalid):  # reported as problems of its files
         return []
     return rows
 
@@ -125,7 +125,7 @@ def _file(store: Store, table: Table, path: Path) -> Iterator[Problem]:
     metadata = rows.schema.metadata or {}
     named = metadata.get(b"plumbline.table", b"").decode()
     if named != table.name:
-        yield Problem(path, f"is of table {named or 'unknown'}", _away(path))
+        yield Problem(path, f"belongs to table {named or 'unknown'}", _away(path))
     yield from _content(store, table, path, rows)
 
 
@@ -142,20 +142,20 @@ def _shape(store: Store, table: Table, path: Path, schema: pa.Schema) -> Iterato
             yield Problem(path, f"has no column {field.name}", _MIGRATE)
     for name in schema.names:
         if name not in table.arrow.names:
-            yield Problem(path, f"has a column {name} that {table.name} has not", again)
+            yield Problem(path, f"has the unknown column {name}", again)
 
 
 def _content(store: Store, table: Table, path: Path, rows: pa.Table) -> Iterator[Problem]:
     again = f"{_away(path)}, then run again what wrote it"
     for field in table.arrow:
         if not field.nullable and rows[field.name].null_count:
-            yield Problem(path, f"{field.name} holds NULL, which it may not", again)
+            yield Problem(path, f"{field.name} holds NULL, which is not allowed", again)
     values = {name: pc.unique(rows[name]).to_pylist() for name in table.partitions}
-    said = [f"{name}={quote(str(v[0]), safe='')}" for name, v in values.items() if len(v) == 1]
-    if list(path.parent.relative_to(store.root / table.name).parts) != said:
-        held = ", ".join(f"{name}: {len(v)}" for name, v in values.items() if len(v) != 1)
-        problem = f"its rows are of {'/'.join(said) or 'no partition'}"
-        yield Problem(path, problem + (f" and several ({held})" if held else ""), again)
+    expected = [f"{name}={quote(str(v[0]), safe='')}" for name, v in values.items() if len(v) == 1]
+    if list(path.parent.relative_to(store.root / table.name).parts) != expected:
+        several = ", ".join(f"{name}: {len(v)}" for name, v in values.items() if len(v) != 1)
+        problem = f"its rows belong to {'/'.join(expected) or 'no partition'}"
+        yield Problem(path, problem + (f" and several ({several})" if several else ""), again)
 
 
 def _repeated_keys(directory: Path, table: Table, files: list[Path]) -> Iterator[Problem]:
@@ -171,4 +171,8 @@ def _repeated_keys(directory: Path, table: Table, files: list[Path]) -> Iterator
     if found is not None:
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, found[1:], strict=True))
         problem = f"{found[0]:,} keys more than once, such as {first}"
-        yield Problem(directory, problem, "plumbline runs list names what wrote it: run it again")
+        yield Problem(
+            directory,
+            problem,
+            "run again the command that wrote it, see `plumbline runs list`",
+        )

@@ -1,7 +1,7 @@
-"""A whole warehouse to a URI and back: file by file, only what changed, proved by reading again.
+"""Mirror of a warehouse at a URI: only changed files are copied, and checked by reading them back.
 
-The URI holds the published files under the names they have here, and a list of them with sizes and
-hashes, which is written last. Unfinished work stays here.
+The URI holds the published files under their local names, and a list of them with sizes and hashes,
+which is written last. Unfinished work is not mirrored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def push(
 ) -> Mirrored:
     """Bring what is at a URI to what a warehouse holds now.
 
-    Every file that is sent is read back and compared. Stopped at any point, the same call sends
+    Every file that is sent is read back and compared. After an interruption the same call sends
     what is missing; until it has ended, ``pull`` finds the list before, and refuses files that no
     longer are what it says. With ``delete``, files there that are not here go.
 
@@ -73,8 +73,8 @@ def pull(
     """Bring a warehouse to what was pushed to a URI; the directory is made if there is none.
 
     Files are fetched out of sight and compared with the list; when all are there they take their
-    places, by renames, and the warehouse's marker comes last. Stopped at any point, the same call
-    goes on. With ``delete``, files here that are not there go.
+    places, by renames, and the warehouse's marker comes last. After an interruption the
+    same call resumes. With ``delete``, files here that are not there go.
 
     Raises ``UsageProblem`` for such files without ``delete``, as of runs that were made here;
     ``BadInput`` for a URI without a warehouse, and for files that are not what the list says.
@@ -110,12 +110,12 @@ def entries(root: Path) -> dict[str, Entry]:
 
 
 def _refuse_foreign(root: Path) -> None:
-    """Raise ``BadInput`` for a directory that is no warehouse and no pull that was stopped."""
+    """Raise ``BadInput`` for a directory that is neither a warehouse nor an interrupted pull."""
     ours = {*TABLES, "_work"}
     if root.exists() and not (root / MARKER).exists():
         other = sorted(p.name for p in root.iterdir() if p.name not in ours)
         if other:
-            problem = f"is no warehouse: {other[0]} is in it"
+            problem = f"not a warehouse: it holds {other[0]}"
             raise BadInput(f"directory {root}", problem, "give another --warehouse")
 
 
@@ -124,30 +124,30 @@ def _is_published(path: Path) -> bool:
 
 
 def _not_in(
-    one: Iterable[str], other: Iterable[str], delete: bool, whose: str, whom: str
+    one: Iterable[str], other: Iterable[str], delete: bool, one_name: str, other_name: str
 ) -> list[str]:
     """Files of one side that the other lacks. Raises ``UsageProblem`` unless they may go."""
     missing = sorted(set(one) - set(other) - {MARKER})
     if missing and not delete:
-        problem = f"holds {len(missing)} files that {whom} lacks, first {missing[0]}"
-        raise UsageProblem(whose, problem, "--delete removes them; another place keeps both")
+        problem = f"holds {len(missing)} files that {other_name} lacks, first {missing[0]}"
+        raise UsageProblem(one_name, problem, "--delete removes them; another place keeps both")
     return missing
 
 
 def _send(remote: Remote, root: Path, name: str, entry: Entry) -> None:
     remote.send(root / name, name)
     if remote.entry(name) != entry:
-        problem = "is not there what it was here: written meanwhile, or damaged on its way"
+        problem = "differs from the file sent: written meanwhile, or damaged on the way"
         raise BadInput(f"{shown(remote.uri)}/{name}", problem, "push again")
 
 
 def _check_name(name: str, uri: str) -> None:
-    """Raise ``BadInput`` for a name that is none of a warehouse's file."""
+    """Raise ``BadInput`` for a name that can't be a file of a warehouse."""
     parts = PurePosixPath(name).parts
     is_file = len(parts) > 1 and parts[0] in TABLES and name.endswith(".parquet")
     if name != MARKER and (not is_file or ".." in parts or "\\" in name or "\0" in name):
         fix = "upgrade Plumbline, if a newer one pushed it"
-        raise BadInput(shown(uri), f"lists {name!r}, which is no file of a warehouse", fix)
+        raise BadInput(shown(uri), f"lists {name!r}, which is not a file of a warehouse", fix)
 
 
 def _fetch_all(
@@ -164,7 +164,7 @@ def _fetch_all(
             with uri_problems(remote.uri):
                 found = remote.fetch(name, temporary)
             if found != entry:
-                problem = "is not what the list says: pushed anew meanwhile, or damaged"
+                problem = "differs from the list: pushed again meanwhile, or damaged"
                 fix = "when no push is running, push once more, then pull"
                 raise BadInput(f"{shown(remote.uri)}/{name}", problem, fix)
             os.replace(temporary, target)

@@ -62,20 +62,19 @@ def shown(uri: str) -> str:
 
 @contextmanager
 def uri_problems(uri: str) -> Iterator[None]:
-    """Turn what a server or disk behind a URI refuses inside the block into one line.
+    """Turn errors of the server or disk behind a URI inside the block into one line.
 
     >>> with uri_problems("s3://bucket/w"):
     ...     raise OSError("no such bucket")
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.BadInput: s3://bucket/w: no such bucket (what is done is kept, the \
-same \
-command goes on)
+    plumbline.warehouse.errors.BadInput: s3://bucket/w: no such bucket (finished work is kept: \
+run the same command again to resume)
     """
     try:
         yield
     except (OSError, pa.ArrowException) as e:
-        fix = "what is done is kept, the same command goes on"
+        fix = "finished work is kept: run the same command again to resume"
         raise BadInput(shown(uri), str(e).replace(uri, shown(uri)), fix) from e
 
 
@@ -126,7 +125,7 @@ class Remote:
         try:
             return {name: Entry(**entry) for name, entry in json.loads(text)["files"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise BadInput(f"{shown(self.uri)}/{LIST}", "is no list of files", "push again") from e
+            raise BadInput(f"{shown(self.uri)}/{LIST}", "not a list of files", "push again") from e
 
     def write_list(self, entries: Mapping[str, Entry]) -> None:
         """Say what is there."""

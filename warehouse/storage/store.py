@@ -56,8 +56,8 @@ def cast(table: Table, rows: Rows) -> pa.Table:
     >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea"}])
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.BadInput: table word_count: column n_word holds NULL, which it may \
-not
+    plumbline.warehouse.errors.BadInput: table word_count: column n_word holds NULL, which is \
+not allowed
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
@@ -92,7 +92,7 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
         problem = f"column {field.name} should be {field.type}: {e}"
         raise BadInput(f"table {table.name}", problem) from e
     if column.null_count and not field.nullable:
-        problem = f"column {field.name} holds NULL, which it may not"
+        problem = f"column {field.name} holds NULL, which is not allowed"
         raise BadInput(f"table {table.name}", problem)
     return column
 
@@ -198,7 +198,7 @@ class Store:
         return path
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
-        """Replace a whole partition by these rows at once; no rows empty it."""
+        """Replace a whole partition by these rows in one step; without rows it becomes empty."""
         staged = self.stage(table, partition, run_id)
         staged.write_part("part-0", cast(TABLES[table], rows).to_batches())
         self.commit(staged)
@@ -223,8 +223,8 @@ class Store:
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of one partition, in the table's schema; empty if none.
 
-        ``where`` selects rows; ``partition`` gives the leading partition columns in order. Of a
-        partition that is replaced meanwhile these are the old rows or the new ones.
+        ``where`` selects rows; ``partition`` gives the leading partition columns in order. If the
+        partition is replaced meanwhile, these are the old rows or the new ones.
         """
         import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
 

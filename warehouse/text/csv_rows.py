@@ -26,7 +26,7 @@ class Record:
 
 
 def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
-    """The rows of a table that has at least ``columns``; blank lines are no rows.
+    """The rows of a table that has at least ``columns``; blank lines are skipped.
 
     A row with the wrong number of fields, or one the CSV rules forbid, comes with its ``problem``.
     Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.

@@ -1,4 +1,4 @@
-"""What commands print: every line goes through here, so that no foreign text steers a terminal."""
+"""Printing: commands print every line through here, so that foreign text can't steer a terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from plumbline.warehouse.text.escape import terminal
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines on the output stream, or on that of errors; see ``neutral.terminal``.
+    """Print lines on the output stream, or on that of errors; see ``escape.terminal``.
 
-    What the stream's encoding lacks is shown as an escape, too.
+    Characters that the stream can't encode are shown as escapes, too.
 
     >>> say("tea\\x1b[2J\\ndone")
     tea\\x1b[2J

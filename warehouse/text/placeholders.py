@@ -1,4 +1,4 @@
-"""The pronoun placeholders of a template, in the one place that every room may import."""
+"""The pronoun placeholders of a template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word lists, one TOML file a list: a file added here, or any other file named by its path.
+"""Word lists, one TOML file per list: a file added here, or any other file given by its path.
 
 A list names contrasts (female word, male word) with weights for the weighted mean of Eq. 4, and
 may name further words to count without a contrast, such as a third group. Its targets are all
@@ -103,7 +103,7 @@ def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
 
 
 def names() -> list[str]:
-    """Names of the lists there are, sorted.
+    """Names of the built-in lists, sorted.
 
     >>> names()
     ['gendered', 'names', 'neutral', 'she-he']
@@ -117,7 +117,7 @@ def load(name: str) -> WordList:
 
     Raises:
         UsageProblem: there is no such list or file, or a file has the name of a built-in list.
-        BadInput: the file is no valid list; the message says which entry and why.
+        BadInput: the file is not a valid list; the message names the entry and the reason.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
@@ -127,7 +127,7 @@ def load(name: str) -> WordList:
         return _parse(name, file.read_text("utf-8"), f"word list {name}")
     path = Path(name)
     if path.suffix != ".toml":
-        problem = f"there is none, only {', '.join(names())}"
+        problem = f"unknown, use one of {', '.join(names())}"
         raise UsageProblem(f"target list {name!r}", problem, "or give the path of a .toml file")
     if not path.is_file():
         raise UsageProblem(f"word list {path}", "no such file")
@@ -206,5 +206,5 @@ def _check_distinct(values: Iterable[str]) -> None:
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            raise ValueError(f"{value} is there twice")
+            raise ValueError(f"{value} is listed twice")
         seen.add(value)
