@@ -53,7 +53,7 @@ def associate(settings: Settings, name: str) -> None:
 
 @task(task_run_name="vocabulary of {name}")
 def vocabulary(settings: Settings, name: str) -> None:
-    """Leave what is no word of a-z, and the rarest, out of the words to write about.
+    """Leave words with other characters than a-z, and the rarest, out of the candidates.
 
     A vocabulary that somebody made with a check of the language stays.
     """

@@ -78,15 +78,6 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
     return 1 + (2 * window - 3) / (window - 1) * near
 
 
-def log_count_variance(n_pair: Ints, disp: float) -> Floats:
-    """Var ln c = D / c by the delta method, float64[n] in nats squared; NaN where c is 0.
-
-    >>> log_count_variance(np.array([8, 0]), 2.0)
-    array([0.25,  nan])
-    """
-    return disp / np.where(n_pair > 0, n_pair, np.nan)
-
-
 class Counts:
     """Counts of a corpus, by word index, ready for the formulas.
 
@@ -140,7 +131,7 @@ class Counts:
         n_pair, at = self.n_pair(target), pc.index(self.words, target).as_py()
         n_self = int(n_pair[at]) if at >= 0 else 0
         disp = dispersion(n_self, self.n_target(target), self._rule, self._window)
-        return log_count_variance(n_pair, disp)
+        return disp / np.where(n_pair > 0, n_pair, np.nan)
 
 
 def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Table]:

@@ -1,0 +1,91 @@
+"""`plumbline word`: intervals and ranks by hand, and what it answers to an unknown word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from plumbline.jobs.association.associations import associate
+from plumbline.jobs.association.word_summary import describe_word
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import delta, fill
+from tests.test_association import counted
+
+
+def row(store: Store, **changes: object) -> None:
+    (row,) = store.read("corpus", corpus="c").to_pylist()
+    store.publish("corpus", [{**row, **changes}], unit="corpus", run_id="r")
+
+
+def test_a_clear_lean_has_a_rank_and_another_has_none(store: Store) -> None:
+    counted(store)
+    rng = np.random.default_rng(11)
+    rows = [
+        delta(f"w{k}", float(d)) | {"delta_se_nats": float(e)}
+        for k, (d, e) in enumerate(zip(rng.normal(0, 1, 80), rng.uniform(0.1, 1, 80), strict=True))
+    ]
+    fill(store, "word_delta", rows)
+    counts = [{"corpus": "c", "word": r["word"], "n_word": 100} for r in rows]
+    store.replace("word_count", counts, {"corpus": "c"}, "r")
+    intervals = {
+        r["word"]: stats.norm.interval(0.95, r["delta_nats"], r["delta_se_nats"]) for r in rows
+    }
+    females = sorted(
+        (w for w, (low, _) in intervals.items() if low > 0), key=lambda w: -intervals[w][0]
+    )
+    males = sorted(
+        (w for w, (_, high) in intervals.items() if high < 0), key=lambda w: intervals[w][1]
+    )
+    assert len(females) > 5 and len(males) > 5 and len(females) + len(males) < 70
+    for word, (low, high) in intervals.items():
+        text = "\n".join(describe_word(store, "c", word))
+        assert f"95% interval {low:+.3f} to {high:+.3f}" in text
+        for way, ranked in (("female", females), ("male", males)):
+            place = f"leans {way}: rank {ranked.index(word) + 1 if word in ranked else 0} of"
+            assert (f"{place} the {len(ranked)} words" in text) == (word in ranked)
+        assert ("no clear lean" in text) == (low <= 0 <= high)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("teas", "does not occur in corpus c (similar words: tea)"),
+        ("rarer", "does not occur in corpus c (similar words: rare)"),
+        ("xqzt", "does not occur in corpus c"),
+        ("the", "is not counted in corpus c: a stop word, or without letters"),
+        ("...", "is not counted in corpus c: a stop word, or without letters"),
+        ("kings-army", "is counted in corpus c as kings army"),
+    ],
+)
+def test_an_unknown_word_is_an_error_of_one_line(
+    store: Store, capsys: pytest.CaptureFixture[str], word: str, message: str
+) -> None:
+    counted(store)
+    associate(store, "c")
+    assert main(["word", word, "--warehouse", str(store.root)]) == 2
+    shown = capsys.readouterr()
+    (line,) = shown.err.strip().splitlines()
+    assert f"word {word!r}: {message}" in line and not shown.out
+
+
+def test_a_pruned_word_may_have_been_too_rare(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted(store)
+    row(store, min_count=5)
+    assert main(["word", "rum", "--warehouse", str(store.root)]) == 2
+    assert "or fewer than 5 times and was pruned (--min-count)" in capsys.readouterr().err
+
+
+def test_a_word_of_one_corpus_is_shown_and_the_other_named(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted(store)
+    associate(store, "c")
+    (other,) = store.read("corpus", corpus="c").to_pylist()
+    store.publish("corpus", [{**other, "corpus": "d"}], unit="corpus", run_id="r")
+    assert main(["word", "Tea", "--warehouse", str(store.root)]) == 0
+    shown = capsys.readouterr().out
+    assert "c: `tea` occurs 8 times" in shown and "does not occur in corpus d" in shown
