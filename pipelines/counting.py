@@ -1,4 +1,4 @@
-"""The pipeline's count: by this process as Spark's driver, or by a spark-submit of the settings."""
+"""The pipeline's count: by this process, or by a spark-submit of the settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
-from plumbline.pipelines.settings import Settings
+from plumbline.pipelines.settings import Settings, memory_size
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -22,6 +22,7 @@ from plumbline.warehouse.errors import (
     UsageProblem,
 )
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 #: Environment variable that names Spark's settings to the session.
 _CONF = "PLUMBLINE_SPARK_CONF"
@@ -53,15 +54,25 @@ def _count_here(settings: Settings, name: str, shards: Sequence[Path]) -> None:
 
     if settings.spark_conf:
         os.environ[_CONF] = settings.spark_conf
-    request = CountRequest(name, tuple(shards), settings.targets, settings.rule, settings.window)
-    count_corpus(Store.open(settings.warehouse_path()), request, master=settings.master or None)
+    request = CountRequest(
+        name,
+        tuple(shards),
+        settings.targets,
+        settings.rule,
+        settings.window,
+        memory_bytes=memory_size(settings.memory),
+        min_count=settings.min_count,
+    )
+    store, master = Store.open(settings.warehouse_path()), settings.master or None
+    with progress(f"count {name}", "shards") as update:
+        count_corpus(store, request, master=master, progress=update)
 
 
 def check(settings: Settings) -> None:
-    """Say what is missing for counting elsewhere before anything is begun.
+    """Report what is wrong or missing before anything is begun.
 
-    Raises ``UsageProblem`` for settings of Spark that are not there or name no master,
-    ``MissingComponent`` for a spark-submit that is not there.
+    Raises ``UsageProblem`` for a size of memory that is not valid, and for settings of Spark that
+    don't exist or name no master; ``MissingComponent`` for a missing spark-submit.
 
     >>> check(Settings(spark_conf="cluster"))
     Traceback (most recent call last):
@@ -70,6 +81,7 @@ def check(settings: Settings) -> None:
 none (set \
 PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
     """
+    memory_size(settings.memory)
     if not (settings.spark_conf or settings.spark_submit):
         return
     from plumbline.jobs.spark.session import read_conf
@@ -97,6 +109,7 @@ def submit_command(settings: Settings, name: str, shards: Sequence[Path]) -> lis
     given = settings.corpus.split() or [str(shard) for shard in shards]
     count = ["corpus", "count", *given, "--corpus", name, "--targets", settings.targets]
     count += ["--rule", settings.rule, "--window", str(settings.window)]
+    count += ["--memory", settings.memory, "--min-count", str(settings.min_count)]
     count += ["--warehouse", str(settings.warehouse_path())]
     return [settings.spark_submit, *spark, f"{dist}/submit.py", *count]
 

@@ -130,11 +130,13 @@ def _corpora(settings: Settings) -> tuple[CorpusPlan, ...]:
 def corpus_name(pattern: str) -> str:
     """A corpus name from the first shard pattern: its directory's name, in plain characters.
 
-    >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("text.jsonl")
-    ('my-novels', 'text')
+    A directory that the pattern does not name leaves the file's name.
+
+    >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("../mine.jsonl.zst")
+    ('my-novels', 'mine')
     """
     path = Path(pattern)
-    source = path.parent.name or path.name.split(".")[0]
+    source = path.parent.name.strip(".") or path.name.split(".")[0]
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
 
 

@@ -49,6 +49,8 @@ class Settings:
     targets: str = _setting("gendered", "target word list")  # type: ignore[assignment]
     rule: str = _setting("pairs", "counting rule: pairs or windows")  # type: ignore[assignment]
     window: int = _setting(10, "width of the window in kept tokens")  # type: ignore[assignment]
+    min_count: int = _setting(1, "words counted fewer times are left out of a corpus's tables")  # type: ignore[assignment]
+    memory: str = _setting("2g", "memory of a counting process, such as 512m or 4g")  # type: ignore[assignment]
     contrast: str = _setting("she/he", "contrast that constrains the benchmarks")  # type: ignore[assignment]
     benchmarks: str = _setting("", "benchmarks, separated by commas")  # type: ignore[assignment]
     model: str = _setting("", "hub ids, paths or train:small, separated by commas")  # type: ignore[assignment]
@@ -74,6 +76,19 @@ class Settings:
     def models(self) -> list[str]:
         """The models in order, without blanks."""
         return _split(self.model)
+
+
+def memory_size(text: str) -> int:
+    """Bytes of a size such as 512m or 4g (powers of 1,024).
+
+    >>> memory_size("512m"), memory_size("4G")
+    (536870912, 4294967296)
+    """
+    units = {"m": 20, "g": 30}
+    number, unit = text[:-1], text[-1:].lower()
+    if unit not in units or not number.isdecimal():
+        raise UsageProblem(f"memory {text!r}", "is not a valid size", "give one such as 512m or 4g")
+    return int(number) << units[unit]
 
 
 def _split(text: str) -> list[str]:

@@ -31,6 +31,7 @@ def test_the_shipped_settings_ask_for_a_master() -> None:
         ({"spark_submit": "no-such-submit"}, MissingComponent, "no-such-submit: there is none"),
         ({"spark_submit": sys.executable, "dist": "nowhere"}, UsageProblem, "make dist"),
         ({"spark_conf": "nowhere.conf"}, UsageProblem, r"nowhere\.conf"),
+        ({"memory": "lots"}, UsageProblem, "memory 'lots': is not a valid size"),
     ],
 )
 def test_what_is_missing_is_said_at_once(
@@ -49,13 +50,15 @@ def test_the_line_of_spark_submit(tmp_path: Path) -> None:
         spark_conf="own.conf",
         dist="local:///opt/plumbline/",
         out=str(tmp_path),
+        memory="512m",
+        min_count=5,
     )
     line = counting.submit_command(settings, "c", [Path("a/1.jsonl")])
     assert shlex.join(line) == (
         "spark-submit --master yarn --properties-file own.conf --queue 'my queue' "
         "--py-files local:///opt/plumbline/plumbline.zip local:///opt/plumbline/submit.py "
         "corpus count 'a/*.jsonl' 'b/*.jsonl' --corpus c --targets gendered --rule pairs "
-        f"--window 10 --warehouse {tmp_path}/warehouse"
+        f"--window 10 --memory 512m --min-count 5 --warehouse {tmp_path}/warehouse"
     )
     assert not list(tmp_path.iterdir())
 
@@ -69,3 +72,16 @@ def test_a_status_is_passed_on(tmp_path: Path, status: int, kind: type[Plumbline
     with pytest.raises(kind, match=f"ended with status {status}"):
         counting.count(settings, "c", [tmp_path / "1.jsonl"])
     assert (tmp_path / "out" / "dist" / "plumbline.zip").is_file()
+
+
+def test_settings_reach_the_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(
+        "plumbline.jobs.counting.corpus.count_corpus",
+        lambda store, request, **more: seen.append((request, more["master"])),
+    )
+    settings = Settings(memory="768m", min_count=7, window=4, out=str(tmp_path))
+    counting.count(settings, "c", [tmp_path / "1.jsonl"])
+    ((request, master),) = seen
+    assert (request.memory_bytes, request.min_count, request.window) == (768 << 20, 7, 4)
+    assert master is None

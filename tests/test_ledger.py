@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -201,6 +202,25 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     capsys.readouterr()
     assert main(["corpus", "status", str(a), str(b), str(cut), "--corpus", "c", *where]) == 0
     assert "up to date" in capsys.readouterr().out
+
+
+def test_the_command_names_the_file_of_a_word_list(store: Store, tmp_path: Path) -> None:
+    """As it was given; a corpus whose run is not in the warehouse has the list's name alone."""
+    words, shard = tmp_path / "my words.toml", tmp_path / "a.jsonl"
+    words.write_text(
+        'description = "d"\nsource = "s"\npairs = [{ female = "she", male = "he", weight = 1.0 }]\n'
+    )
+    shard.write_text('{"text": "she saw tea"}\n')
+    count_corpus(store, request([shard], targets=str(words)))
+    shard.write_text('{"text": "she saw more tea"}\n')
+    command = update_command(store, "c", shard_states(store, "c"))
+    assert command is not None
+    assert main([*shlex.split(command)[1:], "--warehouse", str(store.root)]) == 0
+    assert set(states(store).values()) == {"counted"}
+    shard.write_text("")
+    store.drop("run", {})
+    command = update_command(store, "c", shard_states(store, "c"))
+    assert command is not None and "--targets 'my words'" in command
 
 
 def test_many_shards_are_named_by_a_pattern(store: Store, tmp_path: Path) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
+from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
 
 from plumbline.jobs.counting import corpus as count
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.spark.session import losses_named, read_conf, settings_for, spark_session
+from plumbline.jobs.spark.session import loss, losses_named, read_conf, settings_for, spark_session
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -95,16 +100,89 @@ def test_a_java_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
         raise UsageProblem("warehouse", "not there")
 
 
+_SPARK = "org.apache.spark.SparkException"
+
+
+def java_error(kind: str, message: str) -> Py4JJavaError:
+    """What py4j raises for an exception of Java, as far as it is looked at."""
+    thrown = SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getName=lambda: kind), getMessage=lambda: message
+    )
+    error = Py4JJavaError.__new__(Py4JJavaError)
+    error.java_exception = thrown
+    return error
+
+
+def failed_job(reason: str) -> Py4JJavaError:
+    """What ends a job of which one task failed four times."""
+    job = (
+        "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure"
+    )
+    task = "Lost task 0.3 in stage 1.0 (TID 6) (10.0.0.1 executor 3)"
+    return java_error(_SPARK, f"{job}: {task}: {reason}")
+
+
+_CRASHED = f"{_SPARK}: Python worker exited unexpectedly (crashed). Consider setting"
+_EXITED = (
+    "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: Command"
+)
+_NO_MODULE = f"{_SPARK}: \nError from python worker:\n  python: No module named x"
+_HEAP = "java.lang.OutOfMemoryError: Java heap space"
+_NO_FOOTER = "[FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER] Encountered error while reading file"
+#: What Spark 4.3 raises, with the loss that it is, None where it is a defect.
+RAISED = [
+    (failed_job(f"{_CRASHED}\n\tat"), "Python worker exited"),
+    (failed_job(f"{_EXITED} exited with code 137\nDriver stacktrace:"), "ExecutorLost.*137"),
+    (failed_job(f"{_HEAP}\n\tat"), "Java heap space"),
+    (failed_job("org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE] x"), "UNABLE"),
+    (failed_job("org.apache.spark.shuffle.MetadataFetchFailedException: x"), "FetchFailed"),
+    (java_error(*_HEAP.split(": ")), "Java heap space"),
+    (java_error(_SPARK, "Job 3 cancelled because SparkContext was shut down"), "shut down"),
+    (Py4JNetworkError("Answer from Java side is empty"), "Java process has gone"),
+    (failed_job(_NO_MODULE), None),
+    (failed_job("java.lang.NullPointerException\n\tat ExecutorLostFailure"), None),
+    (failed_job("java.io.IOException: No space left on device\n\tat"), None),
+    (java_error("java.lang.NullPointerException", "null"), None),
+    (java_error(_SPARK, _NO_FOOTER), None),
+    (PythonException("ValueError: Python worker exited unexpectedly"), None),
+    (AnalysisException("[UNRESOLVED_COLUMN] OutOfMemoryError"), None),
+    (PySparkRuntimeError("ExecutorLostFailure"), None),
+    (ValueError("ExecutorLostFailure"), None),
+]
+
+
+@pytest.mark.parametrize(("error", "said"), RAISED)
+def test_only_a_loss_is_called_one(error: Exception, said: str | None) -> None:
+    found = loss(error)
+    assert found is None if said is None else found and re.search(said, found)
+
+
 @pytest.mark.spark
-def test_a_worker_that_dies_is_one_line_and_wrong_code_is_not() -> None:
-    numbers = spark_session().sparkContext.parallelize([0, 1], 2)
+def test_losses_of_spark_are_one_line_and_defects_are_not() -> None:
+    session = spark_session()
+    numbers, rows = session.sparkContext.parallelize([0, 1], 2), session.range(2)
+
+    def kill(_: object) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
     said = r"Python worker exited.*same command again"
-    with pytest.raises(Interrupted, match=said) as caught, losses_named():
-        numbers.map(lambda _: os.kill(os.getpid(), signal.SIGKILL)).collect()
-    assert caught.value.exit_code == 5 and len(str(caught.value)) < 400
-    with pytest.raises(Exception, match="ZeroDivisionError") as wrong, losses_named():
-        numbers.map(lambda n: 1 // (n - n)).collect()
-    assert not isinstance(wrong.value, Interrupted)
+    for work in (numbers.map(kill), rows.mapInArrow(kill, "id long")):
+        with pytest.raises(Interrupted, match=said) as caught, losses_named():
+            work.collect()
+        assert caught.value.exit_code == 5 and len(str(caught.value)) < 400
+    runtime = session.sparkContext._jvm.java
+    with pytest.raises(Interrupted, match="OutOfMemoryError"), losses_named():
+        runtime.util.ArrayList(2_000_000_000)
+    defects: dict[str, Callable[[], object]] = {
+        "ZeroDivisionError": numbers.map(lambda n: 1 // (n - n)).collect,
+        "NullPointerException": lambda: runtime.util.Objects.requireNonNull(None),
+        "UNRESOLVED_COLUMN": lambda: session.sql("SELECT nothing FROM range(2)"),
+        "PATH_NOT_FOUND": lambda: session.read.parquet("file:///nowhere"),
+    }
+    for name, defect in defects.items():
+        with pytest.raises(Exception, match=name) as wrong, losses_named():
+            defect()
+        assert not isinstance(wrong.value, Interrupted), name
 
 
 @pytest.mark.spark

@@ -35,6 +35,22 @@ def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("corpus", "name"),
+    [
+        ("../mine.jsonl.zst", "mine"),
+        ("mine.jsonl", "mine"),
+        ("./mine.jsonl", "mine"),
+        ("../Novels_2/*.jsonl.zst", "novels-2"),
+        ("novels/1.jsonl novels/2.jsonl", "novels"),
+    ],
+)
+def test_a_corpus_is_named_by_its_file_or_directory(corpus: str, name: str) -> None:
+    assert [c.name for c in make_plan(Settings(corpus=corpus)).corpora] == [name]
+    chosen = make_plan(Settings(corpus=corpus, corpus_name="given"))
+    assert [c.name for c in chosen.corpora] == ["given"]
+
+
+@pytest.mark.parametrize(
     ("text", "error", "message"),
     [
         ("windw = 7", UsageProblem, "no setting named 'windw'"),

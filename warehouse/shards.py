@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 _PACK = "make a shard of text files with plumbline corpus pack"
@@ -33,6 +33,7 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
     Raises:
+        UsageProblem: a URI, such as of a bucket.
         BadInput: no pattern, a pattern or path that names no file, a directory, or a suffix that is
             no shard's.
 
@@ -45,6 +46,9 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
     found: dict[Path, None] = {}
     for pattern in patterns:
+        if "://" in pattern:
+            fix = "mount the bucket, or copy the shards to a disk with its own tool"
+            raise UsageProblem(f"shards {pattern}", "are read from a file system, not a URI", fix)
         # A file whose own name holds glob characters is taken as it is.
         names = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
         if not names:

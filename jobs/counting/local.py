@@ -46,6 +46,7 @@ class LocalEngine:
         left = deque(shards)
         done: list[Ledger] = []
         errors: list[Exception] = []
+        progress(0, len(shards))
 
         def work(count: Callable[[str], Ledger]) -> None:
             with suppress(IndexError):

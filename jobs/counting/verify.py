@@ -1,12 +1,15 @@
-"""What the ledger of a corpus says, held against the disk and against the tables."""
+"""The ledger of a corpus compared with the files on disk and with the tables."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pyarrow.dataset as ds
 
 from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -42,7 +45,7 @@ def shard_states(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[ShardState]:
-    """Each shard of the ledger and each shard given, held against the files as they are now.
+    """Each shard of the ledger and each shard given, compared with the files as they are now.
 
     Files are compared by content; those of another size are not read.
 
@@ -87,19 +90,29 @@ def _counted(store: Store, corpus: str) -> dict[str, Any]:
 def update_command(
     store: Store, corpus: str, states: Sequence[ShardState], patterns: Sequence[str] = ()
 ) -> str | None:
-    """The command that makes the corpus what is on disk, or None when it is that already.
+    """The command that counts what has changed on disk, or None when nothing has.
 
     ``patterns`` are the shards as the user gave them; without them the ledger's own shards that
-    are still there are named, by a pattern where one fits.
+    still exist are named, by a pattern where one fits.
     """
     if all(s.state not in STALE for s in states):
         return None
     row = _counted(store, corpus)
     there = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(there))
-    setting = {k: row[k] for k in ("targets", "rule", "window", "min_count")}
+    setting = {k: row[k] for k in ("rule", "window", "min_count")}
     options = " ".join(f"--{k.replace('_', '-')} {v}" for k, v in setting.items())
-    return f"plumbline corpus count {shards} --corpus {shlex.quote(corpus)} {options}"
+    targets = shlex.quote(_targets_given(store, row))
+    return (
+        f"plumbline corpus count {shards} --corpus {shlex.quote(corpus)} "
+        f"--targets {targets} {options}"
+    )
+
+
+def _targets_given(store: Store, row: Mapping[str, Any]) -> str:
+    """The word list as the user gave it: its name, or the path of its file."""
+    runs = store.read("run", ds.field("run_id") == row["run_id"]).to_pylist()
+    return str(json.loads(runs[0]["config"])["targets"] if runs else row["targets"])
 
 
 def _named(shards: Sequence[str]) -> list[str]:

@@ -35,10 +35,10 @@ def count(
     window: Annotated[int, typer.Option(help="Width of the window in kept tokens.")] = 10,
     replace: Annotated[bool, typer.Option(help="Count anew under other settings.")] = False,
     master: Annotated[
-        str | None, typer.Option(help="Spark master, such as spark://host:7077.")
+        str | None, typer.Option(help="Count on Spark, such as spark://host:7077; default: here.")
     ] = None,
     memory: Annotated[
-        str, typer.Option(help="Most memory of a task's process, such as 512m or 4g.")
+        str, typer.Option(help="Most memory of each counting process, such as 512m or 4g.")
     ] = "2g",
     min_count: Annotated[
         int,
@@ -49,12 +49,13 @@ def count(
     ] = 1,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Count words and their co-occurrences with target words, one Spark task a shard.
+    """Count words and their co-occurrences with target words.
 
-    Counts are exact whatever --memory: a task that reaches it writes what it has and goes on.
+    Counts are exact whatever --memory: a process that reaches it writes partial counts and empties
+    its tables. Shards are counted side by side, one process per core, or on Spark with --master.
 
-    Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet. Started again after an interruption it goes
-    on: shards that are done are not counted twice. The corpus becomes exactly the shards given.
+    Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet. After an interruption run the same command
+    again to resume: no finished shard is counted twice. The corpus becomes exactly these shards.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """
@@ -62,6 +63,7 @@ def count(
 
     paths = tuple(expand_shards(shards))
     from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+    from plumbline.pipelines.settings import memory_size
     from plumbline.warehouse.storage.store import Store
 
     request = CountRequest(
@@ -71,19 +73,6 @@ def count(
     with progress("count", "shards") as update:
         counted = count_corpus(Store.open(warehouse), request, master=master, progress=update)
     _report(counted)
-
-
-def memory_size(text: str) -> int:
-    """Bytes of a size such as 512m or 4g (powers of 1,024).
-
-    >>> memory_size("512m"), memory_size("4G")
-    (536870912, 4294967296)
-    """
-    units = {"m": 20, "g": 30}
-    number, unit = text[:-1], text[-1:].lower()
-    if unit not in units or not number.isdecimal():
-        raise UsageProblem(f"memory {text!r}", "is no size", "give one such as 512m or 4g")
-    return int(number) << units[unit]
 
 
 def _report(counted: Counted) -> None:
