@@ -1,73 +1,100 @@
-"""The same shards counted by the kernel alone and through Spark, on one core and on two."""
+"""The same shards counted by the kernel alone, by this machine's processes, and through Spark."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plumbline.jobs.counting.corpus import CountRequest
 
 
 @dataclass(frozen=True)
-class OnSpark:
-    """Seconds of one way to count the shards, and of the merge into tables where there is one."""
+class Way:
+    """One way to count the shards: seconds of counting and of the merge, wall and CPU time."""
 
     name: str
     n_cores: int
     seconds: float
     merge_seconds: float
+    cpu_seconds: float
 
 
-def run(shards: Sequence[Path]) -> tuple[list[OnSpark], int]:
-    """Time the counting of all shards three ways, and give their kept tokens.
+def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], int]:
+    """Time the counting of all shards five ways, and give their kept tokens.
 
     All shards are read once before. Spark's session and its Python workers are started first, as in
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
+    from plumbline.jobs.counting.corpus import CountRequest
     from plumbline.jobs.counting.shard import sweep_shard
-    from plumbline.jobs.kernel import CountOptions
-    from plumbline.warehouse import wordlists
 
-    options = CountOptions(wordlists.load("gendered").targets)
+    request = CountRequest("bench", tuple(shards), targets)
+    options = request.options()
     for shard in shards:
         shard.read_bytes()
 
-    def alone() -> tuple[float, int]:
-        started = time.perf_counter()
+    def alone() -> tuple[float, float, int]:
+        started, cpu = time.perf_counter(), time.process_time()
         kept = sum(sweep_shard(shard, options).n_kept_tokens for shard in shards)
-        return time.perf_counter() - started, kept
+        return time.perf_counter() - started, time.process_time() - cpu, kept
 
     sweep_shard(shards[0], options)
-    before, kept = alone()
-    spark = [_through_spark(shards, n_cores) for n_cores in (1, 2)]
+    before, cpu, kept = alone()
+    ways = [_counted(request, n_cores, spark) for spark in (False, True) for n_cores in (1, 2)]
     seconds = statistics.median([before, alone()[0]])
-    return [OnSpark("kernel alone", 1, seconds, 0.0), *spark], kept
+    return [Way("kernel alone", 1, seconds, 0.0, cpu), *ways], kept
 
 
-def _through_spark(shards: Sequence[Path], n_cores: int) -> OnSpark:
-    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-    from plumbline.jobs.spark.session import spark_session, stop_session
+def _counted(request: CountRequest, n_cores: int, spark: bool) -> Way:
+    from plumbline.jobs.counting.corpus import count_corpus
     from plumbline.warehouse.storage.store import Store
 
-    with tempfile.TemporaryDirectory() as directory:
-        spark = spark_session(f"local[{n_cores}]")
-        spark.sparkContext.parallelize(range(n_cores), n_cores).map(_loaded).collect()
-        counted_at = [0.0]
+    master = f"local[{n_cores}]" if spark else None
+    counted_at = [0.0]
 
-        def progress(n_done: int, n_all: int) -> None:
-            if n_done < n_all:
-                counted_at[0] = time.perf_counter()
+    def progress(*_: object) -> None:
+        counted_at[0] = time.perf_counter()
 
+    with tempfile.TemporaryDirectory() as directory, _cores(n_cores), _session(master, n_cores):
         store = Store.open(Path(directory) / "warehouse")
-        request = CountRequest("bench", tuple(shards), memory_bytes=2 << 30)
-        started = time.perf_counter()
-        count_corpus(store, request, master=f"local[{n_cores}]", progress=progress)
-        ended = time.perf_counter()
-        stop_session()
-    seconds = counted_at[0] - started
-    return OnSpark(f"Spark, {n_cores} core(s)", n_cores, seconds, ended - counted_at[0])
+        cpu, started = _cpu_seconds(), time.perf_counter()
+        count_corpus(store, request, master=master, progress=progress)
+        ended, cpu = time.perf_counter(), _cpu_seconds() - cpu
+    name = f"{'Spark' if spark else 'this machine'}, {n_cores} core(s)"
+    return Way(name, n_cores, counted_at[0] - started, ended - counted_at[0], cpu)
+
+
+@contextmanager
+def _cores(n_cores: int) -> Iterator[None]:
+    """Leave this process and all that it starts so many cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:n_cores])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def _session(master: str | None, n_cores: int) -> Iterator[None]:
+    """Spark, with the kernel loaded in each worker; nothing without a master."""
+    if master is None:
+        yield
+        return
+    from plumbline.jobs.spark.session import spark_session, stop_session
+
+    context = spark_session(master).sparkContext
+    context.parallelize(range(n_cores), n_cores).map(_loaded).collect()
+    yield
+    stop_session()
 
 
 def _loaded(n: int) -> int:
@@ -77,3 +104,20 @@ def _loaded(n: int) -> int:
     warm_up()
     time.sleep(2.0)  # so that every core's worker gets one of these
     return n
+
+
+def _cpu_seconds() -> float:
+    """CPU time of this process, of all below it that live, and of those that it waited for."""
+    ticks: dict[int, tuple[int, int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    total, below = 0, [os.getpid()]
+    while below:
+        parent = below.pop()
+        total += ticks[parent][1]
+        below += [pid for pid, (above, _) in ticks.items() if above == parent]
+    return total / os.sysconf("SC_CLK_TCK")
