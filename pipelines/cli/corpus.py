@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
