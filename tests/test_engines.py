@@ -178,7 +178,7 @@ def test_a_helper_takes_its_part(
     monkeypatch.setattr(ShardJob, "count", slow)
     ledgers = local.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), note)
     assert sorted(x.shard for x in ledgers) == names and len(helpers) == 1
-    assert progress == [(1, 3), (2, 3), (3, 3)]
+    assert progress == [(k, 3) for k in range(4)]
     assert helpers[0]._process.returncode is not None
 
 
@@ -210,5 +210,5 @@ def test_what_goes_wrong_in_a_helper_arrives(
     monkeypatch.setattr(ShardJob, "count", lambda _, shard: Ledger(shard, "", "counted", None, 0))
     with pytest.raises((FileExistsError, NotADirectoryError)):
         local.LocalEngine(tmp_path, 1 << 30).count(
-            names, job, lambda *_: helpers[0].busy.wait(60) and None
+            names, job, lambda done, _: done and helpers[0].busy.wait(60) and None
         )
