@@ -21,7 +21,8 @@ import numpy as np
 import pyspark
 import pytest
 
-from plumbline.jobs.spark.archive import NAME
+from plumbline.jobs.kernel.cache import BROUGHT
+from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.session import SENT, read_conf
 from plumbline.pipelines.cli.main import main as plumbline
@@ -139,7 +140,8 @@ def executors(process: subprocess.Popen[bytes]) -> list[int]:
 
 def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None:
     with zipfile.ZipFile(dist / NAME) as archive, zipfile.ZipFile(wheel) as shipped:
-        code = {name for name in archive.namelist() if ".dist-info/" not in name}
+        brought = (".dist-info/", f"/kernel/{BROUGHT}/")
+        code = {n for n in archive.namelist() if not any(part in n for part in brought)}
         assert code == {name for name in shipped.namelist() if ".dist-info/" not in name}
         assert all(archive.read(name) == shipped.read(name) for name in code)
     rooms = code - {"plumbline/__init__.py"}
@@ -151,10 +153,11 @@ def test_equal_sources_give_equal_archives(dist: Path, tmp_path: Path) -> None:
     assert [p.read_bytes() for p in again] == [(dist / p.name).read_bytes() for p in again]
 
 
+@pytest.mark.parametrize("has_cache", [True, False])
 def test_the_archive_alone_counts_with_the_kernel_compiled_before(
-    dist: Path, tmp_path: Path
+    tmp_path: Path, has_cache: bool
 ) -> None:
-    """Under another path: the same kernels from the cache, and every data file is found."""
+    """Under another path: code from this machine's cache or the archive, and every data file."""
     from plumbline.jobs.kernel import warm_up
 
     warm_up()
@@ -169,11 +172,13 @@ def test_the_archive_alone_counts_with_the_kernel_compiled_before(
         "assert wordlists.load('gendered').targets and sql_names('views')\n"
         "from importlib.metadata import version; version('plumbline')\n"
     )
-    archive = shutil.copy(dist / NAME, tmp_path / "elsewhere.zip")
+    archive = write_archive(tmp_path / "elsewhere.zip")
     run = [sys.executable, "-c", code.replace("PLACE", repr(str(archive)))]
-    paths = {"PYTHONPATH": str(archive)}
+    places = {"PYTHONPATH": str(archive)}
+    if not has_cache:
+        places["NUMBA_CACHE_DIR"] = str(tmp_path / "new")
     done = subprocess.run(
-        run, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **paths}
+        run, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **places}
     )
     assert done.returncode == 0, done.stderr
 

@@ -79,6 +79,15 @@ def compiled(function: _Function) -> _Function:
     return cast(_Function, numba.njit(function))
 
 
+def compiled_files() -> dict[str, bytes]:
+    """What was compiled on this machine, to be put into the package in an archive: path, content.
+
+    Paths are relative to the kernel's package. The same files of code give the same bytes.
+    """
+    files = sorted(f for f in kernel_directory().iterdir() if f.suffix in (".nbi", ".nbc"))
+    return {f"{BROUGHT}/{sources_hash()}/{file.name}": file.read_bytes() for file in files}
+
+
 class EntryPoint(Generic[_Given, _Made]):
     """A compiled function that Python calls; code that it calls is cached as part of it.
 

@@ -3,9 +3,10 @@
 A chunk is always cut into consecutive pieces, so a split is a rising list of end positions. The
 rules are those that spaCy's English tokenizer applies: exceptions first, then one prefix and one
 suffix at a time with exceptions looked up again after each, then URLs, then infixes, and at last
-exceptions put together again from neighbouring pieces. Facts about characters and
-the exceptions come from ``language_tables.py``: ``flags`` and ``lang`` are addresses of its tables, ``cps``
-of the chunk's code points (all 32-bit items), ``ends`` and ``tail`` of positions (64-bit items).
+exceptions put together again from neighbouring pieces.
+
+Arguments are addresses: ``flags`` and ``lang`` of the tables of ``language_tables.py``, ``cps`` of
+the chunk's code points (all 32-bit items), ``ends`` and ``tail`` of positions (64-bit items).
 """
 
 from __future__ import annotations

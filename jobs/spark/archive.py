@@ -8,6 +8,8 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plumbline.jobs.kernel.cache import BROUGHT, compiled_files
+
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
@@ -16,7 +18,7 @@ NAME = "plumbline.zip"
 
 
 def write_archive(path: Path) -> Path:
-    """Write the packages as imported here, with their data files; returns the path.
+    """Write the packages as imported here, with data files and the kernel's compiled code.
 
     The same files give the same bytes. Directories on the way are created.
 
@@ -36,6 +38,9 @@ def write_archive(path: Path) -> Path:
 def _files() -> Iterator[tuple[str, bytes]]:
     # All of the project, as a driver may run from it too.
     yield from _files_below(resources.files("plumbline"), "plumbline")
+    # Executors on processors like this one then compile nothing.
+    for name, data in compiled_files().items():
+        yield f"plumbline/jobs/kernel/{name}", data
     try:
         project = metadata.distribution("plumbline")
     except metadata.PackageNotFoundError:
@@ -49,5 +54,5 @@ def _files_below(directory: Traversable, name: str) -> Iterator[tuple[str, bytes
     for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
         if entry.is_file():
             yield f"{name}/{entry.name}", entry.read_bytes()
-        elif entry.name != "__pycache__":
+        elif entry.name not in ("__pycache__", BROUGHT):
             yield from _files_below(entry, f"{name}/{entry.name}")

@@ -1,0 +1,28 @@
+"""Compiled code on disk: of processes that start together one compiles, the others load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """
+from plumbline.jobs.kernel.memory import rehash
+rehash(0, 0, 0, 0)
+stats = rehash.dispatcher.stats
+print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
+"""
+
+
+def test_one_process_compiles_what_several_need(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", CODE], env=environment, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    assert sorted(p.communicate()[0].split() for p in started) == [
+        [b"0", b"1"],
+        [b"0", b"1"],
+        [b"1", b"0"],
+    ]
