@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.paths import replacing
 
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 _PACK = "make a shard of text files with plumbline corpus pack"
@@ -219,8 +220,10 @@ def write_jsonl_zst(path: Path, texts: Iterable[str]) -> None:
     >>> list(documents(path))
     ['tea', 'more tea']
     """
-    temporary = path.with_name(f"_{path.name}.tmp")
-    with pa.OSFile(str(temporary), "wb") as raw, pa.CompressedOutputStream(raw, "zstd") as out:
+    with (
+        replacing(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as raw,
+        pa.CompressedOutputStream(raw, "zstd") as out,
+    ):
         for text in texts:
             out.write(json.dumps({"text": text}, ensure_ascii=False).encode() + b"\n")
-    temporary.replace(path)

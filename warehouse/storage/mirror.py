@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.format import MARKER
-from plumbline.warehouse.storage.paths import unlinked
+from plumbline.warehouse.storage.paths import replacing, unlinked
 from plumbline.warehouse.storage.remote import Entry, Remote, shown, uri_problems
 
 #: Called with files done and files to do.
@@ -54,7 +53,7 @@ def push(
         todo = [n for n in here if before.get(n) != here[n] or sizes.get(n) != here[n].size]
         sent = []
         for done, name in enumerate(todo):
-            _tell(progress, done, len(todo))
+            _report(progress, done, len(todo))
             is_there = sizes.get(name) == here[name].size and remote.entry(name) == here[name]
             if not is_there:
                 _send(remote, root, name, here[name])
@@ -155,21 +154,17 @@ def _fetch_all(
 ) -> None:
     """Fetch files under their hashes, those left out that an earlier call has fetched."""
     for done, (name, entry) in enumerate(wanted.items()):
-        _tell(progress, done, len(wanted))
+        _report(progress, done, len(wanted))
         target = stage / entry.sha256
         if target.is_file() and Entry.of_file(target) == entry:
             continue
-        temporary = stage / f"_{uuid.uuid4().hex}.tmp"
-        try:
+        with replacing(target) as temporary:
             with uri_problems(remote.uri):
                 found = remote.fetch(name, temporary)
             if found != entry:
                 problem = "differs from the list: pushed again meanwhile, or damaged"
                 fix = "when no push is running, push once more, then pull"
                 raise BadInput(f"{shown(remote.uri)}/{name}", problem, fix)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def _put_in_place(root: Path, stage: Path, wanted: dict[str, Entry], gone: list[str]) -> None:
@@ -183,21 +178,15 @@ def _put_in_place(root: Path, stage: Path, wanted: dict[str, Entry], gone: list[
     for name, entry in wanted.items():
         if name != MARKER:
             target = unlinked(root, root / name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _copy(stage / entry.sha256, target)  # two files may have one content
+            with replacing(target) as temporary:  # a copy: two files may have one content
+                shutil.copyfile(stage / entry.sha256, temporary)
     for name in gone:
         unlinked(root, root / name).unlink(missing_ok=True)
     os.replace(marker, root / MARKER)
     shutil.rmtree(stage, ignore_errors=True)
 
 
-def _copy(source: Path, target: Path) -> None:
-    temporary = target.with_name(f"_{uuid.uuid4().hex}.tmp")
-    shutil.copyfile(source, temporary)
-    os.replace(temporary, target)
-
-
-def _tell(progress: Progress | None, done: int, total: int) -> None:
+def _report(progress: Progress | None, done: int, total: int) -> None:
     if progress is not None:
         progress(done, total)
 
