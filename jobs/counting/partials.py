@@ -59,7 +59,7 @@ def directory(store: Store, options: CountOptions) -> Path:
 def parts(where: Path, mark: str, kind: str) -> list[Path]:
     """Files of a partial: kind is ``words``, ``pairs`` or ``rejects``; mark the fingerprint.
 
-    A count that met its memory limit has several; equal words or pairs in them are to be summed.
+    A count that reached its memory limit has several; a word or pair may be in each, to be summed.
     """
     made = _read(where / f"{mark}.json")
     return [where / name for name in made["files"] if name.split(".")[-2] == kind]
@@ -131,8 +131,8 @@ def _ledger(path: Path, shard: str) -> Ledger:
 class _Writer:
     """The files of one attempt at a shard; they count once the ledger that names them is there.
 
-    Names are the attempt's own: where two tasks meet at shards of equal content, or one goes on
-    where another was killed, their files never mix.
+    Each attempt has its own names: the files of two tasks on shards of equal content, or of one
+    that was killed and its successor, never mix.
     """
 
     def __init__(self, out: Path, mark: str) -> None:
@@ -147,7 +147,7 @@ class _Writer:
         self._files.append(name)
 
     def publish(self, ledger: Ledger) -> None:
-        """Make this attempt the shard's partial, unless another has become it meanwhile."""
+        """Make this attempt the shard's partial, unless another attempt was first."""
         temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
         temporary.write_text(json.dumps({**asdict(ledger), "files": self._files}), encoding="utf-8")
         final = self._out / f"{self._mark}.json"

@@ -25,6 +25,7 @@ from plumbline.warehouse.shards import ByteStream, fingerprint, is_parquet
 #: The ledger's name in the directory of the blocks.
 LEDGER = "split.json"
 _STAGING = "_staging"
+_RESUME = "run the same command again to resume"
 _CHUNK = 1 << 22
 
 
@@ -44,7 +45,7 @@ class Source:
 
     Attributes:
         label: start of the names of its blocks.
-        block_bytes: size asked for.
+        block_bytes: requested size.
     """
 
     source: str
@@ -119,7 +120,7 @@ def split_shards(
                     progress(n, len(tasks))
         except KeyboardInterrupt:
             job.stop.set()
-            raise Interrupted("split", "interrupted", "the same command goes on") from None
+            raise Interrupted("split", "interrupted", _RESUME) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             shutil.rmtree(out / _STAGING, ignore_errors=True)
@@ -138,7 +139,7 @@ def read_ledger(out: Path) -> dict[str, Source]:
     """The ledger of a directory of blocks by label; empty when there is none.
 
     Raises:
-        BadInput: the file is there and is no ledger.
+        BadInput: the file exists and is not a ledger.
     """
     path = out / LEDGER
     if not path.exists():
@@ -183,7 +184,7 @@ def _labels(shards: Sequence[tuple[Path, str]]) -> list[str]:
 
 
 class _Job:
-    """What the threads of one command share: where to write, the ledger, the wish to stop."""
+    """What the threads of one command share: where to write, the ledger, a stop flag."""
 
     def __init__(self, out: Path, block_bytes: int, ledger: dict[str, Source]) -> None:
         self.out, self.block_bytes, self.ledger = out, block_bytes, ledger
@@ -205,7 +206,7 @@ class _Job:
             self._publish(entry, staging)
         except OSError as e:
             problem = e.strerror or str(e)
-            fix = "see to the disk; the same command goes on"
+            fix = f"see to the disk; {_RESUME}"
             raise BadInput(f"output directory {self.out}", problem, fix) from e
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -227,10 +228,10 @@ class _Job:
                     yield block
                 number += 1
         if self.stop.is_set():
-            raise Interrupted("split", "interrupted", "the same command goes on")
+            raise Interrupted("split", "interrupted", _RESUME)
 
     def _publish(self, entry: Source, staging: Path) -> None:
-        """Rename the blocks into place, then say so in the ledger; older ones of it go first."""
+        """Rename the blocks into place, then enter them in the ledger; older ones go first."""
         home = Path(entry.source).resolve()
         with self._lock:
             old = [
