@@ -49,11 +49,11 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     row = corpus_row(store, corpus)
     connection = connect(store.root)
     key = {"corpus": corpus, "word": word}
-    found = connection.execute(_COUNT, key).fetchone()
-    if found is None:
+    count = connection.execute(_COUNT, key).fetchone()
+    if count is None:
         raise _unknown(store, connection, row, word)
     targets = contrast.split("/")
-    lines = [f"{corpus}: `{word}` occurs {found[0]:,} times"]
+    lines = [f"{corpus}: `{word}` occurs {count[0]:,} times"]
     rows = connection.execute(_TARGETS, {**key, "targets": targets}).fetchall()
     lines += [
         f"  with {target}: {n_pair:,} co-occurrences ({n_target:,} {target}), PMI {pmi:+.3f} nats"

@@ -1,1 +1,1 @@
-"""Text files, splits and released statistics as corpora."""
+"""Packing text files, splitting shards, importing released statistics."""

@@ -40,16 +40,16 @@ def text_files(sources: Sequence[Path]) -> list[Path]:
     ...
     plumbline.warehouse.errors.BadInput: texts nowhere: no such file or directory (check the path)
     """
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for source in sources:
         if not source.exists():
             raise BadInput(f"texts {source}", "no such file or directory", "check the path")
         inside = sorted(source.rglob("*.txt")) if source.is_dir() else [source]
-        files = [path for path in inside if path.is_file()]
-        if not files:
+        texts = [path for path in inside if path.is_file()]
+        if not texts:
             raise BadInput(f"texts {source}", "holds no .txt file", "name the files themselves")
-        found.update(dict.fromkeys(files))
-    return list(found)
+        files.update(dict.fromkeys(texts))
+    return list(files)
 
 
 def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:

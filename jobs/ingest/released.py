@@ -107,9 +107,9 @@ def _refuse_counted(store: Store, corpus: str) -> None:
 def _parse(record: Record) -> _Row:
     word, delta, counts, freq = (record.fields.get(c, "") for c in _COLUMNS)
     n_word = int(counts) if counts.isascii() and counts.isdigit() and len(counts) < 20 else 0
-    share, reason = _number(freq), record.problem or ""
-    if reason:
-        pass
+    share, reason = _number(freq), ""
+    if record.problem:
+        reason = record.problem
     elif not word.strip():
         reason = "the row has no word"
     elif any("\udc80" <= c <= "\udcff" for c in word):

@@ -99,13 +99,13 @@ def available_checks(rules: Rules, model: Path | None) -> EnglishChecks:
         return EnglishChecks()
     missing = []
     loaded_model = wordnet = None
-    try:
-        if model is None:
-            fix = "give --language-model PATH, or --download"
-            raise MissingComponent("fastText", "no language model", fix)
-        loaded_model = english.load_model(model)
-    except MissingComponent as e:
-        missing.append(str(e))
+    if model is None:
+        missing.append("fastText: no language model (give --language-model PATH, or --download)")
+    else:
+        try:
+            loaded_model = english.load_model(model)
+        except MissingComponent as e:
+            missing.append(str(e))
     try:
         wordnet = english.load_wordnet()
     except MissingComponent as e:
@@ -150,17 +150,11 @@ def classify(
     if passed and rules.quantile:
         rarest = float(np.quantile(list(passed.values()), rules.quantile))
     reasons |= {word: RARE for word, n in passed.items() if n <= rarest}
-    words = [
-        VocabularyWord(
-            word,
-            n,
-            word in passed and reasons[word] != RARE,
-            reasons.get(word, NOT_LETTERS),
-            scores.get(word),
-            synsets.get(word),
-        )
-        for word, n in counts.items()
-    ]
+    words = []
+    for word, n in counts.items():
+        why = reasons.get(word, NOT_LETTERS)
+        is_kept = why not in (NOT_LETTERS, FOREIGN, RARE)
+        words.append(VocabularyWord(word, n, is_kept, why, scores.get(word), synsets.get(word)))
     return words, rarest
 
 

@@ -66,27 +66,27 @@ def compare_list(
         progress: called with (pairs of contrasts done, all).
 
     Raises:
-        UsageProblem: no such corpus or list, an imported corpus, words that were not counted, or
-            no deltas yet.
+        UsageProblem: the corpus or list is unknown, the corpus was imported, words of the list were
+            not counted, or the corpus has no deltas yet.
     """
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no word list to compare")
     own = corpus_list(store, row)
-    asked = own if name == own.name else wordlists.load(name)
-    if missing := [w for w in asked.targets if w not in own.targets]:
-        problem = f"{missing[0]} of list {asked.name} was not counted, only the list {own.name}"
+    word_list = own if name == own.name else wordlists.load(name)
+    if missing := [w for w in word_list.targets if w not in own.targets]:
+        problem = f"{missing[0]} of list {word_list.name} was not counted, only the list {own.name}"
         fix = f"plumbline corpus count ... --targets {name}"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
-    contrasts = [p.contrast for p in asked.pairs]
+    contrasts = [p.contrast for p in word_list.pairs]
     deltas = _deltas(store, corpus, contrasts)
     if not deltas:
         fix = f"plumbline corpus associate --corpus {corpus}"
-        raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {asked.name}", fix)
+        raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {word_list.name}", fix)
     params = {"corpus": corpus, "contrasts": contrasts}
     coverage = query(connect(store.root), "lists/coverage", params).to_pylist()
     agreements = agreement(contrasts, deltas, progress)
-    return Compared(corpus, asked.name, tuple(coverage), tuple(agreements))
+    return Compared(corpus, word_list.name, tuple(coverage), tuple(agreements))
 
 
 def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, Deltas]:
@@ -94,12 +94,12 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
     table = table.filter(pc.is_in(table["contrast"], value_set=pa.array(contrasts, pa.string())))
     words = table["word"].combine_chunks().dictionary_encode().indices.to_numpy()
     delta, names = table["delta_nats"].to_numpy(), table["contrast"].combine_chunks()
-    found = {}
+    deltas = {}
     for contrast in names.unique().to_pylist():
         at = np.flatnonzero(pc.equal(names, contrast).to_numpy(zero_copy_only=False))
         at = at[np.argsort(words[at])]
-        found[contrast] = (words[at], delta[at])
-    return found
+        deltas[contrast] = (words[at], delta[at])
+    return deltas
 
 
 def agreement(
