@@ -44,3 +44,11 @@ def source_files() -> set[str]:
         for path in (REPOSITORY / room).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def clashing_packages(directory: Path) -> None:
+    """Put packages of the rooms' names into a directory; importing one raises."""
+    for room in ROOMS:
+        (directory / room).mkdir()
+        text = f"raise RuntimeError('this is the {room} of somebody else')\n"
+        (directory / room / "__init__.py").write_text(text, encoding="utf-8")

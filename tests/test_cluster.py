@@ -31,7 +31,7 @@ from plumbline.pipelines.dist import write_dist
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.shards import write_jsonl_zst
 from tests.conftest import REPOSITORY
-from tests.distributions import source_files
+from tests.distributions import clashing_packages, source_files
 from tests.test_count_kill import contents
 
 T = TypeVar("T")
@@ -245,6 +245,7 @@ def test_an_executor_killed_in_the_middle_of_a_count(
     events = tmp_path / "events"
     conf = settings_file(tmp_path / "own.conf", "local-cluster[2,1,2048]", events)
     driver = shutil.copy(REPOSITORY / "tests" / "cluster_driver.py", tmp_path)
+    clashing_packages(tmp_path)  # a driver's own directory comes before the archive
     paths = {"PYTHONPATH": str(dist / NAME), "PLUMBLINE_SPARK_CONF": str(conf)}
     command = [sys.executable, str(driver), str(report), *count(shards, warehouse)]
     # Of two executors, each waits at one of these shards once the four before them are done.
@@ -317,6 +318,7 @@ def test_spark_submit_to_a_standalone_cluster(
     dist: Path, shards: Path, undisturbed: Any, home: Path, standalone: str, tmp_path: Path
 ) -> None:
     """The pipeline's own line; what spark-submit is given stands before cluster.conf."""
+    clashing_packages(dist)  # the application's own directory comes first on the path
     warehouse, log = tmp_path / "w", tmp_path / "log"
     settings = Settings(
         corpus=f"{shards}/*.zst {shards}/*.jsonl",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 import venv
@@ -73,15 +74,19 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def check_core(python: str | Path, directory: Path, before: str = "") -> None:
+def check_core(
+    python: str | Path, directory: Path, before: str = "", *, alone: bool = False
+) -> None:
     """Run all commands with an interpreter in an empty directory; those of the core succeed."""
     lines = (json.dumps({"text": text}) + "\n" for text in TEXTS)
     (directory / "a.jsonl").write_text("".join(lines), encoding="utf-8")
+    environment = {k: v for k, v in os.environ.items() if not (alone and k.startswith("PYTHON"))}
     commands = [command for command, _ in (*CORE_COMMANDS, *EXTRA_COMMANDS)]
     done = subprocess.run(
         [python, "-c", before + RUN],
         input=json.dumps(commands),
         cwd=directory,
+        env=environment,
         capture_output=True,
         text=True,
     )
@@ -116,7 +121,7 @@ def test_a_fresh_environment_with_the_core_alone(tmp_path: Path, wheel: Path) ->
     absent = "import importlib.util; " + "; ".join(
         f"assert not importlib.util.find_spec({name!r})" for name in EXTRA_OF
     )
-    check_core(python, tmp_path / "work", absent)
+    check_core(python, tmp_path / "work", absent + "\n", alone=True)
 
 
 @pytest.mark.parametrize("extra", sorted(set(EXTRA_OF.values())))

@@ -26,4 +26,4 @@ echo "installing $lock into $venv (a few minutes the first time)"
 "${pip[@]}" -r "$lock"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 echo "compiling the counting kernel (once per machine)"
-"$venv/bin/python" -c 'from plumbline.jobs.kernel.counter import warm_up; warm_up()'
+"$venv/bin/python" -m plumbline.jobs.kernel
