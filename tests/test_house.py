@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -25,26 +26,34 @@ ALLOWED = {
 HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttext")
 #: Modules whose work a heavy package is; every other one must not load any.
 ENGINE_ROOMS = (
-    *("plumbline.jobs.spark.session", "plumbline.jobs.spark.engine"),
-    *("plumbline.eval_workers.backends.", "plumbline.eval_workers.mitigation."),
-    *(
-        "plumbline.pipelines.flow",
-        "plumbline.pipelines.benchmark_flow",
-        "plumbline.pipelines.fairpair_flow",
-    ),
+    "plumbline.jobs.spark.engine",
+    "plumbline.jobs.spark.session",
+    "plumbline.eval_workers.backends.",
+    "plumbline.eval_workers.mitigation.",
+    "plumbline.pipelines.flow",
+    "plumbline.pipelines.benchmark_flow",
+    "plumbline.pipelines.fairpair_flow",
     "plumbline.pipelines.disclosure_flow",
     "plumbline.pipelines.compare_flow",
-    *("plumbline.pipelines.attached", "plumbline.pipelines.deployed"),
+    "plumbline.pipelines.attached",
+    "plumbline.pipelines.deployed",
 )
+#: Rooms whose inner structure is held to the plan.
+ORDERED = ("jobs", "warehouse")
+#: Most modules of a folder besides its ``__init__``; the kernel is one compiled whole.
+MOST_MODULES, MORE_IN = 12, {"jobs/kernel": 17}
+
+
+def module_paths() -> list[Path]:
+    return [path for room in ROOMS for path in sorted((REPOSITORY / room).rglob("*.py"))]
 
 
 def modules() -> list[str]:
     found = []
-    for room in ROOMS:
-        for path in sorted((REPOSITORY / room).rglob("*.py")):
-            parts = path.relative_to(REPOSITORY).with_suffix("").parts
-            parts = parts[:-1] if parts[-1] == "__init__" else parts
-            found.append(".".join(("plumbline", *parts)))
+    for path in module_paths():
+        parts = path.relative_to(REPOSITORY).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        found.append(".".join(("plumbline", *parts)))
     return found
 
 
@@ -67,6 +76,69 @@ def test_rooms_import_one_way(room: str) -> None:
         assert not {n[0] for n in names} & set(ROOMS), f"{path} imports a room without plumbline."
         rooms = {n[1] for n in names if n[0] == "plumbline" and len(n) > 1}
         assert not rooms & others, f"{path.relative_to(REPOSITORY)} imports {rooms & others}"
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def needs(path: Path) -> set[str]:
+    """Modules of Plumbline that a file imports when it runs, inside functions too."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("plumbline"):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        waiting += [] if is_for_types(node) else ast.iter_child_nodes(node)
+    return found
+
+
+@pytest.mark.parametrize("room", ORDERED)
+def test_no_modules_of_a_room_import_each_other_in_a_circle(room: str) -> None:
+    inside = f"plumbline.{room}."
+    known = {f"{m}.": path for m, path in zip(modules(), module_paths(), strict=True)}
+    known = {m[:-1]: path for m, path in known.items() if m.startswith(inside)}
+    graph = {name: (needs(path) & set(known)) - {name} for name, path in known.items()}
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as e:
+        pytest.fail(" -> ".join(e.args[1]))
+    assert len(order) == len(known) > 20
+
+
+@pytest.mark.parametrize("room", ORDERED)
+def test_no_folder_is_a_pile_of_modules(room: str) -> None:
+    for folder in {path.parent for path in (REPOSITORY / room).rglob("*.py")}:
+        name = folder.relative_to(REPOSITORY).as_posix()
+        n = len([path for path in folder.glob("*.py") if path.name != "__init__.py"])
+        assert n <= MORE_IN.get(name, MOST_MODULES), f"{name} holds {n} modules"
+
+
+def test_spark_has_one_door() -> None:
+    for path in module_paths():
+        imported = {name.split(".")[0] for name in imported_names(path)}
+        inside = path.is_relative_to(REPOSITORY / "jobs" / "spark")
+        assert inside or not imported & {"pyspark", "py4j"}, f"{path} imports Spark"
+
+
+def test_the_command_line_loads_no_command() -> None:
+    """Help of a group, and of the whole: neither a command's module nor a large library."""
+    code = (
+        "import sys\n"
+        "from plumbline.pipelines.cli.main import main\n"
+        "for words in ([], ['corpus'], ['warehouse']):\n"
+        "    assert main([*words, '--help']) == 0\n"
+        "known = {'pandas', 'pyarrow', 'numpy', 'duckdb', 'numba', 'jinja2', 'matplotlib'}\n"
+        "loaded = known & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+        "commands = [m for m in sys.modules if m.startswith('plumbline.pipelines.cli.corpus')]\n"
+        "assert not commands, commands\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_the_warehouse_is_a_leaf() -> None:
