@@ -20,7 +20,7 @@ from plumbline.jobs.kernel.words import Words
 from plumbline.warehouse.errors import UsageProblem
 
 #: Bytes of text that are tokenized, then counted, together: they stay in the processor's cache.
-BATCH_BYTES = 1 << 17
+BATCH_BYTES = 1 << 18
 #: Rejected documents held in memory.
 _MAX_REJECTS = 1 << 15
 
@@ -179,7 +179,7 @@ class Counter:
     def drain(self) -> Iterator[tuple[str, pa.Table]]:
         """Hand out the counts so far as tables, each with its kind, and forget them.
 
-        Kinds are those of :data:`Spill`. Totals go on.
+        Kinds are those of :data:`Spill`. The totals of :meth:`result` still include them.
         """
         vocabulary = self._words.vocabulary()
         yield "words", self._words.table(vocabulary)
@@ -293,10 +293,12 @@ def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
 
 
 def _is_utf8(text: bytes) -> bool:
-    try:
-        return text.isascii() or text.decode() is not None
-    except UnicodeDecodeError:
-        return False
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def _reject_table(rejects: Sequence[Reject]) -> pa.Table:

@@ -33,7 +33,7 @@ def new_record(fields: type[Fields]) -> Fields:
     ...     y: int
     >>> point = new_record(Point)
     >>> point.y = 3
-    >>> point.x, point.y
+    >>> int(point.x), int(point.y)
     (0, 3)
     """
     dtype = np.dtype([(name, np.int64) for name in fields.__annotations__])
