@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 
@@ -17,5 +19,11 @@ def rows_of_step(step: int, n_rows: int, batch_rows: int, seed: int) -> np.ndarr
     """
     places = np.arange(step * batch_rows, (step + 1) * batch_rows)
     epochs = places // n_rows
-    orders = {e: np.random.default_rng([seed, int(e)]).permutation(n_rows) for e in set(epochs)}
-    return np.array([orders[e][p % n_rows] for e, p in zip(epochs, places, strict=True)])
+    return np.array(
+        [_order(int(e), n_rows, seed)[p % n_rows] for e, p in zip(epochs, places, strict=True)]
+    )
+
+
+@lru_cache(maxsize=2)
+def _order(epoch: int, n_rows: int, seed: int) -> np.ndarray:
+    return np.random.default_rng([seed, epoch]).permutation(n_rows)

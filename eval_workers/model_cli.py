@@ -101,7 +101,7 @@ def train(
     state = "was there already" if trained.reused else f"trained in {trained.seconds:.0f} s"
     say(
         f"{name}: {trained.n_parameters:,} parameters, {trained.n_tokens:,} tokens, loss "
-        f"{trained.loss_start_nats:.2f} -> {trained.loss_end_nats:.2f} nats a token, {state}"
+        f"{trained.loss_start_nats:.2f} -> {trained.loss_end_nats:.2f} nats per token, {state}"
     )
     say(f"  {trained.path}, `trained_model`")
     say(f"Next: plumbline score --model {trained.path} --benchmark NAME")

@@ -22,9 +22,9 @@ from plumbline.warehouse.storage.store import Store
 
 MARKER = "plumbline.json"
 #: Raised when the same options would give other weights.
-TRAINER_VERSION = 1
+TRAINER_VERSION = 2
 
-#: Called as (steps done, steps in all, loss of the last step in nats a token).
+#: Called as (steps done, steps in all, loss of the last step in nats per token).
 Progress = Callable[[int, int, float], None]
 
 
@@ -34,10 +34,7 @@ class TrainOptions:
 
     ``vocabulary`` is an upper bound (a small text may not have that many merges). ``max_tokens``
     bounds the tokens of the text seen in training, and with ``max_epochs`` how often a small text
-    is repeated. ``learning_rate`` is the peak. ``n_threads`` is part of the options because the
-    order in which float32 sums are taken depends on it. It is 1 because a model this small gains
-    about a quarter from a second thread on an idle machine, and loses several times over on a busy
-    one, where the threads wait for each other.
+    is repeated. ``learning_rate`` is the peak.
     """
 
     vocabulary: int
@@ -53,7 +50,6 @@ class TrainOptions:
     weight_decay: float = 0.01
     clip_norm: float = 1.0
     seed: int = 0
-    n_threads: int = 1
     checkpoint_steps: int = 200
 
     def __post_init__(self) -> None:
@@ -69,7 +65,7 @@ class TrainOptions:
 #: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole.
 #: `small`: real text in about four minutes of one CPU core.
 PRESETS = {
-    "closed": TrainOptions(2560, 96, 2, 4, 64, 32, 5e-3, max_tokens=2_600_000),
+    "closed": TrainOptions(2560, 96, 2, 4, 64, 16, 1e-2, max_tokens=1_600_000),
     "small": TrainOptions(4096, 128, 3, 4, 128, 16, 3e-3, max_tokens=2_400_000),
 }
 
@@ -172,7 +168,7 @@ def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
 
 
 def model_card(options: TrainOptions, figures: Mapping[str, Any], shards: Sequence[str]) -> str:
-    """The README of a trained model; ``figures`` hold the columns of ``trained_model``."""
+    """The README of a trained model; ``figures``: those of ``trained_model``, and ``products``."""
     few = ", ".join(shards[:4]) + (", ..." if len(shards) > 4 else "")
     versions = package_versions()
     facts = {
@@ -186,16 +182,17 @@ def model_card(options: TrainOptions, figures: Mapping[str, Any], shards: Sequen
         "steps": f"{figures['n_steps']:,} of {options.batch_rows} rows",
         "tokens seen": f"{figures['n_tokens']:,}",
         "peak learning rate": options.learning_rate,
-        "loss, first steps": f"{figures['loss_start_nats']:.3f} nats a token",
-        "loss, last steps": f"{figures['loss_end_nats']:.3f} nats a token",
+        "matrix products": figures["products"],
+        "loss, first steps": f"{figures['loss_start_nats']:.3f} nats per token",
+        "loss, last steps": f"{figures['loss_end_nats']:.3f} nats per token",
         "made with": ", ".join(f"{n} {versions[n]}" for n in ("torch", "transformers")),
     }
     table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     return f"""# {figures["model"]}
 
 A small language model that Plumbline trained from random weights on one corpus, so that its
-preferences can be held against the text it learned from. It is an instrument, and no use for
-writing.
+preferences can be compared with the text it learned from. It is an instrument, not a model to
+write with.
 
 | | |
 |---|---|

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow.compute as pc
 from prefect import flow, task
 
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.pipelines import benchmark_flow, counting
 from plumbline.pipelines.alone import alone
+from plumbline.pipelines.measure import figure_with_interval
 from plumbline.pipelines.order import Order
 from plumbline.pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
 from plumbline.pipelines.reaper import reaped
@@ -150,6 +152,20 @@ def measure(settings: Settings) -> None:
     store, options = Store.open(settings.warehouse_path()), MeasureOptions()
     with recorded(store, "measure", asdict(options)) as run_id:
         measure_all(store, run_id, options)
+
+
+def recovered(store: Store) -> list[str]:
+    """How far trained models recover the planted leans of their text, a line for each."""
+    rows = store.read("metric_value", pc.field("subset") == "words, planted delta").to_pylist()
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        figure = figure_with_interval(row, 1, 2 if row["metric"] == "slope" else 3)
+        found.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = figure
+    return [
+        f"{model} on {benchmark}, model on planted lean (95% intervals): rank correlation "
+        f"{of['rank correlation']}, slope {of['slope']}"
+        for (model, benchmark), of in sorted(found.items())
+    ]
 
 
 @task(task_run_name="report")
@@ -359,6 +375,8 @@ def run(settings: Settings) -> None:
         raise line from None
     warehouse = settings.warehouse_path()
     say(f"warehouse: {warehouse}\nreport: {page}")
+    for line in recovered(Store.open(warehouse)):
+        say(line)
     for offline in plan.offline:
         if offline.name != OFFLINE:
             say(f"{offline.name}: {WORTH}")

@@ -113,7 +113,11 @@ def preference_table(
             found.setdefault(key, {})[row["metric"]] = row
     lines = []
     for (benchmark, model, model_key), of in sorted(found.items()):
-        figures = [_cell(of["us"], 100, 1), _cell(of["pd"], 1, 1), _cell(of["aufc"], 1, 2)]
+        figures = [
+            figure_with_interval(of["us"], 100, 1),
+            figure_with_interval(of["pd"], 1, 1),
+            figure_with_interval(of["aufc"], 1, 2),
+        ]
         label = (labels or {}).get(model_key, model)
         lines.append([benchmark, label, f"{of['n']['n']:,}", *figures])
     return ["benchmark", "model", "pairs", "US %", "PD points", "AuFC"], lines
@@ -130,13 +134,17 @@ def fit_table(
             found.setdefault(tuple(row[k] for k in key), {})[row["metric"]] = row
     lines = []
     for names, of in sorted(found.items()):
-        figures = [_cell(of["slope"], 1, 2), _cell(of["correlation"], 1, 3)]
+        figures = [
+            figure_with_interval(of["slope"], 1, 2),
+            figure_with_interval(of["correlation"], 1, 3),
+        ]
         label = (labels or {}).get(names[5], names[1])
         lines.append([names[0], label, *names[2:4], *figures, f"{of['slope']['n']:,}"])
     return ["points", "model", "benchmark", "corpus", "slope", "correlation", "n"], lines
 
 
-def _cell(row: Mapping[str, float | None], scale: float, digits: int) -> str:
+def figure_with_interval(row: Mapping[str, float | None], scale: float, digits: int) -> str:
+    """A row of ``metric_value`` in a few characters: its value and the interval in brackets."""
     value, low, high = row["value"], row["ci_low"], row["ci_high"]
     if value is None:
         return "–"

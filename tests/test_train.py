@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -155,13 +157,13 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
     real = trainer._step
     done = 0
 
-    def step(model, optimizer, batch, clip_norm):  # type: ignore[no-untyped-def]
+    def step(model, *arguments):  # type: ignore[no-untyped-def]
         nonlocal done
         done += 1
         if done == 31:
             with torch.no_grad():
                 next(model.parameters())[:] = math.nan
-        return real(model, optimizer, batch, clip_norm)
+        return real(model, *arguments)
 
     monkeypatch.setattr(trainer, "_step", step)
     with pytest.raises(BadInput, match=r"not finite at step 31 .*learning rate"):
@@ -170,6 +172,40 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
     assert len(state["losses"]) == 20
     assert all(torch.isfinite(w).all() for w in state["model"].values())
     assert not (tmp_path / "m").exists()
+
+
+def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forced here, so slow: the same training comes out near that in float32, not equal to it."""
+    options = replace(TINY, max_tokens=8_000)
+    trained = {}
+    for rounded in (False, True):
+        monkeypatch.setattr(trainer, "_has_bfloat16", lambda rounded=rounded: rounded)
+        trained[rounded] = train_model(shards, f"{rounded}", "c", options, tmp_path)
+    assert not same(trained[False].path, trained[True].path)
+    assert {w.dtype for w in weights(trained[True].path).values()} == {torch.float32}
+    assert trained[True].loss_end_nats == pytest.approx(trained[False].loss_end_nats, rel=0.05)
+    assert "bfloat16" in (trained[True].path / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_gradient_of_a_batch_is_that_of_its_halves_together() -> None:
+    """Against the mean loss over all positions at once, by torch's own backward pass."""
+    tokenizer = Tokenizer(models.BPE(vocab={chr(97 + k): k for k in range(20)}, merges=[]))
+    model = trainer._new_model(tokenizer, TINY)
+    rows = torch.randint(0, 20, (5, 32), generator=torch.Generator().manual_seed(1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with ThreadPoolExecutor(2) as pool:
+        loss = trainer._step(model, optimizer, rows, 1e9, pool)
+    found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    model.zero_grad()
+    expected = torch.nn.functional.cross_entropy(
+        model(input_ids=rows).logits[:, :-1].flatten(0, 1), rows[:, 1:].flatten()
+    )
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for one, parameter in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(one, parameter.grad, rtol=1e-4, atol=1e-6)
 
 
 def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:

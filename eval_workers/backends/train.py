@@ -1,21 +1,26 @@
 """Train a small GPT-NeoX on shards, from random weights, so that its text is fully known.
 
 The architecture is that of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small fraction of
-its size: rotary positions, parallel residuals, untied embeddings. Documents are laid end to end,
-each after an ``<|endoftext|>``, which is also what scoring gives as context; the tokens are cut
-into rows of the model's context, and each row is seen once an epoch, in an order drawn with the
-seed. AdamW, linear warm-up, cosine decay to a tenth of the peak, float32 on CPU: equal options and
-shards give equal weights on one machine, also after a stop in the middle.
+its size: rotary positions, parallel residuals. One embedding serves input and output: a word then
+learns from where it is read and from where it is written, and of the closed world's leans half as
+many tokens teach as much. Documents are laid end to end, each after an ``<|endoftext|>``, which is
+also what scoring gives as context; the tokens are cut into rows of the model's context, and each
+row is seen once per epoch, in an order drawn with the seed.
+
+AdamW, linear warm-up, cosine decay to a tenth of the peak. Weights, loss and softmax are float32;
+matrix products are bfloat16 where the CPU computes them in hardware. The two halves of a batch are
+computed side by side, a thread each, and their gradients added in order. So equal options and
+shards give equal weights on one machine, whatever else it is doing, also after a stop.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +39,14 @@ from plumbline.warehouse.shards import documents
 END_OF_TEXT = "<|endoftext|>"
 _CHECKPOINT = "checkpoint.pt"
 #: More text than this a token of the budget is not read: English has 4 to 5 characters a token.
-_CHARACTERS_PER_TOKEN = 8
+_CHARACTERS_PER_TOKEN = 6
 _DOCUMENTS_AT_ONCE = 10_000
+#: Parts of a batch that are computed side by side.
+_N_PARTS = 2
+#: What a CPU calls products of bfloat16 in hardware.
+_BFLOAT16 = ("amx_bf16", "avx512_bf16")
+#: Marks a position whose next token isn't in its row.
+_NO_TARGET = -100
 #: Steps whose mean loss is reported as the first and the last loss.
 _LOSS_STEPS = 20
 
@@ -55,7 +66,7 @@ def train(
     Columns ``path`` and ``run_id`` are the caller's.
     """
     threads = torch.get_num_threads()
-    torch.set_num_threads(options.n_threads)
+    torch.set_num_threads(1)  # each part of a batch has a thread of its own
     try:
         state = _restore(work, key)
         texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN))
@@ -145,8 +156,7 @@ def _rows(texts: Sequence[str], tokenizer: Tokenizer, context: int) -> np.ndarra
         encoded = tokenizer.encode_batch_fast(
             list(texts[start : start + _DOCUMENTS_AT_ONCE]), add_special_tokens=False
         )
-        ids = itertools.chain.from_iterable([0, *e.ids] for e in encoded)
-        parts.append(np.fromiter(ids, dtype=kind))
+        parts += [np.array([0, *e.ids], dtype=kind) for e in encoded]
     tokens = np.concatenate(parts)
     return tokens[: len(tokens) // context * context].reshape(-1, context)
 
@@ -163,6 +173,7 @@ def _new_model(tokenizer: Tokenizer, options: TrainOptions) -> GPTNeoXForCausalL
         bos_token_id=0,
         eos_token_id=0,
         use_cache=False,
+        tie_word_embeddings=True,
     )
     return GPTNeoXForCausalLM(config).train()
 
@@ -181,6 +192,7 @@ def _run(
         lr=options.learning_rate,
         betas=(0.9, 0.95),
         weight_decay=options.weight_decay,
+        fused=True,
     )
     n_tokens = min(options.max_tokens, options.max_epochs * rows.size)
     n_steps = max(1, n_tokens // (options.batch_rows * options.context))
@@ -191,22 +203,23 @@ def _run(
         optimizer.load_state_dict(state["optimizer"])
         losses, seconds = state["losses"], state["seconds"]
     start = time.monotonic() - seconds
-    for step in range(len(losses), n_steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, n_steps, options)
-        batch = rows[row_order(step, len(rows), options)].astype(np.int64)
-        loss = _step(model, optimizer, torch.from_numpy(batch), options.clip_norm)
-        if not math.isfinite(loss):
-            raise BadInput(
-                f"training {work.name.strip('.').removesuffix('.partial')}",
-                f"the loss or its gradient is not finite at step {step + 1}",
-                f"try a lower learning rate; the last good checkpoint is kept in {work}",
-            )
-        losses.append(loss)
-        if len(losses) % options.checkpoint_steps == 0 and len(losses) < n_steps:
-            _checkpoint(model, optimizer, losses, time.monotonic() - start, key, work)
-        if progress:
-            progress(step + 1, n_steps, loss)
+    with ThreadPoolExecutor(_N_PARTS) as pool:
+        for step in range(len(losses), n_steps):
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(step, n_steps, options)
+            batch = rows[row_order(step, len(rows), options)].astype(np.int64)
+            loss = _step(model, optimizer, torch.from_numpy(batch), options.clip_norm, pool)
+            if not math.isfinite(loss):
+                raise BadInput(
+                    f"training {work.name.strip('.').removesuffix('.partial')}",
+                    f"the loss or its gradient is not finite at step {step + 1}",
+                    f"try a lower learning rate; the last good checkpoint is kept in {work}",
+                )
+            losses.append(loss)
+            if len(losses) % options.checkpoint_steps == 0 and len(losses) < n_steps:
+                _checkpoint(model, optimizer, losses, time.monotonic() - start, key, work)
+            if progress:
+                progress(step + 1, n_steps, loss)
     return {
         "_model": model,
         "n_parameters": sum(p.numel() for p in model.parameters()),
@@ -223,20 +236,44 @@ def _step(
     optimizer: torch.optim.Optimizer,
     batch: torch.Tensor,
     clip_norm: float,
+    pool: Executor,
 ) -> float:
-    """One optimiser step on rows of token ids; returns the mean loss, in nats a token.
+    """One optimizer step on rows of token ids; returns the mean loss, in nats per token.
 
     A loss or gradient that is not finite changes no weight and gives NaN.
     """
-    logits = model(input_ids=batch).logits[:, :-1]
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    parts = batch.tensor_split(min(_N_PARTS, len(batch)))
+    found = list(pool.map(lambda part: _gradients(model, part, len(batch)), parts))
+    losses, gradients = zip(*found, strict=True)
+    for parameter, *of_parts in zip(model.parameters(), *gradients, strict=True):
+        parameter.grad = sum(of_parts[1:], of_parts[0])
+    loss = math.fsum(losses)
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
-    if not (torch.isfinite(loss) and torch.isfinite(norm)):
+    if not (math.isfinite(loss) and torch.isfinite(norm)):
         return math.nan
     optimizer.step()
-    return loss.item()
+    return loss
+
+
+def _gradients(
+    model: GPTNeoXForCausalLM, rows: torch.Tensor, n_rows: int
+) -> tuple[float, tuple[torch.Tensor, ...]]:
+    """What some of the ``n_rows`` rows of a batch add to its mean loss, and to its gradient."""
+    targets = torch.full_like(rows, _NO_TARGET)
+    targets[:, :-1] = rows[:, 1:]
+    with torch.autocast("cpu", torch.bfloat16, enabled=_has_bfloat16()):
+        logits = model(input_ids=rows).logits
+    loss = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1).float(), targets.flatten(), ignore_index=_NO_TARGET
+    )
+    share = loss * (len(rows) / n_rows)
+    return share.item(), torch.autograd.grad(share, tuple(model.parameters()))
+
+
+def _has_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 in hardware; without that it is slower than float32."""
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name) for name in _BFLOAT16)
 
 
 def _restore(work: Path, key: str) -> dict[str, Any] | None:
@@ -285,5 +322,6 @@ def _save(
         eos_token=END_OF_TEXT,
         model_max_length=options.context,
     ).save_pretrained(work)
-    (work / "README.md").write_text(model_card(options, figures, shards), encoding="utf-8")
+    facts = {**figures, "products": "bfloat16" if _has_bfloat16() else "float32"}
+    (work / "README.md").write_text(model_card(options, facts, shards), encoding="utf-8")
     (work / _CHECKPOINT).unlink(missing_ok=True)

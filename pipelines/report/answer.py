@@ -175,12 +175,13 @@ def verdict(row: Row) -> str:
 
 def _followed(facts: Facts, row: Row, what: str) -> str:
     same = {k: row[k] for k in ("subset", "model_key", "benchmark", "corpus", "contrast")}
-    (r,) = facts.metrics("correlation", **same)
+    kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
+    (r,) = facts.metrics(kind, **same)
     unit = "pairs" if row["subset"].startswith("pairs") else "words"
     return (
         f"{row['model']} {verdict(row)} the text {row['corpus']} on {row['benchmark']}: a nat "
         f"of {what} moves its log ratio by {shown(row['value'], 2, signed=True)} nats "
-        f"({interval(row, 2)}); correlation {shown(r['value'], 2)} ({interval(r, 2)}) over "
+        f"({interval(row, 2)}); {kind} {shown(r['value'], 2)} ({interval(r, 2)}) over "
         f"{row['n']:,} {unit}."
     )
 
