@@ -375,8 +375,8 @@ def run(settings: Settings) -> None:
         raise line from None
     warehouse = settings.warehouse_path()
     say(f"warehouse: {warehouse}\nreport: {page}")
-    for line in recovered(Store.open(warehouse)):
-        say(line)
+    for sentence in recovered(Store.open(warehouse)):
+        say(sentence)
     for offline in plan.offline:
         if offline.name != OFFLINE:
             say(f"{offline.name}: {WORTH}")

@@ -272,7 +272,7 @@ def _gradients(
 
 def _has_bfloat16() -> bool:
     """Whether this CPU multiplies bfloat16 in hardware; without that it is slower than float32."""
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(capabilities.get(name) for name in _BFLOAT16)
 
 

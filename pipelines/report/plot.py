@@ -73,7 +73,7 @@ def _png(figure: Figure) -> bytes:
     Laid out and drawn once: saving by matplotlib's own function does both twice.
     """
     figure.set_dpi(_DPI)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)  # without types
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
     figure.set_layout_engine("none")
