@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from plumbline.jobs.counting import local
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.merge import merge_words
 from plumbline.jobs.counting.partials import Ledger, ShardJob
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import connect
@@ -212,3 +215,12 @@ def test_what_goes_wrong_in_a_helper_arrives(
         local.LocalEngine(tmp_path, 1 << 30).count(
             names, job, lambda done, _: done and helpers[0].busy.wait(60) and None
         )
+
+
+def test_a_sum_without_memory_is_one_line(tmp_path: Path, store: Store) -> None:
+    words = pa.table({"word": [f"word{k:040}" for k in range(300_000)], "n_word": [1] * 300_000})
+    pq.write_table(words, tmp_path / "a.parquet")
+    staged = store.stage("word_count", {"corpus": "c"}, "r")
+    merge = merge_words([tmp_path / "a.parquet"], {"corpus": "c"}, staged)
+    with pytest.raises(Interrupted, match=r"word_count needs more than 1MiB of memory.*--memory"):
+        local.LocalEngine(tmp_path, 2 << 20).merge(merge)

@@ -88,13 +88,24 @@ class LocalEngine:
             # Of what DuckDB is given it uses a bit more, and Arrow and Python have their own.
             limit = f"{self._memory_bytes // 2 >> 20}MiB"
             settings: dict[str, str | bool | int | float | list[str]]
-            settings = {"memory_limit": limit, "temp_directory": directory, "threads": n_cores()}
+            settings = {
+                "memory_limit": limit,
+                "temp_directory": directory,
+                "threads": n_cores(),
+                "preserve_insertion_order": False,
+            }
             with duckdb.connect(config=settings) as connection:
                 for name, files in merge.views.items():
                     names = ", ".join("'" + str(f).replace("'", "''") + "'" for f in files)
                     connection.execute(f"CREATE VIEW {name} AS FROM read_parquet([{names}])")
-                rows = connection.sql(f"{merge.query} ORDER BY {', '.join(merge.order)}")
-                return merge.write_part("part-00000", rows.to_arrow_reader(BATCH_ROWS))
+                query = f"{merge.query} ORDER BY {', '.join(merge.order)}"
+                try:
+                    rows = connection.sql(query).to_arrow_reader(BATCH_ROWS)
+                    return merge.write_part("part-00000", rows)
+                except duckdb.OutOfMemoryException as e:
+                    problem = f"the sum of {merge.staged.table} needs more than {limit} of memory"
+                    fix = "run the same command again with more --memory, or on Spark with --master"
+                    raise Interrupted(problem, "", fix) from e
 
 
 def _n_helpers(shards: Sequence[str]) -> int:
