@@ -51,14 +51,14 @@ class Place:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self.ask("POST", path, body).raise_for_status().json()
 
-    def create(self, name: str, **parameters: object) -> httpx.Response:
+    def create(self, name: str, /, **parameters: object) -> httpx.Response:
         """Ask for a run of a deployment."""
         found = self.get(f"/deployments/name/{name}/{name}")["id"]
         # Scheduled, as the command asks for it: a run without a state waits for nobody.
         body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
         return self.ask("POST", f"/deployments/{found}/create_flow_run", body)
 
-    def begin(self, name: str, **parameters: object) -> str:
+    def begin(self, name: str, /, **parameters: object) -> str:
         """Start a run; returns its id."""
         created = self.create(name, **parameters)
         assert created.status_code in (200, 201), created.text

@@ -150,6 +150,7 @@ def test_a_disk_that_fills_while_a_model_is_written(place: Place) -> None:
     assert refused(done.stderr, "No space left on device"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_with_checkpoints(place: Place) -> None:
     done = place.run(_FULL, "models", sys.executable, "-c", _CHECKPOINTS, room=1 << 19)
     said = "error: models/k: No space left on device"

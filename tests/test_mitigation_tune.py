@@ -149,6 +149,7 @@ run(Store.open(warehouse), Path(base), words, Path(out), progress=tell)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_weights_it_would_have_had(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:

@@ -175,6 +175,7 @@ except BadInput as e:
 """
 
 
+@pytest.mark.slow
 def test_adapters_of_the_hub_are_held_to_a_commit(saved: dict[str, Path], tmp_path: Path) -> None:
     """A cache laid out as the hub library does, with no network."""
     commits = {"base": "a" * 40, "tuned": "b" * 40}

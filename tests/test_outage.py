@@ -124,11 +124,13 @@ def test_what_a_client_says_of_a_server_that_is_away_may_pass(
         assert not may_pass(caught.value)
 
 
+@pytest.mark.slow
 def test_a_check_of_models_waits_for_the_hub_to_come_back(served: Hub, tmp_path: Path) -> None:
     tries, end = driven(_CHECK, served, "503", tmp_path)
     assert (tries, end) == (["True"], "COMPLETED 1 models can be loaded")
 
 
+@pytest.mark.slow
 def test_a_hub_that_stays_away_ends_with_its_line(served: Hub, tmp_path: Path) -> None:
     tries, end = driven(_CHECK, served, "refused", tmp_path, returns=False)
     assert tries == ["True", "True"]

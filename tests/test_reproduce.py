@@ -223,6 +223,7 @@ def test_earlier_scores_are_not_taken_for_the_releases(tmp_path: Path, capsys: A
     assert "1 models: org/m" in shown and "org/n" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
     store = Store.open(tmp_path / "w")

@@ -171,6 +171,7 @@ score.score_benchmarks(Store.open(root), model, ["demo"], ModelOptions(), name)
 """
 
 
+@pytest.mark.slow
 def test_workers_share_the_chunks_and_a_dead_ones_are_taken_over(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,6 +163,7 @@ def _is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 5), (signal.SIGKILL, -9)])
 def test_stopped_nothing_is_left_behind(
     store: Store, model: Path, logs: Path, number: int, status: int
