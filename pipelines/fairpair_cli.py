@@ -181,7 +181,7 @@ def score(
 
 
 def report(out: Out = _OUT, warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE) -> None:
-    """Write the report of all that is measured: one HTML page, and its plots as PNG files.
+    """Write the report of all that is measured: one HTML page, and its plots as SVG files.
 
     Example: plumbline fairpair report --out out/report
     """

@@ -276,8 +276,8 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def _plot(png: bytes, out: Path, model_key: str, by: str) -> str:
-    path = out / f"sweep-{by}-{model_key}.png"
+def _plot(svg: str, out: Path, model_key: str, by: str) -> str:
+    path = out / f"sweep-{by}-{model_key}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(png)
+    path.write_text(svg, encoding="utf-8", errors="replace")
     return f"Wrote {path}"

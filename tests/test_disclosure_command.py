@@ -222,7 +222,7 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     (caption,) = [c for c in page.tables if c.startswith("Adapters tuned")]
     cells = page.tables[caption][1]
     assert float(cells[9][1] or 0) == row["difference_end"] and cells[6][0] == "1"
-    drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.png")}
+    drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.svg")}
     assert {"disclosure-losses-calm", "disclosure-gas-test-base"} <= drawn
     assert any(name.startswith("disclosure-gld-test") for name in drawn)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -120,8 +121,8 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
     assert said.count("lowest GAS of all") == sum(r["is_best"] for r in rows)
     n_best = len({row["sampling_key"] for row in rows if row["is_best"]})
     assert ("a tie" in said) == (n_best > 1) and "Next: plumbline sql" in said
-    (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.png")
-    assert plot.read_bytes().startswith(b"\x89PNG")
+    (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.svg")
+    assert ElementTree.parse(plot).getroot().tag.endswith("svg")
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(TransformersBackend, "_new_tokens", None)
     assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)

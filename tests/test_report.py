@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -155,14 +156,15 @@ def test_page_is_whole_and_asks_for_nothing_outside(written: Path) -> None:
     page, path = Page(written), written
     assert page.links
     for link in page.links:
-        assert link == "data:," or re.match(r"data:image/png;base64,|#", link), link[:80]
+        assert link == "data:," or re.match(r"data:image/svg\+xml;base64,|#", link), link[:80]
         if link.startswith("#"):
             assert link[1:] in page.anchors
     text = path.read_text(encoding="utf-8")
     assert "@import" not in text and "url(" not in text
-    plots = sorted(p.name for p in path.parent.glob("*.png"))
-    assert text.count("data:image/png;base64,") == len(plots) >= 10
-    assert all(p.read_bytes().startswith(b"\x89PNG") for p in path.parent.glob("*.png"))
+    plots = sorted(p.name for p in path.parent.glob("*.svg"))
+    assert text.count("data:image/svg+xml;base64,") == len(plots) >= 10
+    for plot in path.parent.glob("*.svg"):
+        assert ElementTree.parse(plot).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
 def _shown(row: Any, digits: int, scale: float = 1, signed: bool = False) -> str:
@@ -295,7 +297,7 @@ def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> No
         assert command in page.text
     assert page.anchors >= {"answer", "methods", "missing"}
     assert not page.anchors & {"preference", "follow", "words", "text", "pairs"}
-    assert not list(path.parent.glob("*.png"))
+    assert not list(path.parent.glob("*.svg"))
 
 
 def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> None:
@@ -303,7 +305,7 @@ def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> N
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
     page = Page(write_report(store, out))
     assert "words" in page.anchors and "preference" not in page.anchors
-    assert [p.name for p in out.glob("*.png")] == ["delta-she-he.png"]
+    assert [p.name for p in out.glob("*.svg")] == ["delta-she-he.svg"]
     fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(5)])
     fill(store, "pair_score", [score("b", str(i), i - 2.0) for i in range(5)])
     page = Page(write_report(store, out))
@@ -312,7 +314,7 @@ def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> N
     store.drop("word_delta", {"corpus": "c"})
     page = Page(write_report(store, out))
     assert "preference" in page.anchors and "words" not in page.anchors
-    assert sorted(p.name for p in out.glob("*.png")) == ["pd-b.png", "us-b.png"]
+    assert sorted(p.name for p in out.glob("*.svg")) == ["pd-b.svg", "us-b.svg"]
     fill(store, "pair_score", [score("b", str(i), 1.0) for i in range(3)])
     assert "older than the scores" in Page(write_report(store, out)).text
 
@@ -368,7 +370,9 @@ def test_hostile_text_is_escaped(store: Store, tmp_path: Path) -> None:
     page = Page(path)  # fails on a foreign script, an on... attribute, tags that do not balance
     assert bad in page.text and "49" not in re.findall(r"&{+ *(\d+)", page.text)
     assert all(link.startswith(("#", "data:")) for link in page.links)
-    assert {p.parent for p in tmp_path.rglob("*.png")} == {path.parent}
+    assert {p.parent for p in tmp_path.rglob("*.svg")} == {path.parent}
+    labels = [e.text for p in path.parent.glob("*.svg") for e in ElementTree.parse(p).iter()]
+    assert any("<script>" in (label or "") for label in labels)
 
 
 def test_the_same_warehouse_gives_the_same_page(
@@ -389,11 +393,11 @@ def test_foreign_files_beside_the_report_stay(store: Store, tmp_path: Path) -> N
     out = tmp_path / "report"
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
     write_report(store, out)
-    (out / "mine.png").write_bytes(b"mine")
-    (tmp_path / "outside.png").write_bytes(b"mine")
+    (out / "mine.svg").write_bytes(b"mine")
+    (tmp_path / "outside.svg").write_bytes(b"mine")
     with (out / "plots.txt").open("a") as listing:
-        listing.write("../outside.png\n")
+        listing.write("../outside.svg\n")
     store.drop("word_delta", {"corpus": "c"})
     write_report(store, out)
-    assert [p.name for p in out.glob("*.png")] == ["mine.png"]
-    assert (tmp_path / "outside.png").exists()
+    assert [p.name for p in out.glob("*.svg")] == ["mine.svg"]
+    assert (tmp_path / "outside.svg").exists()

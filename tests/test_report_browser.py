@@ -187,10 +187,10 @@ def test_plots_download_with_their_data(
     assert _downloaded(driven, tmp_path, click) == as_csv(figure.rows)
     assert (index.parent / f"{figure.stem}.csv").read_text("utf-8") == as_csv(figure.rows)
     link = f"document.getElementById('{figure.stem}').querySelector('a[download]')"
-    assert driven.ask(f"{link}.download") == f"{figure.stem}.png"
+    assert driven.ask(f"{link}.download") == f"{figure.stem}.svg"
     size = driven.ask(f"fetch({link}.href).then(() => 'fetched', () => 'refused')")
     assert size == "refused"  # the page may not fetch, even from itself
-    assert driven.ask(f"{link}.href").startswith("data:image/png;base64,")
+    assert driven.ask(f"{link}.href").startswith("data:image/svg+xml;base64,")
 
 
 @needs_browser

@@ -179,7 +179,7 @@ def test_hostile_texts_are_escaped(store: Store, tmp_path: Path) -> None:
     page = page_of(store, tmp_path)  # fails on a script tag and on tags that do not balance
     assert "alert(1)</script><img" in " ".join(c[0] for r in page.tables[WHERE][1:] for c in r)
     assert f"{bad}'s continuations" in page.text
-    assert {p.parent for p in tmp_path.rglob("*.png")} == {tmp_path / "report"}
+    assert {p.parent for p in tmp_path.rglob("*.svg")} == {tmp_path / "report"}
 
 
 def test_several_sets_have_a_section_each(store: Store, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The report: one self-contained HTML page and PNG plots."""
+"""The report: one self-contained HTML page and SVG plots."""

@@ -17,7 +17,7 @@ def command(
         "out/report"
     ),
 ) -> None:
-    """Write one self-contained HTML page, and its plots as PNG files beside it.
+    """Write one self-contained HTML page, and its plots as SVG files beside it.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """
@@ -29,5 +29,5 @@ def command(
     console = Console(highlight=False, markup=False, emoji=False)
     with console.status("drawing the report"):
         page = write_report(Store.open(warehouse, create=False), out)
-    plots = len(list(out.glob("*.png")))
+    plots = len(list(out.glob("*.svg")))
     say(f"wrote {page} and {plots} plots; open it in a browser")

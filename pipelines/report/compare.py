@@ -113,10 +113,10 @@ def _disclosure(found: Found) -> Section | None:
     if rows:
         alt = "GAS, GLD and ADD of each set before and after tuning, as in the table of whole sets."
         caption = "Before (hollow) and after tuning (filled), with 95% intervals."
-        png = draw_compare.before_after(rows)
+        plot = draw_compare.before_after(rows)
         drawn = {"measure": tuple(draw_compare.MEASURES)}
         query = narrowed(found.queries["whole"], drawn, {})
-        figures.append(Figure("before-after", alt, caption, png, rows, query))
+        figures.append(Figure("before-after", alt, caption, plot, rows, query))
     return Section("disclosure", "Disclosure", intro, alerts, figures, tables)
 
 

@@ -91,7 +91,7 @@ def lean(facts: Facts) -> Section | Missing:
     for contrast in sorted({r["contrast"] for r in facts.delta}):
         rows = [r for r in facts.delta if r["contrast"] == contrast]
         n = sum(r["n_words"] for r in rows)
-        png = draw.delta_distribution(rows, contrast)
+        plot = draw.delta_distribution(rows, contrast)
         figures.append(
             Figure(
                 stem("delta", contrast),
@@ -99,7 +99,7 @@ def lean(facts: Facts) -> Section | Missing:
                 f"Share of words in each tenth of a nat of delta ({contrast}); {n:,} words seen at "
                 f"least {MIN_PAIRS} times with each side. At +0.69 a word keeps company with the "
                 "female words twice as strongly as with the male ones.",
-                png,
+                plot,
                 rows,
                 facts.sql("delta", {"contrast": contrast}),
             )
@@ -163,8 +163,8 @@ def planted(facts: Facts) -> Section | Missing:
         alt = f"Measured against planted delta of the words of {fit['corpus']}: {note}."
         caption = f"{fit['corpus']}, {fit['contrast']}: each point is a word; {note}."
         name = stem("planted", fit["corpus"], fit["contrast"])
-        png, query = draw.fitted(points, fit, labels), facts.sql("point", fit)
-        figures.append(Figure(name, alt, caption, png, points, query))
+        plot, query = draw.fitted(points, fit, labels), facts.sql("point", fit)
+        figures.append(Figure(name, alt, caption, plot, points, query))
     rows = [
         [text(r["corpus"]), text(r["contrast"]), *fit_cells(facts, r), count(r["n"])]
         for r in facts.metrics("slope", subset=subset)

@@ -133,9 +133,9 @@ def _prompt_figures(facts: Facts, own: Mapping[str, Sequence[Row]], row: Row) ->
     if None in drawn:
         caption += f" Drawn are the {draw.TOP} largest and the {draw.BOTTOM} smallest."
     name = stem("fairpair", "prompts", how, row["probe_set"], row["model"])
-    png = draw.by_prompt(prompts, ALPHA, f"F of each prompt ({how})")
+    plot = draw.by_prompt(prompts, ALPHA, f"F of each prompt ({how})")
     query = facts.sql("fairpair_prompt", _of(row))
-    return [Figure(name, alt, caption, png, prompts, query)]
+    return [Figure(name, alt, caption, plot, prompts, query)]
 
 
 def _convergence_figures(facts: Facts, own: Mapping[str, Sequence[Row]], row: Row) -> list[Figure]:
@@ -157,12 +157,12 @@ def _convergence_figures(facts: Facts, own: Mapping[str, Sequence[Row]], row: Ro
             f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({phi}); bands are one "
             f"standard deviation over random draws to either side. At the most {what}: {last}."
         )
-        png = draw.convergence(of, f"B and V against the number of {what} ({phi})", by)
+        plot = draw.convergence(of, f"B and V against the number of {what} ({phi})", by)
         name = stem("fairpair", what, phi, row["probe_set"], row["model"])
         key = {c: row[c] for c in (*SET, "phi", "side")}
         if by == "n_samples":
             query = facts.sql("fairpair_convergence", {**key, "n_folds": 0})
         else:
             query = facts.sql("fairpair_convergence", key, {"n_folds": 0})
-        figures.append(Figure(name, alt, caption, png, of, query))
+        figures.append(Figure(name, alt, caption, plot, of, query))
     return figures

@@ -46,9 +46,11 @@ class NGrams:
             f"n-grams compared, about one in twenty such plots has one beyond |z| = "
             f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
         )
-        png = draw.ngrams(self.rows, self.other, self.told_of, "What is written more often of whom")
+        plot = draw.ngrams(
+            self.rows, self.other, self.told_of, "What is written more often of whom"
+        )
         name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
-        return Figure(name, alt, caption, png, self.rows)
+        return Figure(name, alt, caption, plot, self.rows)
 
     def sql(self, facts: Facts, whose: Mapping[str, object]) -> str:
         """The query of the set's n-grams, of which those that say the same are left out here."""

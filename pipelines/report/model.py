@@ -43,7 +43,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as PNG bytes: file name stem, what it shows in words, and its caption.
+    """A plot as SVG: file name stem, what it shows in words, and its caption.
 
     ``rows`` are what it was drawn from and ``sql`` the query that gives them.
     """
@@ -51,7 +51,7 @@ class Figure:
     stem: str
     alt: str
     caption: str
-    png: bytes
+    svg: str
     rows: Sequence[Row] = ()
     sql: str = ""
 

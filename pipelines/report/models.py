@@ -43,7 +43,7 @@ def constraint(facts: Facts) -> Section | Missing:
     figures = []
     for corpus, contrast in sorted({(r["corpus"], r["contrast"]) for r in facts.kept}):
         rows = [r for r in facts.kept if (r["corpus"], r["contrast"]) == (corpus, contrast)]
-        png = draw.kept_against_eta(rows, f"Pairs kept, by {corpus} ({contrast})")
+        plot = draw.kept_against_eta(rows, f"Pairs kept, by {corpus} ({contrast})")
         alt = f"Share of pairs with |MaxPMI| up to eta, against eta, by the words of {corpus}."
         kept = [
             f"{r['benchmark']} {shown(100 * r['n_kept'] / r['n'], 1)}%"
@@ -52,7 +52,7 @@ def constraint(facts: Facts) -> Section | Missing:
         ]
         caption = f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {', '.join(kept)}."
         of = facts.sql("kept", {"corpus": corpus, "contrast": contrast})
-        figures.append(Figure(stem("kept", corpus, contrast), alt, caption, png, rows, of))
+        figures.append(Figure(stem("kept", corpus, contrast), alt, caption, plot, rows, of))
     intro = [
         "MaxPMI is the largest lean among the words of a pair's template. A pair is kept at eta "
         "when its MaxPMI is at most eta to either side; what a model prefers there cannot come "
@@ -232,8 +232,8 @@ def _follow_figure(facts: Facts, fit: Row) -> Figure | None:
     alt = f"Log ratio of {fit['model']} on {fit['benchmark']} against the {fit['subset']}: {note}."
     name = stem("follow", fit["model"], fit["benchmark"], fit["corpus"], fit["subset"])
     caption = f"{labels['title']}; against the {labels['x']}. {note}."
-    png = draw.fitted(points, fit, labels)
-    return Figure(name, alt, caption, png, points, facts.sql("point", fit))
+    plot = draw.fitted(points, fit, labels)
+    return Figure(name, alt, caption, plot, points, facts.sql("point", fit))
 
 
 def _fit_note(facts: Facts, fit: Row) -> str:
@@ -266,8 +266,8 @@ def swapped(facts: Facts) -> Section | Missing:
             name = stem("swapped", fit["benchmark"], fit["model"], other)
             alt = f"Mean log ratio of words under {other} against {fit['model']}: {note}."
             caption = f"{fit['benchmark']}: a point is a word, its mean log ratio under each model."
-            png, query = draw.fitted(points, fit, labels), facts.sql("point", fit)
-            figures.append(Figure(name, alt, caption, png, points, query))
+            plot, query = draw.fitted(points, fit, labels), facts.sql("point", fit)
+            figures.append(Figure(name, alt, caption, plot, points, query))
     headings = ["benchmark", "straight model", "swapped model", "slope", "correlation"]
     headings += ["rank correlation", "words"]
     intro = [

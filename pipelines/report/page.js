@@ -112,10 +112,10 @@
 
   for (const figure of document.querySelectorAll("figure")) {
     const data = figure.querySelector(".data pre");
-    const png = element("a", { textContent: "PNG", download: `${figure.id}.png` });
-    png.href = figure.querySelector("img").src;
-    png.setAttribute("aria-label", `Download the plot as PNG: ${figure.id}`);
-    const tools = element("p", { className: "tools" }, png);
+    const plot = element("a", { textContent: "SVG", download: `${figure.id}.svg` });
+    plot.href = figure.querySelector("img").src;
+    plot.setAttribute("aria-label", `Download the plot as SVG: ${figure.id}`);
+    const tools = element("p", { className: "tools" }, plot);
     if (data) {
       tools.append(button("CSV", `Download the plot's data as CSV: ${figure.id}`, () =>
         save(`${figure.id}.csv`, data.textContent)));

@@ -1,88 +1,18 @@
-"""What all plots share: colours, type, one plot to PNG bytes, names that fit, legends."""
+"""What all plots share: colours, names that fit, rows by group."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-import matplotlib
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from PIL import Image
-
 from plumbline.pipelines.report.model import Row
+from plumbline.pipelines.report.svg import INK
 
-FEMALE, MALE, NEUTRAL, LINE = "#D55E00", "#0072B2", "#666666", "#222222"
+FEMALE, MALE, NEUTRAL = "#D55E00", "#0072B2", "#808080"
 # Okabe and Ito's palette without its yellow, which is faint on white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
 _DASHES = ("-", "--", ":", "-.")
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "legend.fontsize": 10,
-    "text.parse_math": False,  # a name may hold dollar signs
-}
-_WIDTH, HEIGHT, _DPI = 6.4, 4.2, 150
-
-
-@contextmanager
-def one_plot(
-    title: str, x: str, y: str, height: float = HEIGHT
-) -> Iterator[tuple[Axes, list[bytes]]]:
-    """One plot; the list holds its PNG bytes once the block has ended."""
-    png: list[bytes] = []
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-        axes = figure.subplots()
-        axes.set(xlabel=x, ylabel=y)
-        figure.suptitle(short(title, 66), x=0.01, ha="left", fontsize=12)
-        yield axes, png
-        png.append(_png(figure))
-
-
-@contextmanager
-def panels(
-    title: str, labels: Sequence[str], height: float = HEIGHT
-) -> Iterator[tuple[list[Axes], list[bytes]]]:
-    """Plots side by side that share their vertical axis, as ``one_plot``; ``labels`` are below."""
-    png: list[bytes] = []
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(1.5 * _WIDTH, height), layout="constrained")
-        found = figure.subplots(1, len(labels), sharey=True, squeeze=False)[0]
-        for axes, label in zip(found, labels, strict=True):
-            axes.set_xlabel(label)
-        figure.suptitle(short(title, 99), x=0.01, ha="left", fontsize=12)
-        yield list(found), png
-        png.append(_png(figure))
-
-
-def _png(figure: Figure) -> bytes:
-    """The figure in 256 colours, which a plot hardly needs: a third of the bytes.
-
-    Laid out and drawn once: saving by matplotlib's own function does both twice.
-    """
-    figure.set_dpi(_DPI)
-    canvas: Any = FigureCanvasAgg(figure)  # without types
-    if (layout := figure.get_layout_engine()) is not None:
-        layout.execute(figure)
-    figure.set_layout_engine("none")
-    canvas.draw()
-    out = io.BytesIO()
-    image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    few = image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    few.save(out, "PNG", dpi=(_DPI, _DPI))
-    return out.getvalue()
 
 
 def short(name: str, length: int = 34) -> str:
@@ -123,11 +53,3 @@ def grouped(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], l
         return tuple(row[c] for c in columns)
 
     return [(k, list(g)) for k, g in groupby(rows, key)]
-
-
-def legend(axes: Axes, n: int) -> None:
-    """The legend inside the plot for a few lines, under it for many."""
-    if n <= 4:
-        axes.legend()
-    else:
-        axes.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5)

@@ -1,4 +1,4 @@
-"""From a warehouse to ``index.html``, PNG files and the data behind them."""
+"""From a warehouse to ``index.html``, SVG files and the data behind them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SECTIONS = (
 def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
-    The page holds its plots and asks for nothing from outside; the plots lie beside it as PNG
+    The page holds its plots and asks for nothing from outside; the plots lie beside it as SVG
     files, too, their data as CSV, and those of an earlier report are removed. Sections without
     data are left out and listed with the command that would fill them. Raises ``BadInput`` when
     ``warehouse`` is not one, or ``out`` cannot be written.
@@ -143,21 +143,22 @@ def as_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def _data_uri(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+def _data_uri(svg: str) -> str:
+    encoded = base64.b64encode(svg.encode("utf-8", "replace"))
+    return "data:image/svg+xml;base64," + encoded.decode("ascii")
 
 
 def _write_plots(page: Page, out: Path) -> None:
     listing = out / "plots.txt"  # names of the files that are ours to remove
     if listing.is_file():
         for name in listing.read_text(encoding="utf-8").splitlines():
-            if name.endswith((".png", ".csv")) and Path(name).name == name:
+            if name.endswith((".svg", ".csv")) and Path(name).name == name:
                 (out / name).unlink(missing_ok=True)
     names = []
     for section in page.sections:
         for figure in section.figures:
-            names.append(f"{figure.stem}.png")
-            _write(out / names[-1], figure.png)
+            names.append(f"{figure.stem}.svg")
+            _write(out / names[-1], figure.svg.encode("utf-8", "replace"))
             if figure.rows:
                 names.append(f"{figure.stem}.csv")
                 _write(out / names[-1], as_csv(figure.rows).encode("utf-8", "replace"))
