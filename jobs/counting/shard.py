@@ -8,6 +8,9 @@ from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.kernel import Counter, CountOptions, Limits, ShardCounts, Spill
 from plumbline.warehouse.shards import is_parquet, text_batches
 
+#: The counter of the last shard: allocating fresh memory is slow.
+_spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
+
 
 def sweep_shard(
     path: Path,
@@ -34,11 +37,15 @@ def sweep_shard(
     >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs
     (2, 6, 6)
     """
-    counter = Counter(options, limits, spill)
+    counter = _spare.pop((options, limits), None) or Counter(options, limits)
+    _spare.clear()
+    counter.spill = spill
     if is_parquet(path):
         for batch in text_batches(path):
             counter.feed_texts(batch)
     else:
         for block, end in line_blocks(path):
             counter.feed_lines(block, end)
-    return counter.result()
+    counts = counter.result()
+    _spare[options, limits] = counter
+    return counts

@@ -126,7 +126,7 @@ class Counter:
         self, options: CountOptions, limits: Limits | None = None, spill: Spill | None = None
     ) -> None:
         self._limits = limits or Limits()
-        self._spill = spill
+        self.spill = spill
         self._tokenizer = Tokenizer(
             options.targets,
             n_bytes=BATCH_BYTES + 4 * options.window,
@@ -192,16 +192,19 @@ class Counter:
         self._n_drained = self._n_tallied
 
     def result(self) -> ShardCounts:
-        """Count what was fed to its end: the totals, and all that no spill receives."""
+        """The totals of what was fed, and all counts that no spill receives.
+
+        The counter is then as a new one, but keeps its memory.
+        """
         self._count()
         tables: dict[str, list[pa.Table]] = {"words": [], "pairs": [], "rejects": []}
         for kind, table in self.drain():
-            if self._spill:
-                self._spill(kind, table)
+            if self.spill:
+                self.spill(kind, table)
                 table = table.slice(0, 0)
             tables[kind].append(table)
         pairs = self._pairs.state
-        return ShardCounts(
+        counts = ShardCounts(
             **{kind: pa.concat_tables(some) for kind, some in tables.items()},
             n_rejected=self._n_rejected,
             n_documents=int(pairs.n_documents),
@@ -210,6 +213,9 @@ class Counter:
             n_pairs=int(pairs.n_pairs),
             n_blank=self._n_blank,
         )
+        pairs.n_documents = pairs.n_kept = pairs.n_pairs = self._ids.n_tokens = 0
+        self._n_blank = self._n_rejected = self._n_rows = self._n_drained = 0
+        return counts
 
     def _count(self) -> None:
         """Count the texts in the buffer, all but a chunk at the end that may go on."""
@@ -245,9 +251,9 @@ class Counter:
         """Let a table grow, or hand over all counts where it would outgrow the limits."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # Where nothing was counted since, the limit is too low for what must be there.
-        if self._spill and is_over and self._n_tallied > self._n_drained:
+        if self.spill and is_over and self._n_tallied > self._n_drained:
             for kind, part in self.drain():
-                self._spill(kind, part)
+                self.spill(kind, part)
         else:
             table.grow(need)
 
@@ -277,8 +283,8 @@ class Counter:
     def _reject(self, row: int, reason: str, data: bytes) -> None:
         self._rejects.append(Reject(row, reason, excerpt(data)))
         self._n_rejected += 1
-        if self._spill and len(self._rejects) >= _MAX_REJECTS:
-            self._spill("rejects", _reject_table(self._rejects))
+        if self.spill and len(self._rejects) >= _MAX_REJECTS:
+            self.spill("rejects", _reject_table(self._rejects))
             self._rejects.clear()
 
 
