@@ -13,28 +13,30 @@ import pytest
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.columns import table
+from plumbline.warehouse.schema.columns import tables
 from plumbline.warehouse.storage import format as formats
 from plumbline.warehouse.storage.format import MARKER, Migration, constant, read_format
 from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 
-OLD = table("planted", "Old.", "corpus word", "corpus", "corpus: text -- c\nword: text -- w")
-GROWN = table(
-    "planted",
-    "With a column that may be NULL.",
-    "corpus word",
-    "corpus",
-    "corpus: text -- c\nword: text -- w\nnote: text? -- n",
-)
-REKEYED = table(
-    "planted",
-    "With a column of key and partitions.",
-    "corpus form word",
-    "corpus form",
-    "corpus: text -- c\nform: text -- f\nword: text -- w\nnote: text? -- n",
-)
+OLD, GROWN, REKEYED = tables("""
+planted: Old.
+key: corpus / word
+    corpus word
+
+planted: With a column that may be NULL.
+key: corpus / word
+    corpus word
+    note: text? -- n
+
+planted: With a column of key and partitions.
+key: corpus form / word
+    corpus
+    form: text -- f
+    word
+    note: text? -- n
+""")
 #: Those of the project; the tests above the last have their own.
 REAL = formats.MIGRATIONS
 STEP = Migration("forms", {"planted": constant("form", "none")})

@@ -15,6 +15,20 @@ _TYPES = {
     "float32": pa.float32(),
     "time": pa.timestamp("us", tz="UTC"),
 }
+#: Columns of text, never NULL, that mean the same wherever they are declared by name alone.
+_SHARED = {
+    "benchmark": "benchmark name",
+    "contrast": "contrast of `word_delta`",
+    "corpus": "corpus name",
+    "model": "hub id, or the name of a local model",
+    "model_key": "scoring identity, see `model`",
+    "pair_id": "pair",
+    "probe_set": "set of prompts",
+    "prompt_id": "prompt",
+    "run_id": "run that wrote the row",
+    "sampling_key": "how it was sampled, see `sampling`",
+    "word": "kept token",
+}
 
 
 @dataclass(frozen=True)
@@ -48,30 +62,33 @@ class Table:
         return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
 
 
-def _columns(spec: str) -> tuple[Column, ...]:
-    """Parse the compact column notation ``name: type[?] [unit] -- meaning``, one per line.
+def tables(text: str) -> tuple[Table, ...]:
+    """Tables from their compact notation, an empty line between two of them.
 
-    ``?`` marks a column that may be NULL.
+    Each is ``NAME: DESCRIPTION``, then ``key: PARTITIONS / FURTHER COLUMNS``, then its columns, one
+    per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column that may be NULL. A
+    line of bare names adds columns of ``_SHARED``.
 
-    >>> [(c.name, c.unit, c.nullable) for c in _columns("pmi_nats: float? [nats] -- PMI")]
-    [('pmi_nats', 'nats', True)]
+    >>> (demo,) = tables("demo: One.\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI")
+    >>> [(c.name, c.unit, c.nullable) for c in demo.columns]
+    [('corpus', '', False), ('pmi_nats', 'nats', True)]
     """
-    columns = []
-    for line in filter(None, map(str.strip, spec.splitlines())):
-        head, _, meaning = line.partition(" -- ")
-        name, _, rest = head.partition(":")
-        kind, _, unit = rest.strip().partition(" ")
-        nullable = kind.endswith("?")
-        columns.append(
-            Column(name, _TYPES[kind.rstrip("?")], unit.strip("[] "), nullable, meaning.strip())
-        )
-    return tuple(columns)
+    return tuple(map(_table, text.strip().split("\n\n")))
 
 
-def table(name: str, description: str, key: str, partitions: str, spec: str) -> Table:
-    """A table from its compact notation; names in ``key`` and ``partitions`` by spaces.
+def _table(text: str) -> Table:
+    about, _, rest = text.partition("\nkey: ")
+    name, _, description = " ".join(about.split()).partition(": ")
+    key, *lines = rest.splitlines()
+    partitions, further = map(str.split, key.split("/"))
+    columns = tuple(column for line in lines for column in _columns(line.strip()))
+    return Table(name, description, (*partitions, *further), tuple(partitions), columns)
 
-    >>> table("demo", "One.", "a", "", "a: int -- first").arrow.names
-    ['a']
-    """
-    return Table(name, description, tuple(key.split()), tuple(partitions.split()), _columns(spec))
+
+def _columns(line: str) -> list[Column]:
+    head, is_declared, meaning = line.partition(" -- ")
+    if not is_declared:
+        return [Column(name, pa.string(), "", False, _SHARED[name]) for name in line.split()]
+    name, _, rest = head.partition(": ")
+    kind, _, unit = rest.partition(" ")
+    return [Column(name, _TYPES[kind.rstrip("?")], unit.strip("[]"), kind.endswith("?"), meaning)]

@@ -2,227 +2,157 @@
 
 from __future__ import annotations
 
-from plumbline.warehouse.schema.columns import table
+from plumbline.warehouse.schema.columns import tables
 
-TABLES = (
-    table(
-        "run",
-        "One row per attempt to write to the warehouse: what ran, with what, and how it ended. "
-        "A row with status `running` whose process has ended belongs to a killed command.",
-        "run_id",
-        "",
-        """
-        run_id: text -- time-ordered identifier; every file's metadata names its run
-        command: text -- the step, such as `corpus count`
-        status: text -- `running`, `finished`, `failed`, or `interrupted` (can be resumed)
-        started_at: time [UTC] -- start
-        ended_at: time? [UTC] -- end; NULL while it runs, or when it was killed
-        seconds: float? [s] -- wall time; NULL like `ended_at`
-        git_commit: text? -- commit of the code, when it runs from a checkout
-        config_hash: text -- hash of `config`
-        config: text -- options as JSON, seeds among them
-        packages: text -- versions of the packages that decide results, as JSON
-        error: text? -- one line: what failed; while it runs, its process and host
-        """,
-    ),
-    table(
-        "corpus",
-        "One row per corpus: how it was counted and its totals (before any filtering or pruning).",
-        "corpus",
-        "corpus",
-        """
-        corpus: text -- name given by the user
-        source: text -- `counted` from shards or `imported` from published statistics
-        rule: text? -- counting rule, `pairs` or `windows`
-        window: int? [tokens] -- width of the window in kept tokens
-        targets: text? -- name of the target word list
-        targets_hash: text? -- hash of its words and weights, which are in `word_list`
-        tokenizer: text? -- version of the token rules
-        n_shards: int -- shards counted
-        n_shards_failed: int -- shards that could not be read to their end and are not in the counts
-        n_documents: int? -- documents counted; NULL where published statistics do not say
-        n_rejected: int -- documents rejected, each a row in `reject`
-        n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
-        n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
-        n_words: int? -- distinct words counted, the pruned ones among them; NULL if imported
-        n_pairs: int? [pairs] -- all co-occurrences, not only those with targets; NULL if imported
-        min_count: int? [tokens] -- rarer words are pruned, unless in `word_list`; NULL if imported
-        n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
-        n_tokens_pruned: int [tokens] -- `n_kept_tokens` less the sum of `n_word`
-        run_id: text -- run that wrote the row
-        """,
-    ),
-    table(
-        "word_list",
-        "The word list a corpus was counted with, one row per pair or unpaired word.",
-        "corpus position",
-        "corpus",
-        """
-        corpus: text -- corpus name
-        word_list: text -- name of the list
-        position: int -- place in the list, from 1
-        female: text? -- female word of the pair
-        male: text? -- male word of the pair
-        weight: float? -- weight of the pair in the list's mean (Eq. 4)
-        unpaired: text? -- word that is counted without a contrast
-        source: text -- where the list comes from
-        """,
-    ),
-    table(
-        "corpus_shard",
-        "The counting ledger, one row per shard: documents in = counted + rejected, always.",
-        "corpus shard",
-        "corpus",
-        """
-        corpus: text -- corpus the shard belongs to
-        shard: text -- file name as given
-        fingerprint: text -- hash of the file's bytes
-        status: text -- `counted` or `failed`
-        error: text? -- why it failed
-        n_bytes: int [bytes] -- size of the file on disk
-        n_documents_in: int -- documents read
-        n_documents: int -- documents counted
-        n_rejected: int -- documents rejected
-        n_tokens: int [tokens] -- word tokens before stop words are dropped
-        n_kept_tokens: int [tokens] -- tokens after stop words are dropped
-        n_pairs: int [pairs] -- all co-occurrences under the rule
-        seconds: float [s] -- wall time of the shard's task
-        run_id: text -- run that counted it
-        """,
-    ),
-    table(
-        "reject",
-        "Input that was not used, with its reason: documents, rows of tables, pairs not scored.",
-        "stage subject source_file source_row reason",
-        "stage subject",
-        """
-        stage: text -- the step, such as `count`, `benchmark`, `prompts`, `score`, `probe` or `tune`
-        subject: text -- the corpus, benchmark or model; `model/benchmark`, `benchmark/step`
-        source_file: text -- file as given; `request_id` of a sentence that a model wrote
-        source_row: int -- line or row, from 1; place of a sentence in its reply
-        reason: text -- what was wrong and what was expected
-        excerpt: text -- the start of the input, made printable
-        run_id: text -- run that rejected it
-        """,
-    ),
-    table(
-        "word_count",
-        "Occurrences of every kept word of a corpus, except those rarer than `min_count`.",
-        "corpus word",
-        "corpus",
-        """
-        corpus: text -- corpus name
-        word: text -- kept token, lowercase
-        n_word: int [tokens] -- occurrences
-        """,
-    ),
-    table(
-        "pair_count",
-        "Co-occurrences of every word of `word_count` with every target word.",
-        "corpus word target",
-        "corpus",
-        """
-        corpus: text -- corpus name
-        rule: text -- `pairs`: position pairs at most window-1 apart; `windows`: windows with both
-        window: int [tokens] -- width of the window in kept tokens
-        word: text -- kept token
-        target: text -- target word
-        n_pair: int [pairs] -- co-occurrences, at least 1
-        """,
-    ),
-    table(
-        "word_association",
-        "PMI of every word with every target it occurs with, and the counts behind it.",
-        "corpus word target",
-        "corpus",
-        """
-        corpus: text -- corpus name
-        word: text -- kept token
-        target: text -- target word
-        n_word: int [tokens] -- occurrences of the word
-        n_target: int [tokens] -- occurrences of the target
-        n_pair: int [pairs] -- co-occurrences, at least 1
-        pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
-        pmi_se_nats: float [nats] -- its standard error from the counts, see `jobs/association`
-        """,
-    ),
-    table(
-        "word_delta",
-        "Lean of every word: PMI with the female minus PMI with the male word of a contrast.",
-        "corpus contrast word",
-        "corpus",
-        """
-        corpus: text -- corpus name
-        contrast: text -- a pair such as `she/he`, or a list of pairs such as `gendered` (Eq. 4)
-        word: text -- kept token
-        n_word: int? [tokens] -- occurrences of the word
-        n_pair_f: int? [pairs] -- co-occurrences with the female words of the defined pairs
-        n_pair_m: int? [pairs] -- co-occurrences with the male words of the defined pairs
-        n_defined: int -- pairs of the contrast for which the word has both counts
-        delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
-        delta_se_nats: float? [nats] -- its standard error from the counts; NULL where unknown
-        """,
-    ),
-    table(
-        "vocabulary",
-        "Which words of a corpus are candidate seed words, and why: a verdict for every word.",
-        "corpus word",
-        "corpus",
-        """
-        corpus: text -- corpus name
-        word: text -- kept token
-        n_word: int [tokens] -- occurrences of the word
-        is_kept: bool -- it is a candidate
-        reason: text -- why left out (`not a-z`, `not English`, `rare`), or which check kept it
-        language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
-        has_synset: bool? -- it or a base form is in WordNet; NULL if not checked
-        checks: text -- checks made: `fastText`, `WordNet`, both, or `any language` for neither
-        run_id: text -- run that wrote it; its `config` has the limits and what was missing
-        """,
-    ),
-    table(
-        "seed_word",
-        "Words sampled among those that lean least, to write sentences around.",
-        "corpus contrast seed word",
-        "corpus",
-        """
-        corpus: text -- corpus whose word leans are used
-        contrast: text -- contrast of `word_delta`
-        seed: int -- seed of the sample; samples of several seeds are kept side by side
-        position: int -- place in the sample, from 1: the first n are the sample of n words
-        word: text -- kept token
-        n_word: int? [tokens] -- occurrences of the word
-        delta_nats: float [nats] -- its lean
-        low_nats: float [nats] -- lower end of the interval around 0 that was sampled from
-        high_nats: float [nats] -- upper end of it
-        run_id: text -- run that sampled it
-        """,
-    ),
-    table(
-        "seed_verdict",
-        "A person's verdicts on words of a corpus: a new sample leaves the rejected ones out.",
-        "corpus word",
-        "corpus",
-        """
-        corpus: text -- corpus name
-        word: text -- kept token
-        verdict: text -- `accepted` or `rejected`, the latest one
-        why: text? -- the reason given
-        vetted_at: time [UTC] -- when
-        run_id: text -- run that recorded it
-        """,
-    ),
-    table(
-        "planted_word",
-        "The closed world's truth: the association with she/he that the corpus writer planted.",
-        "corpus word",
-        "corpus",
-        """
-        corpus: text -- the written corpus
-        world: text -- `straight`; she and he exchanged: `swapped`, in half of it: `mixed`
-        word: text -- content word of the lexicon
-        word_class: text -- slot class of the word in the grammar
-        planted_delta_nats: float [nats] -- ln(p(word | she) / p(word | he)) used by the writer
-        """,
-    ),
-)
+TABLES = tables("""
+run: One row per attempt to write to the warehouse: what ran, with what, and how it ended. A row
+with status `running` whose process has ended belongs to a killed command.
+key: / run_id
+    run_id: text -- time-ordered identifier; every file's metadata names its run
+    command: text -- the step, such as `corpus count`
+    status: text -- `running`, `finished`, `failed`, or `interrupted` (can be resumed)
+    started_at: time [UTC] -- start
+    ended_at: time? [UTC] -- end; NULL while it runs, or when it was killed
+    seconds: float? [s] -- wall time; NULL like `ended_at`
+    git_commit: text? -- commit of the code, when it runs from a checkout
+    config_hash: text -- hash of `config`
+    config: text -- options as JSON, seeds among them
+    packages: text -- versions of the packages that decide results, as JSON
+    error: text? -- one line: what failed; while it runs, its process and host
+
+corpus: One row per corpus: how it was counted and its totals (before any filtering or pruning).
+key: corpus /
+    corpus: text -- name given by the user
+    source: text -- `counted` from shards or `imported` from published statistics
+    rule: text? -- counting rule, `pairs` or `windows`
+    window: int? [tokens] -- width of the window in kept tokens
+    targets: text? -- name of the target word list
+    targets_hash: text? -- hash of its words and weights, which are in `word_list`
+    tokenizer: text? -- version of the token rules
+    n_shards: int -- shards counted
+    n_shards_failed: int -- shards that could not be read to their end and are not in the counts
+    n_documents: int? -- documents counted; NULL where published statistics do not say
+    n_rejected: int -- documents rejected, each a row in `reject`
+    n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
+    n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
+    n_words: int? -- distinct words counted, the pruned ones among them; NULL if imported
+    n_pairs: int? [pairs] -- all co-occurrences, not only those with targets; NULL if imported
+    min_count: int? [tokens] -- rarer words are pruned, unless in `word_list`; NULL if imported
+    n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
+    n_tokens_pruned: int [tokens] -- `n_kept_tokens` less the sum of `n_word`
+    run_id
+
+word_list: The word list a corpus was counted with, one row per pair or unpaired word.
+key: corpus / position
+    corpus
+    word_list: text -- name of the list
+    position: int -- place in the list, from 1
+    female: text? -- female word of the pair
+    male: text? -- male word of the pair
+    weight: float? -- weight of the pair in the list's mean (Eq. 4)
+    unpaired: text? -- word that is counted without a contrast
+    source: text -- where the list comes from
+
+corpus_shard: The counting ledger, one row per shard: documents in = counted + rejected, always.
+key: corpus / shard
+    corpus
+    shard: text -- file name as given
+    fingerprint: text -- hash of the file's bytes
+    status: text -- `counted` or `failed`
+    error: text? -- why it failed
+    n_bytes: int [bytes] -- size of the file on disk
+    n_documents_in: int -- documents read
+    n_documents: int -- documents counted
+    n_rejected: int -- documents rejected
+    n_tokens: int [tokens] -- word tokens before stop words are dropped
+    n_kept_tokens: int [tokens] -- tokens after stop words are dropped
+    n_pairs: int [pairs] -- all co-occurrences under the rule
+    seconds: float [s] -- wall time of the shard's task
+    run_id
+
+reject: Input that was not used, with its reason: documents, rows of tables, pairs not scored.
+key: stage subject / source_file source_row reason
+    stage: text -- the step, such as `count`, `benchmark`, `prompts`, `score`, `probe` or `tune`
+    subject: text -- the corpus, benchmark or model; `model/benchmark`, `benchmark/step`
+    source_file: text -- file as given; `request_id` of a sentence that a model wrote
+    source_row: int -- line or row, from 1; place of a sentence in its reply
+    reason: text -- what was wrong and what was expected
+    excerpt: text -- the start of the input, made printable
+    run_id
+
+word_count: Occurrences of every kept word of a corpus, except those rarer than `min_count`.
+key: corpus / word
+    corpus
+    word: text -- kept token, lowercase
+    n_word: int [tokens] -- occurrences
+
+pair_count: Co-occurrences of every word of `word_count` with every target word.
+key: corpus / word target
+    corpus
+    rule: text -- `pairs`: position pairs at most window-1 apart; `windows`: windows with both
+    window: int [tokens] -- width of the window in kept tokens
+    word
+    target: text -- target word
+    n_pair: int [pairs] -- co-occurrences, at least 1
+
+word_association: PMI of every word with every target it occurs with, and the counts behind it.
+key: corpus / word target
+    corpus word
+    target: text -- target word
+    n_word: int [tokens] -- occurrences of the word
+    n_target: int [tokens] -- occurrences of the target
+    n_pair: int [pairs] -- co-occurrences, at least 1
+    pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
+    pmi_se_nats: float [nats] -- its standard error from the counts, see `jobs/association`
+
+word_delta: Lean of every word: PMI with the female minus PMI with the male word of a contrast.
+key: corpus / contrast word
+    corpus
+    contrast: text -- a pair such as `she/he`, or a list of pairs such as `gendered` (Eq. 4)
+    word
+    n_word: int? [tokens] -- occurrences of the word
+    n_pair_f: int? [pairs] -- co-occurrences with the female words of the defined pairs
+    n_pair_m: int? [pairs] -- co-occurrences with the male words of the defined pairs
+    n_defined: int -- pairs of the contrast for which the word has both counts
+    delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
+    delta_se_nats: float? [nats] -- its standard error from the counts; NULL where unknown
+
+vocabulary: Which words of a corpus are candidate seed words, and why: a verdict for every word.
+key: corpus / word
+    corpus word
+    n_word: int [tokens] -- occurrences of the word
+    is_kept: bool -- it is a candidate
+    reason: text -- why left out (`not a-z`, `not English`, `rare`), or which check kept it
+    language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
+    has_synset: bool? -- it or a base form is in WordNet; NULL if not checked
+    checks: text -- checks made: `fastText`, `WordNet`, both, or `any language` for neither
+    run_id: text -- run that wrote it; its `config` has the limits and what was missing
+
+seed_word: Words sampled among those that lean least, to write sentences around.
+key: corpus / contrast seed word
+    corpus contrast
+    seed: int -- seed of the sample; samples of several seeds are kept side by side
+    position: int -- place in the sample, from 1: the first n are the sample of n words
+    word
+    n_word: int? [tokens] -- occurrences of the word
+    delta_nats: float [nats] -- its lean
+    low_nats: float [nats] -- lower end of the interval around 0 that was sampled from
+    high_nats: float [nats] -- upper end of it
+    run_id
+
+seed_verdict: A person's verdicts on words of a corpus: a new sample leaves the rejected ones out.
+key: corpus / word
+    corpus word
+    verdict: text -- `accepted` or `rejected`, the latest one
+    why: text? -- the reason given
+    vetted_at: time [UTC] -- when
+    run_id
+
+planted_word: The closed world's truth: the association with she/he that the corpus writer planted.
+key: corpus / word
+    corpus
+    world: text -- `straight`; she and he exchanged: `swapped`, in half of it: `mixed`
+    word: text -- content word of the lexicon
+    word_class: text -- slot class of the word in the grammar
+    planted_delta_nats: float [nats] -- ln(p(word | she) / p(word | he)) used by the writer
+""")

@@ -2,103 +2,80 @@
 
 from __future__ import annotations
 
-from plumbline.warehouse.schema.columns import table
+from plumbline.warehouse.schema.columns import tables
 
-TABLES = (
-    table(
-        "attribute_pair",
-        "The pairs of gendered words that GAS, GLD and ADD are measured with.",
-        "word_list pair",
-        "word_list",
-        """
-        word_list: text -- name of the list
-        pair: int -- place in the list, from 1
-        female: text -- female word; may be in several pairs
-        male: text -- male word; the same
-        source: text -- where the list comes from
-        run_id: text -- run that wrote it
-        """,
-    ),
-    table(
-        "pronoun_probability",
-        "How likely a model continues a prompt with each gendered word.",
-        "probe_set model_key word_list instruction_key prompt_id word",
-        "probe_set model_key word_list instruction_key",
-        """
-        probe_set: text -- set of prompts
-        model_key: text -- whose probability, see `model`
-        model: text -- hub id or name of a local model
-        word_list: text -- list that the word is of, see `attribute_pair`
-        instruction_key: text -- instruction before the prompt, see `instruction`
-        prompt_id: text -- prompt
-        word: text -- the word as the list has it
-        gender: text -- `f` or `m`
-        probability: float [probability] -- that the word, or its capital form, comes next
-        n_variants: int -- of these two the ones that the model's vocabulary can spell
-        text_id: text -- hash of the prompt as sent and of all that its words were tried as
-        run_id: text -- run that computed it
-        """,
-    ),
-    table(
-        "tuning",
-        "Adapters tuned to disclose less of a gender, with what each was tuned on.",
-        "tuning",
-        "tuning",
-        """
-        tuning: text -- name of the adapter
-        adapter: text -- the adapter as in `model`, with the hash of its content
-        path: text -- directory of the adapter
-        base: text -- the frozen model: hub id, or the name of a local model
-        base_revision: text -- its commit, or the hash of its content
-        base_dtype: text -- type of the base's weights
-        base_quantisation: text? -- how the base was quantised; NULL if it was not
-        probe_sets: text -- sets of prompts that it was tuned on, joined by `, `
-        test_sets: text -- test sets that the prompts were checked against, joined by `, `
-        n_prompts: int [prompts] -- prompts that it was tuned on
-        n_leaks: int [prompts] -- prompts left out as they are in a test set
-        n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
-        prompts_hash: text -- hash of the prompts in their order
-        word_list: text -- list of the words that it was tuned against
-        word_list_hash: text -- hash of these words
-        distance_weight: float -- weight of L_d, 0 if it did not count
-        total_weight: float -- weight of L_g, the same
-        difference_weight: float -- weight of L_l, the same
-        distance_smoothing: float [probability] -- e of L_d
-        rank: int -- rank of the adapter's matrices
-        alpha: int -- their scale times the rank
-        dropout: float [probability] -- dropout before them
-        layers: text -- the kinds of layers that they are in, joined by `, `
-        learning_rate: float -- rate of AdamW, constant
-        batch_prompts: int [prompts] -- prompts per step
-        n_steps: int -- optimiser steps
-        max_tokens: int [tokens] -- longest prompt with a word after it
-        clip_norm: float -- norm at which the gradient is cut
-        seed: int -- seed of initialisation, order and dropout
-        n_parameters: int -- parameters of the adapter
-        distance_start_nats: float [nats] -- mean L_d over the first steps
-        distance_end_nats: float [nats] -- mean L_d over the last steps
-        total_start: float [probability] -- mean L_g over the first steps
-        total_end: float [probability] -- mean L_g over the last steps
-        difference_start: float -- mean L_l over the first steps
-        difference_end: float -- mean L_l over the last steps
-        seconds: float [s] -- wall time of the steps
-        run_id: text -- run that tuned it
-        """,
-    ),
-    table(
-        "tuning_step",
-        "The losses of each step of a tuning, as means over the step's prompts.",
-        "tuning step",
-        "tuning",
-        """
-        tuning: text -- name of the adapter, see `tuning`
-        step: int -- step, from 1; its losses are those before its change of the weights
-        distance_nats: float [nats] -- L_d, the distance of the words of each pair, as ADD
-        total: float [probability] -- L_g, the probability of all gendered words
-        difference: float -- L_l, the difference between the sides over their sum, as GLD
-        loss: float -- the weighted sum that was minimised
-        gradient_norm: float -- norm of its gradient, before it was cut
-        run_id: text -- run that tuned it
-        """,
-    ),
-)
+TABLES = tables("""
+attribute_pair: The pairs of gendered words that GAS, GLD and ADD are measured with.
+key: word_list / pair
+    word_list: text -- name of the list
+    pair: int -- place in the list, from 1
+    female: text -- female word; may be in several pairs
+    male: text -- male word; the same
+    source: text -- where the list comes from
+    run_id
+
+pronoun_probability: How likely a model continues a prompt with each gendered word.
+key: probe_set model_key word_list instruction_key / prompt_id word
+    probe_set model_key model
+    word_list: text -- list that the word is of, see `attribute_pair`
+    instruction_key: text -- instruction before the prompt, see `instruction`
+    prompt_id
+    word: text -- the word as the list has it
+    gender: text -- `f` or `m`
+    probability: float [probability] -- that the word, or its capital form, comes next
+    n_variants: int -- of these two the ones that the model's vocabulary can spell
+    text_id: text -- hash of the prompt as sent and of all that its words were tried as
+    run_id
+
+tuning: Adapters tuned to disclose less of a gender, with what each was tuned on.
+key: tuning /
+    tuning: text -- name of the adapter
+    adapter: text -- the adapter as in `model`, with the hash of its content
+    path: text -- directory of the adapter
+    base: text -- the frozen model: hub id, or the name of a local model
+    base_revision: text -- its commit, or the hash of its content
+    base_dtype: text -- type of the base's weights
+    base_quantisation: text? -- how the base was quantised; NULL if it was not
+    probe_sets: text -- sets of prompts that it was tuned on, joined by `, `
+    test_sets: text -- test sets that the prompts were checked against, joined by `, `
+    n_prompts: int [prompts] -- prompts that it was tuned on
+    n_leaks: int [prompts] -- prompts left out as they are in a test set
+    n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
+    prompts_hash: text -- hash of the prompts in their order
+    word_list: text -- list of the words that it was tuned against
+    word_list_hash: text -- hash of these words
+    distance_weight: float -- weight of L_d, 0 if it did not count
+    total_weight: float -- weight of L_g, the same
+    difference_weight: float -- weight of L_l, the same
+    distance_smoothing: float [probability] -- e of L_d
+    rank: int -- rank of the adapter's matrices
+    alpha: int -- their scale times the rank
+    dropout: float [probability] -- dropout before them
+    layers: text -- the kinds of layers that they are in, joined by `, `
+    learning_rate: float -- rate of AdamW, constant
+    batch_prompts: int [prompts] -- prompts per step
+    n_steps: int -- optimiser steps
+    max_tokens: int [tokens] -- longest prompt with a word after it
+    clip_norm: float -- norm at which the gradient is cut
+    seed: int -- seed of initialisation, order and dropout
+    n_parameters: int -- parameters of the adapter
+    distance_start_nats: float [nats] -- mean L_d over the first steps
+    distance_end_nats: float [nats] -- mean L_d over the last steps
+    total_start: float [probability] -- mean L_g over the first steps
+    total_end: float [probability] -- mean L_g over the last steps
+    difference_start: float -- mean L_l over the first steps
+    difference_end: float -- mean L_l over the last steps
+    seconds: float [s] -- wall time of the steps
+    run_id
+
+tuning_step: The losses of each step of a tuning, as means over the step's prompts.
+key: tuning / step
+    tuning: text -- name of the adapter, see `tuning`
+    step: int -- step, from 1; its losses are those before its change of the weights
+    distance_nats: float [nats] -- L_d, the distance of the words of each pair, as ADD
+    total: float [probability] -- L_g, the probability of all gendered words
+    difference: float -- L_l, the difference between the sides over their sum, as GLD
+    loss: float -- the weighted sum that was minimised
+    gradient_norm: float -- norm of its gradient, before it was cut
+    run_id
+""")

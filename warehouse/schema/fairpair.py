@@ -2,103 +2,82 @@
 
 from __future__ import annotations
 
-from plumbline.warehouse.schema.columns import table
+from plumbline.warehouse.schema.columns import tables
 
-_WHOSE = """
-        probe_set: text -- set of prompts
-        model_key: text -- who continued, see `model`
-        sampling_key: text -- how, see `sampling`
-        perturber: text -- who perturbed, see `perturbed_continuation`
-        phi: text -- scoring function, such as `jaccard`
-        n_folds: int -- folds a group was combined into; 0: single samples
-        side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)
-"""
-_KEY = "probe_set model_key sampling_key perturber phi n_folds side"
-_PARTITIONS = "probe_set model_key sampling_key perturber phi"
+_KEY = "probe_set model_key sampling_key perturber phi / n_folds side"
+_WHOSE = """    probe_set model_key sampling_key
+    perturber: text -- who perturbed, see `perturbed_continuation`
+    phi: text -- scoring function, such as `jaccard`
+    n_folds: int -- folds a group was combined into; 0: single samples
+    side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
 
-TABLES = (
-    table(
-        "fairpair_prompt",
-        "FairPair of each prompt: F = B^2 / (V_pg V_gp), with its interval and test.",
-        f"{_KEY} prompt_id",
-        _PARTITIONS,
-        f"""{_WHOSE}
-        prompt_id: text -- prompt
-        n_pg: int [samples] -- valid samples of p(g(x)), on the side `original`
-        n_gp: int [samples] -- samples of g(p(x))
-        bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
-        variability_pg: float? -- V_pg, mean distance within p(g(x)); NULL below two samples
-        variability_gp: float? -- V_gp, mean distance within g(p(x))
-        fairpair_f: float? -- F; 1: the groups differ as samples of one do
-        reason: text? -- why F is NULL
-        ci_low: float? -- lower end of F's bootstrap interval over samples
-        ci_high: float? -- upper end
-        p_permutation: float? [probability] -- that exchanged groups give a gap B - mean V as large
-        p_adjusted: float? [probability] -- the same by Benjamini-Hochberg over the side's prompts
-        options: text -- levels, draws and seed, as JSON
-        run_id: text -- run that computed it
-        """,
-    ),
-    table(
-        "fairpair_set",
-        "FairPair over the prompts of a set: F of the means of B and V over prompts.",
-        f"{_KEY} subset",
-        _PARTITIONS,
-        f"""{_WHOSE}
-        subset: text -- which prompts: `all`, or those of one value, such as `axis = gender`
-        n_prompts: int [prompts] -- prompts behind the figures
-        n_left_out: int [prompts] -- prompts whose B or V is not defined
-        bias_b: float? -- mean of B; NULL without prompts
-        variability_pg: float? -- mean of V_pg
-        variability_gp: float? -- mean of V_gp
-        fairpair_f: float? -- F of the three means; NULL where a mean V is 0
-        ci_low: float? -- lower end of F's bootstrap interval over prompts; NULL below two
-        ci_high: float? -- upper end
-        gap: float? -- mean of B - (V_pg + V_gp) / 2, what both tests are about
-        t_statistic: float? -- of the paired t-test of B against (V_pg + V_gp) / 2; NULL below two
-        p_t: float? [probability] -- its one-sided p-value
-        p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
-        options: text -- levels, draws and seed, as JSON
-        run_id: text -- run that computed it
-        """,
-    ),
-    table(
-        "fairpair_convergence",
-        "How far B, V and F of a set move with fewer samples, or with other numbers of folds.",
-        f"{_KEY} n_samples quantity",
-        _PARTITIONS,
-        f"""{_WHOSE}
-        n_samples: int [samples] -- drawn from each group; with folds the most that a prompt has
-        quantity: text -- `bias_b`, `variability_pg`, `variability_gp` or `fairpair_f`
-        mean: float? -- its mean over the draws, means over prompts in each; NULL: not defined
-        sd: float? -- its standard deviation over the draws; NULL below two, 0 where all are drawn
-        n_draws: int -- random subsets or divisions into folds where it is defined
-        n_prompts: int [prompts] -- prompts behind each draw
-        options: text -- seed, as JSON
-        run_id: text -- run that computed it
-        """,
-    ),
-    table(
-        "fairpair_calibration",
-        "FairPair where nothing is to be found: the halves of one side's own samples.",
-        f"{_KEY} split",
-        _PARTITIONS,
-        f"""{_WHOSE}
-        split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0
-        n_prompts: int [prompts] -- prompts behind the figures
-        n_left_out: int [prompts] -- prompts whose B or V is not defined, as below four samples
-        fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL where undefined
-        ci_low: float? -- lower end of its bootstrap interval over prompts; NULL below two
-        ci_high: float? -- upper end
-        p_t: float? [probability] -- of the t-test over prompts
-        p_permutation: float? [probability] -- of the permutation test over prompts
-        alpha: float [probability] -- level of the tests that are counted
-        n_below: int [prompts] -- whose own p-value is at most `alpha`
-        n_found: int [prompts] -- the same after Benjamini-Hochberg
-        n_intervals: int [prompts] -- that have an interval for F
-        n_holding: int [prompts] -- whose interval holds 1
-        options: text -- splits, level, draws and seed, as JSON
-        run_id: text -- run that computed it
-        """,
-    ),
-)
+TABLES = tables(f"""
+fairpair_prompt: FairPair of each prompt: F = B^2 / (V_pg V_gp), with its interval and test.
+key: {_KEY} prompt_id
+{_WHOSE}
+    prompt_id
+    n_pg: int [samples] -- valid samples of p(g(x)), on the side `original`
+    n_gp: int [samples] -- samples of g(p(x))
+    bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
+    variability_pg: float? -- V_pg, mean distance within p(g(x)); NULL below two samples
+    variability_gp: float? -- V_gp, mean distance within g(p(x))
+    fairpair_f: float? -- F; 1: the groups differ as samples of one do
+    reason: text? -- why F is NULL
+    ci_low: float? -- lower end of F's bootstrap interval over samples
+    ci_high: float? -- upper end
+    p_permutation: float? [probability] -- that exchanged groups give a gap B - mean V as large
+    p_adjusted: float? [probability] -- the same by Benjamini-Hochberg over the side's prompts
+    options: text -- levels, draws and seed, as JSON
+    run_id
+
+fairpair_set: FairPair over the prompts of a set: F of the means of B and V over prompts.
+key: {_KEY} subset
+{_WHOSE}
+    subset: text -- which prompts: `all`, or those of one value, such as `axis = gender`
+    n_prompts: int [prompts] -- prompts behind the figures
+    n_left_out: int [prompts] -- prompts whose B or V is not defined
+    bias_b: float? -- mean of B; NULL without prompts
+    variability_pg: float? -- mean of V_pg
+    variability_gp: float? -- mean of V_gp
+    fairpair_f: float? -- F of the three means; NULL where a mean V is 0
+    ci_low: float? -- lower end of F's bootstrap interval over prompts; NULL below two
+    ci_high: float? -- upper end
+    gap: float? -- mean of B - (V_pg + V_gp) / 2, what both tests are about
+    t_statistic: float? -- of the paired t-test of B against (V_pg + V_gp) / 2; NULL below two
+    p_t: float? [probability] -- its one-sided p-value
+    p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
+    options: text -- levels, draws and seed, as JSON
+    run_id
+
+fairpair_convergence: How far B, V and F of a set move with fewer samples, or with other numbers of
+folds.
+key: {_KEY} n_samples quantity
+{_WHOSE}
+    n_samples: int [samples] -- drawn from each group; with folds the most that a prompt has
+    quantity: text -- `bias_b`, `variability_pg`, `variability_gp` or `fairpair_f`
+    mean: float? -- its mean over the draws, means over prompts in each; NULL: not defined
+    sd: float? -- its standard deviation over the draws; NULL below two, 0 where all are drawn
+    n_draws: int -- random subsets or divisions into folds where it is defined
+    n_prompts: int [prompts] -- prompts behind each draw
+    options: text -- seed, as JSON
+    run_id
+
+fairpair_calibration: FairPair where nothing is to be found: the halves of one side's own samples.
+key: {_KEY} split
+{_WHOSE}
+    split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0
+    n_prompts: int [prompts] -- prompts behind the figures
+    n_left_out: int [prompts] -- prompts whose B or V is not defined, as below four samples
+    fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL where undefined
+    ci_low: float? -- lower end of its bootstrap interval over prompts; NULL below two
+    ci_high: float? -- upper end
+    p_t: float? [probability] -- of the t-test over prompts
+    p_permutation: float? [probability] -- of the permutation test over prompts
+    alpha: float [probability] -- level of the tests that are counted
+    n_below: int [prompts] -- whose own p-value is at most `alpha`
+    n_found: int [prompts] -- the same after Benjamini-Hochberg
+    n_intervals: int [prompts] -- that have an interval for F
+    n_holding: int [prompts] -- whose interval holds 1
+    options: text -- splits, level, draws and seed, as JSON
+    run_id
+""")

@@ -2,85 +2,61 @@
 
 from __future__ import annotations
 
-from plumbline.warehouse.schema.columns import table
+from plumbline.warehouse.schema.columns import tables
 
-TABLES = (
-    table(
-        "generation_request",
-        "Every request to a served model that wrote for us, with its reply or its errors.",
-        "benchmark request_id",
-        "benchmark",
-        """
-        benchmark: text -- what is being written: a benchmark; of prompts, their set and a prefix
-        request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
-        purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb` or `continue`
-        word: text -- seed word; of `perturb` the original name, of `continue` the text's id
-        pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb` the new name
-        round: int -- which attempt, from 1; of `continue` which sample
-        model: text -- model as the server names it
-        parameters: text -- temperature, limit of the reply and seed, as JSON
-        prompt: text -- the message as sent
-        status: text -- `replied`, `refused` by the server's filter, or `failed`: to be sent again
-        reply: text? -- the reply as it came; empty when refused, NULL when failed
-        finish_reason: text? -- why the reply ended, as the server says; why it was refused
-        n_attempts: int -- attempts, those of earlier runs included
-        n_input_tokens: int? [tokens] -- of the prompt, as the server says
-        n_output_tokens: int? [tokens] -- of the reply, as the server says
-        n_tokens_most: int [tokens] -- of all attempts, at the most where the server does not say
-        cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without
-        seconds: float [s] -- wall time of all attempts, waits between them not counted
-        error: text? -- what each attempt without a reply met
-        run_id: text -- run that sent it last
-        """,
-    ),
-    table(
-        "benchmark_pair",
-        "Sentence pairs that differ only in the gender of their pronouns.",
-        "benchmark pair_id",
-        "benchmark",
-        """
-        benchmark: text -- benchmark name
-        pair_id: text -- stable identifier within the benchmark
-        template: text -- sentence with {pronoun}, {pronoun1}, {pronoun2} placeholders
-        sentence_f: text -- template filled with female pronouns
-        sentence_m: text -- template filled with male pronouns
-        word: text? -- seed word or occupation the pair was made for
-        split: text? -- part of the benchmark, such as `dev` or `test`
-        stereotype: text? -- `pro` or `anti` where the source says so
-        is_natural: bool? -- naturalness verdict of its source or build; NULL without one
-        pronoun_first: bool -- the sentence starts with the pronoun
-        source_file: text -- file the pair came from
-        source_row: int -- row in that file, from 1
-        """,
-    ),
-    table(
-        "benchmark_fact",
-        "How the pairs of a built benchmark were made, as its card says it.",
-        "benchmark position",
-        "benchmark",
-        """
-        benchmark: text -- benchmark
-        position: int -- from 1, in the order of the card
-        fact: text -- what it is about, such as `Written by`
-        said: text -- the fact
-        run_id: text -- run that made the pairs; facts of another one are not theirs
-        """,
-    ),
-    table(
-        "pair_association",
-        "MaxPMI of each pair against a corpus: the largest lean among the template's words.",
-        "corpus contrast benchmark pair_id",
-        "corpus benchmark",
-        """
-        corpus: text -- corpus whose word leans are used
-        contrast: text -- contrast of `word_delta`
-        benchmark: text -- benchmark name
-        pair_id: text -- pair
-        max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one
-        max_pmi_word: text? -- the word that decides it
-        sum_delta_nats: float? [nats] -- sum of the defined deltas of the template's words
-        n_words: int? -- kept words of the template; NULL where MaxPMI is imported
-        n_words_defined: int? -- those with a delta; NULL where MaxPMI is imported
-        """,
-    ),
-)
+TABLES = tables("""
+generation_request: Every request to a served model that wrote for us, with its reply or its errors.
+key: benchmark / request_id
+    benchmark: text -- what is being written: a benchmark; of prompts, their set and a prefix
+    request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
+    purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb` or `continue`
+    word: text -- seed word; of `perturb` the original name, of `continue` the text's id
+    pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb` the new name
+    round: int -- which attempt, from 1; of `continue` which sample
+    model: text -- model as the server names it
+    parameters: text -- temperature, limit of the reply and seed, as JSON
+    prompt: text -- the message as sent
+    status: text -- `replied`, `refused` by the server's filter, or `failed`: to be sent again
+    reply: text? -- the reply as it came; empty when refused, NULL when failed
+    finish_reason: text? -- why the reply ended, as the server says; why it was refused
+    n_attempts: int -- attempts, those of earlier runs included
+    n_input_tokens: int? [tokens] -- of the prompt, as the server says
+    n_output_tokens: int? [tokens] -- of the reply, as the server says
+    n_tokens_most: int [tokens] -- of all attempts, at the most where the server does not say
+    cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without
+    seconds: float [s] -- wall time of all attempts, waits between them not counted
+    error: text? -- what each attempt without a reply met
+    run_id: text -- run that sent it last
+
+benchmark_pair: Sentence pairs that differ only in the gender of their pronouns.
+key: benchmark / pair_id
+    benchmark
+    pair_id: text -- stable identifier within the benchmark
+    template: text -- sentence with {pronoun}, {pronoun1}, {pronoun2} placeholders
+    sentence_f: text -- template filled with female pronouns
+    sentence_m: text -- template filled with male pronouns
+    word: text? -- seed word or occupation the pair was made for
+    split: text? -- part of the benchmark, such as `dev` or `test`
+    stereotype: text? -- `pro` or `anti` where the source says so
+    is_natural: bool? -- naturalness verdict of its source or build; NULL without one
+    pronoun_first: bool -- the sentence starts with the pronoun
+    source_file: text -- file the pair came from
+    source_row: int -- row in that file, from 1
+
+benchmark_fact: How the pairs of a built benchmark were made, as its card says it.
+key: benchmark / position
+    benchmark
+    position: int -- from 1, in the order of the card
+    fact: text -- what it is about, such as `Written by`
+    said: text -- the fact
+    run_id: text -- run that made the pairs; facts of another one are not theirs
+
+pair_association: MaxPMI of each pair against a corpus: the largest lean among the template's words.
+key: corpus benchmark / contrast pair_id
+    corpus contrast benchmark pair_id
+    max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one
+    max_pmi_word: text? -- the word that decides it
+    sum_delta_nats: float? [nats] -- sum of the defined deltas of the template's words
+    n_words: int? -- kept words of the template; NULL where MaxPMI is imported
+    n_words_defined: int? -- those with a delta; NULL where MaxPMI is imported
+""")

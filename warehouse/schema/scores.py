@@ -2,129 +2,92 @@
 
 from __future__ import annotations
 
-from plumbline.warehouse.schema.columns import table
+from plumbline.warehouse.schema.columns import tables
 
-TABLES = (
-    table(
-        "model",
-        "Scoring identities: two models, revisions, dtypes or BOS policies never share a key.",
-        "model_key",
-        "",
-        """
-        model_key: text -- hash of everything below that can change a score
-        model: text -- hub id, or the name of a local model
-        revision: text? -- hub revision, or hash of the local weights
-        backend: text -- `transformers`, `vllm`, or `released`: scores of others, unknown is NULL
-        backend_version: text? -- versions of the libraries that computed the scores
-        dtype: text? -- dtype of the weights
-        bos_policy: text? -- how the context token was chosen
-        bos_token_id: int? -- token given as context and never scored
-        quantisation: text? -- quantisation method, and the version of what quantised it here
-        adapter: text? -- adapter applied, with its hub commit or the hash of its content
-        text_form: text? -- sentences `written` as they are, or as the `released` scores had them
-        n_parameters: int? -- parameters
-        run_id: text -- run that first used it
-        """,
-    ),
-    table(
-        "trained_model",
-        "Models that Plumbline trained itself, with the corpus they learned from.",
-        "model",
-        "model",
-        """
-        model: text -- name of the model
-        revision: text -- hash of weights and tokenizer, as in `model`: a retrained one differs
-        path: text -- directory of the weights
-        corpus: text -- corpus it was trained on
-        seed: int -- seed of initialisation and order
-        n_parameters: int -- parameters
-        n_steps: int -- optimiser steps
-        n_tokens: int [tokens] -- model tokens seen
-        loss_start_nats: float [nats/token] -- mean loss over the first steps
-        loss_end_nats: float [nats/token] -- mean loss over the last steps
-        seconds: float [s] -- wall time
-        run_id: text -- run that trained it
-        """,
-    ),
-    table(
-        "pair_score",
-        "Log-probability of both sentences of a pair under a model, one row per model and pair.",
-        "model_key benchmark pair_id",
-        "benchmark model_key",
-        """
-        model_key: text -- scoring identity, see `model`
-        model: text -- hub id, or the name of a local model
-        benchmark: text -- benchmark name
-        pair_id: text -- pair
-        text_id: text -- hash of both sentences as scored
-        logprob_f_nats: float [nats] -- log p(female sentence | BOS), natural log
-        logprob_m_nats: float [nats] -- log p(male sentence | BOS)
-        n_tokens_f: int [tokens] -- scored tokens: no BOS, no EOS
-        n_tokens_m: int [tokens] -- scored tokens
-        run_id: text -- run that scored it
-        """,
-    ),
-    table(
-        "token_logprob",
-        "Log-probability of every token of a pair's sentences, for scores with `--per-token`.",
-        "model_key benchmark pair_id side position",
-        "benchmark model_key",
-        """
-        model_key: text -- scoring identity, see `model`
-        benchmark: text -- benchmark name
-        pair_id: text -- pair
-        text_id: text -- hash of both sentences as scored, as in `pair_score`
-        side: text -- `f`, the female sentence, or `m`, the male one
-        position: int32 -- place in the sentence, from 0; BOS has none
-        token_id: int32 -- the token's number in the model's vocabulary
-        token: text -- its text; parts of a character that tokens share are shown as U+FFFD
-        logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
-        run_id: text -- run that scored it
-        """,
-    ),
-    table(
-        "perplexity",
-        "Log-probability of held-out documents under a model, one row per model and document.",
-        "text_set model_key document",
-        "text_set model_key",
-        """
-        text_set: text -- set of held-out documents, named after its files
-        model_key: text -- scoring identity, see `model`
-        model: text -- hub id, or the name of a local model
-        document: text -- its file and row, `FILE:ROW`
-        window_tokens: int [tokens] -- longest window that it was cut into
-        text_id: text -- hash of the text and of the window
-        n_windows: int -- windows, which do not overlap, each scored behind a BOS of its own
-        n_tokens: int [tokens] -- scored tokens: no BOS, no EOS
-        n_words: int [words] -- words by white space, the same whatever the tokeniser
-        logprob_nats: float [nats] -- sum of log p(token | BOS, earlier tokens of the window)
-        run_id: text -- run that scored it
-        """,
-    ),
-    table(
-        "metric_value",
-        "Metrics in long form, each with its interval and the options that defined it.",
-        "metric model_key benchmark corpus contrast subset options",
-        "benchmark",
-        """
-        metric: text -- `us`, `pd`, `aufc`, `gap`, `slope`, `correlation`, ...
-        model_key: text -- scoring identity; empty when no model is involved
-        model: text -- model name; empty when no model is involved
-        benchmark: text -- benchmark name
-        corpus: text -- corpus of the constraint; empty for unconstrained metrics
-        contrast: text -- contrast of the constraint; empty for unconstrained metrics
-        subset: text -- which pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
-        eta_nats: float? [nats] -- constraint on |MaxPMI|, NULL without one
-        epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
-        value: float? -- the figure; NULL when n is 0
-        unit: text -- `share`, `percent`, `percentage points`, `nats` ...
-        sd: float? -- standard deviation in the same unit
-        ci_low: float? -- lower end of the 95% interval
-        ci_high: float? -- upper end of the 95% interval
-        interval: text -- method of the interval
-        n: int -- pairs (or words) behind the figure
-        options: text -- further conventions, as JSON
-        run_id: text -- run that computed it
-        """,
-    ),
-)
+TABLES = tables("""
+model: Scoring identities: two models, revisions, dtypes or BOS policies never share a key.
+key: / model_key
+    model_key: text -- hash of everything below that can change a score
+    model
+    revision: text? -- hub revision, or hash of the local weights
+    backend: text -- `transformers`, `vllm`, or `released`: scores of others, unknown is NULL
+    backend_version: text? -- versions of the libraries that computed the scores
+    dtype: text? -- dtype of the weights
+    bos_policy: text? -- how the context token was chosen
+    bos_token_id: int? -- token given as context and never scored
+    quantisation: text? -- quantisation method, and the version of what quantised it here
+    adapter: text? -- adapter applied, with its hub commit or the hash of its content
+    text_form: text? -- sentences `written` as they are, or as the `released` scores had them
+    n_parameters: int? -- parameters
+    run_id: text -- run that first used it
+
+trained_model: Models that Plumbline trained itself, with the corpus they learned from.
+key: model /
+    model: text -- name of the model
+    revision: text -- hash of weights and tokenizer, as in `model`: a retrained one differs
+    path: text -- directory of the weights
+    corpus: text -- corpus it was trained on
+    seed: int -- seed of initialisation and order
+    n_parameters: int -- parameters
+    n_steps: int -- optimiser steps
+    n_tokens: int [tokens] -- model tokens seen
+    loss_start_nats: float [nats/token] -- mean loss over the first steps
+    loss_end_nats: float [nats/token] -- mean loss over the last steps
+    seconds: float [s] -- wall time
+    run_id
+
+pair_score: Log-probability of both sentences of a pair under a model, one row per model and pair.
+key: benchmark model_key / pair_id
+    model_key model benchmark pair_id
+    text_id: text -- hash of both sentences as scored
+    logprob_f_nats: float [nats] -- log p(female sentence | BOS), natural log
+    logprob_m_nats: float [nats] -- log p(male sentence | BOS)
+    n_tokens_f: int [tokens] -- scored tokens: no BOS, no EOS
+    n_tokens_m: int [tokens] -- scored tokens
+    run_id
+
+token_logprob: Log-probability of every token of a pair's sentences, for scores with `--per-token`.
+key: benchmark model_key / pair_id side position
+    model_key benchmark pair_id
+    text_id: text -- hash of both sentences as scored, as in `pair_score`
+    side: text -- `f`, the female sentence, or `m`, the male one
+    position: int32 -- place in the sentence, from 0; BOS has none
+    token_id: int32 -- the token's number in the model's vocabulary
+    token: text -- its text; parts of a character that tokens share are shown as U+FFFD
+    logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
+    run_id
+
+perplexity: Log-probability of held-out documents under a model, one row per model and document.
+key: text_set model_key / document
+    text_set: text -- set of held-out documents, named after its files
+    model_key model
+    document: text -- its file and row, `FILE:ROW`
+    window_tokens: int [tokens] -- longest window that it was cut into
+    text_id: text -- hash of the text and of the window
+    n_windows: int -- windows, which do not overlap, each scored behind a BOS of its own
+    n_tokens: int [tokens] -- scored tokens: no BOS, no EOS
+    n_words: int [words] -- words by white space, the same whatever the tokeniser
+    logprob_nats: float [nats] -- sum of log p(token | BOS, earlier tokens of the window)
+    run_id
+
+metric_value: Metrics in long form, each with its interval and the options that defined it.
+key: benchmark / metric model_key corpus contrast subset options
+    metric: text -- `us`, `pd`, `aufc`, `gap`, `slope`, `correlation`, ...
+    model_key: text -- scoring identity; empty when no model is involved
+    model: text -- model name; empty when no model is involved
+    benchmark
+    corpus: text -- corpus of the constraint; empty for unconstrained metrics
+    contrast: text -- contrast of the constraint; empty for unconstrained metrics
+    subset: text -- which pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
+    eta_nats: float? [nats] -- constraint on |MaxPMI|, NULL without one
+    epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
+    value: float? -- the figure; NULL when n is 0
+    unit: text -- `share`, `percent`, `percentage points`, `nats` ...
+    sd: float? -- standard deviation in the same unit
+    ci_low: float? -- lower end of the 95% interval
+    ci_high: float? -- upper end of the 95% interval
+    interval: text -- method of the interval
+    n: int -- pairs (or words) behind the figure
+    options: text -- further conventions, as JSON
+    run_id
+""")
