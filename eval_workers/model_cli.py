@@ -82,7 +82,8 @@ def train(
 ) -> None:
     """Train a small GPT-NeoX on a corpus, on CPU in minutes, to see what it takes up from the text.
 
-    A stopped run goes on from its last checkpoint; a finished one is not repeated.
+    After an interruption run the same command again to resume from the last checkpoint; a finished
+    run is not repeated.
 
     Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
     """

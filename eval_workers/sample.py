@@ -1,8 +1,8 @@
 """Continue the prompts of a set with a model: what is missing, in chunks that survive a kill.
 
 The missing samples are cut into chunks by what they are alone. Each chunk is kept under ``_work``
-as soon as it is drawn, and the rows are published together when all are: the same command goes on
-where it was stopped, and ends with the rows of an undisturbed run. Several commands on one
+as soon as it is drawn, and the rows are published together when all are: running the
+same command again resumes, and ends with the rows of an undisturbed run. Several commands on one
 warehouse share the chunks: each is claimed by one. With more samples than before only the further
 ones are drawn.
 """

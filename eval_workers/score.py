@@ -1,8 +1,8 @@
 """Score the pairs of benchmarks with a model: what is missing, in chunks that survive a kill.
 
 A benchmark's missing texts are cut into chunks by their content alone. Each chunk's scores are kept
-under ``_work`` as soon as they are there, and the rows are published together when all are: the
-same command goes on where it was stopped, and ends with the rows of an undisturbed run. Any number
+under ``_work`` as soon as they are there, and the rows are published together when all are:
+running the same command again resumes, and ends with the rows of an undisturbed run. Any number
 of workers may share them, started by the command or as commands of their own, on one machine or on
 several that see one warehouse: each chunk is claimed by one.
 """

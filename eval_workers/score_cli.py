@@ -58,7 +58,7 @@ def score(
 ) -> None:
     """Log-probability of both sentences of every pair; only pairs without a score are computed.
 
-    Stopped at any point, the same command goes on from there. Started several times on one
+    After an interruption run the same command again to resume. Started several times on one
     warehouse, also on several machines, each process takes a part of the work.
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5

@@ -118,7 +118,7 @@ def train_model(
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it when it is there already.
 
-    A run that was stopped goes on from its last checkpoint and ends with the weights it would have
+    An interrupted run resumes from its last checkpoint and ends with the weights it would have
     had. A model of this name that was trained otherwise is replaced, once the new one is whole.
     Raises ``UsageProblem`` for a directory that Plumbline did not make, and for one that another
     command is training; ``BadInput`` for shards that can't be read or hold no text, for a loss that

@@ -63,7 +63,7 @@ def build(
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 
     The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. What was asked is never asked again:
-    after a stop the same command goes on.
+    after an interruption run the same command again to resume.
 
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """

@@ -53,8 +53,8 @@ def compare(
     """What an adapter changed in its base: disclosure, perplexity, benchmarks, FairPair; one page.
 
     Both are loaded alike; --revision and --trust-remote-code are of the base. What the warehouse
-    has is not computed again: after a stop the same command goes on, and with further options it
-    adds to the page.
+    has is not computed again: after an interruption run the same command again to resume; with
+    further options it adds to the page.
 
     Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
     """

@@ -170,7 +170,8 @@ def tune(
 ) -> None:
     """Tune a LoRA adapter on neutral prompts, so that its base says less of a gender.
 
-    Prompts of test sets are left out. A stopped run goes on from its last checkpoint.
+    Prompts of test sets are left out. After an interruption run the same
+    command again to resume from the last checkpoint.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """

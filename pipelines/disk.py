@@ -24,7 +24,7 @@ _SIGNS = (
 _LEAST = 16 << 20
 #: Less than this free counts as full when a server has failed and keeps the reason to itself.
 _NOTHING = 256 << 10
-_FIX = "make room; what is done is kept, the same command goes on"
+_FIX = "make room; finished work is kept: run the same command again to resume"
 
 
 def check_room(place: Path, purpose: str) -> None:

@@ -85,10 +85,11 @@ def run(
     out: Out = _OUT,
     warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
 ) -> None:
-    """Sample both sides of each prompt, perturb, and hold bias against sampling noise.
+    """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
 
-    What is drawn or answered is kept: after a stop the same command goes on, with more samples it
-    draws the further ones. Keys of servers come from PLUMBLINE_API_KEY or OPENAI_API_KEY.
+    What is drawn or answered is kept: after an interruption run the same command again to resume;
+    a larger --n draws only the further samples. Keys of servers come from PLUMBLINE_API_KEY or
+    OPENAI_API_KEY.
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
     """

@@ -29,9 +29,9 @@ def push(
 ) -> None:
     """Copy the warehouse to object storage or another file system: only what changed.
 
-    Each file is read back and compared by its hash; the list of all comes last. Stopped, the same
-    command goes on. What the server wants to know (keys, region) comes from its own environment
-    variables and files.
+    Each file is read back and compared by its hash; the list of all comes last. After an
+    interruption run the same command again to resume. What the server wants to know (keys, region)
+    comes from its own environment variables and files.
 
     Example: plumbline warehouse push s3://bucket/warehouse
     """
@@ -58,8 +58,8 @@ def pull(
 ) -> None:
     """Bring a warehouse that was pushed to this machine, or up to date: only what changed.
 
-    Every file is compared by its hash before any takes its place. Stopped, the same command goes
-    on.
+    Every file is compared by its hash before any takes its place. After an
+    interruption run the same command again to resume.
 
     Example: plumbline warehouse pull s3://bucket/warehouse
     """

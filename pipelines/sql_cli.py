@@ -150,7 +150,7 @@ def shell(
 ) -> None:
     """Read queries and dot commands until ``.quit`` or the end of the input.
 
-    A bad query prints its line and the shell goes on; Ctrl-C drops what was typed.
+    A bad query prints its line and the shell stays open; Ctrl-C drops what was typed.
     """
     console.print(Text(_HELP, style="dim"))
     for question in questions():

@@ -96,13 +96,13 @@ def told(error: BaseException) -> PlumblineError | None:
     A server that fails for want of room has its disk named.
     """
     if was_stopped(error):
-        return Interrupted("stopped", "", "the same command goes on from here")
+        return Interrupted("stopped", "", "run the same command again to resume")
     if isinstance(error, PlumblineError) or not any(map(_is_of_server, disk.chain(error))):
         return None
     if (full := disk.full_place()) is not None:
         return BadInput(str(full), "no space left for Prefect", "make room, or set PREFECT_HOME")
     _forget_events()
-    fix = "a machine too busy, or its process killed? The same command goes on from here"
+    fix = "a machine too busy, or its process killed? Run the same command again to resume"
     return Interrupted("Prefect's server", "does not answer", fix)
 
 

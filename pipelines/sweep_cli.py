@@ -60,8 +60,8 @@ def sweep(
     """Measure a set under many ways to decode, or under many instructions, beside none.
 
     By decoding one value is varied at a time, the others off, and GAS alone can differ. By
-    instruction GAS, GLD and ADD are held against those without one. What is done is kept: after a
-    stop the same command goes on.
+    instruction GAS, GLD and ADD are compared with those without one. Finished work is kept: after
+    an interruption run the same command again to resume.
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """

@@ -1,4 +1,4 @@
-"""Counting ended in the middle: the same command goes on and ends with the same tables."""
+"""Counting ended in the middle: the same command again resumes and ends with the same tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arguments(shards: Path, warehouse: Path) -> list[str]:
 
 
 def command(shards: Path, warehouse: Path) -> list[str]:
-    """A process of its own, to be stopped; what goes on after it may be this one."""
+    """A process of its own, to be stopped; what runs after it may be this one."""
     code = (
         "import sys; from plumbline.jobs.counting import local; local.BYTES_PER_HELPER = 1; "
         "from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"

@@ -1,4 +1,4 @@
-"""A scoring model's second opinion on pairs: its figures, what it marks, and how it goes on."""
+"""A scoring model's second opinion on pairs: its figures, what it marks, and how it resumes."""
 
 from __future__ import annotations
 

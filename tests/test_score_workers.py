@@ -190,7 +190,7 @@ def test_stopped_nothing_is_left_behind(
     assert not _is_alive(int(log.stem))
     (run,) = store.read("run").to_pylist()
     if status == 5:
-        assert "interrupted; the same command goes on from here" in error
+        assert "interrupted; run the same command again to resume" in error
         assert run["status"] == "interrupted"
         assert not list((store.root / "_work").rglob("*.claim"))
     else:

@@ -80,7 +80,7 @@ def _stop_when(
             os.killpg(process.pid, signal.SIGKILL)
     lines = (directory / "err.txt").read_text().splitlines()
     errors = [line for line in lines if line.startswith("error:")]
-    assert errors == ["error: stopped (the same command goes on from here)"]
+    assert errors == ["error: stopped (run the same command again to resume)"]
     assert not any(line.startswith("Traceback") for line in lines)
 
 

@@ -1,6 +1,6 @@
 """GAS, GLD and ADD of a set under a model that is loaded once: word probabilities, continuations.
 
-Both halves go on where they were stopped. Continuations are greedy: the same prompt always goes on
+Both halves resume where they were stopped. Continuations are greedy: the same prompt always goes on
 alike. What a model leaves empty is no verdict: such prompts are counted, not called neutral.
 """
 

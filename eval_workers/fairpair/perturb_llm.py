@@ -82,7 +82,7 @@ class LlmPerturber:
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, wanted: Sequence[Wanted]) -> list[Perturbed]:
-        """See ``Perturber``; raises as ``Build.run``, and goes on from there when called again."""
+        """See ``Perturber``; raises as ``Build.run``, and resumes when called again."""
         requests = [self._request(one) for one in wanted]
         distinct = {request.request_id: request for request in requests}
         replies = self.build.run([_job(request) for request in distinct.values()], "texts")

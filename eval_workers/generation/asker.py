@@ -21,7 +21,7 @@ from plumbline.eval_workers.generation.ledger import Answer, Ledger
 from plumbline.eval_workers.generation.requests import Reply, Request
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 
-_RESUME = "the same command goes on from there"
+_RESUME = "run the same command again to resume"
 _MEND = "see to the model's name, the key and the options; what was asked before is kept"
 
 #: Given the replies so far: the requests that are wanting; none when the job is done.

@@ -2,7 +2,7 @@
 
 A pair is natural to it when log p a token of both sides differs by at most a limit. The published
 pairs are scored as ``plumbline score`` would, with the same identity and rows: what has a score is
-not scored again, and a stopped build goes on. Then the pairs beyond the limit are marked.
+not scored again, and an interrupted build resumes. Then the pairs beyond the limit are marked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sentences for a seed word: which requests come next, and what became of every sentence.
 
-``progress`` is a pure function of the replies so far. A build that was stopped goes on by calling
-it again with the replies of the ledger, and the order in which replies arrive changes nothing.
+``progress`` is a pure function of the replies so far. An interrupted build resumes by calling it
+again with the replies of the ledger, and the order in which replies arrive changes nothing.
 
 For each pronoun, sentences are asked for; those without the word or the pronoun are sent back, each
 up to ``revise_rounds`` times with the wordings in turn; when some are still wanting they are asked

@@ -84,9 +84,10 @@ def tune(
     name for a subject). ``how`` loads the base, ``quantisation="nf4"`` in 4 bits. ``test_sets``:
     what the prompts are held against, all other sets if ``None``; a prompt in one is left out.
 
-    A run that was stopped goes on from its last checkpoint to the weights it would have had; the
-    same adapter once more is only recorded. One of this name that was tuned otherwise is replaced,
-    once the new one is whole; a directory that Plumbline did not make never (``UsageProblem``).
+    An interrupted run resumes from its last checkpoint and ends with the weights it would have had;
+    the same adapter once more is only recorded. One of this name that was tuned otherwise is
+    replaced, once the new one is whole; a directory that Plumbline did not make never
+    (``UsageProblem``).
 
     Raises ``BadInput`` where no prompt is left, for a loss that is not finite, a disk that can't be
     written or too little memory; ``UsageProblem`` for options that contradict themselves and for an

@@ -54,7 +54,7 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     """Read every score file under a directory, in place of what was imported before.
 
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), model by model: what comes
-    before an error stays written, and the same command goes on once the error is gone. Nothing is
+    before an error stays written, and the same command resumes once the error is mended. Nothing is
     written of a model and benchmark of which a file can't be used.
 
     Raises ``BadInput`` when there are no score files, when a benchmark is not in the warehouse yet,

@@ -97,8 +97,8 @@ def split(
 ) -> None:
     """Cut shards into smaller ones, so that any number of cores can count them.
 
-    Lines stay byte for byte and in order, rejected ones too. Started again after an interruption
-    it goes on: shards that are done are not cut twice.
+    Lines stay byte for byte and in order, rejected ones too. After an interruption run the same
+    command again to resume: no finished shard is cut twice.
 
     Example: plumbline corpus split 'pile/*.jsonl.zst' --out blocks --block-mb 64
     """

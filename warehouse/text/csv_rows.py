@@ -42,7 +42,7 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Itera
     try:
         header = next(reader, [])
     except csv.Error as e:
-        raise BadInput(f"{path}", f"its header is no CSV row: {e}") from e
+        raise BadInput(f"{path}", f"its header is not a CSV row: {e}") from e
     if missing := [c for c in columns if c not in header]:
         expected = f"expected the columns {', '.join(columns)}"
         raise BadInput(f"{path}", f"no column {', '.join(missing)} in its header; {expected}")

@@ -2,7 +2,7 @@
 -- Is model A really fairer than model B?
 -- difference is US(A) - US(B) on the pairs that both scored, in percentage points, with its standard
 -- error and the bounds of the middle 95% of 1,000 resamples. When low and high have one sign, another
--- sample of such pairs would hardly turn the two round. Put names in place of the first and last.
+-- sample of such pairs would hardly turn the two round. Replace the first and last by names.
 SELECT
     model_a, model_b, benchmark, n_pairs,
     round(100 * us_a, 1) AS us_a,

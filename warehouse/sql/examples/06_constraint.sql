@@ -2,7 +2,7 @@
 -- What does the constraint on |MaxPMI| change?
 -- gap is US of the pairs within eta 0.65 less US of all pairs, in percentage points: positive when the
 -- model is fairer where the text is even. Between low and high lie the middle 95% of 1,000 resamples.
--- Put a number in place of NULL to compare two limits, names in place of the first of each.
+-- Replace NULL by a number to compare two limits, and the first of each by names.
 SELECT
     model, benchmark, corpus, contrast, n_a, n_b,
     round(100 * us_a, 1) AS us_a,

@@ -1,10 +1,10 @@
 -- grain: as fairpair_set
--- With the model's name, whom the prompts are about where all are about the same two, and how many
--- samples a prompt has.
+-- With the model's name, the two persons where all prompts are about the same two, and how many
+-- samples each prompt has.
 WITH named AS (
     SELECT model_key, min(model) AS model FROM continuation GROUP BY model_key
 ),
-whom AS (
+person AS (
     SELECT
         probe_set,
         CASE WHEN count(DISTINCT (entity, perturbed_entity)) = 1 THEN min(entity) END AS entity,
@@ -25,7 +25,7 @@ SELECT s.*, coalesce(n.model, s.model_key) AS model, w.entity, w.perturbed_entit
     samples.* EXCLUDE (probe_set, model_key, sampling_key, perturber, phi, n_folds, side)
 FROM fairpair_set AS s
 LEFT JOIN named AS n USING (model_key)
-LEFT JOIN whom AS w USING (probe_set)
+LEFT JOIN person AS w USING (probe_set)
 LEFT JOIN samples USING (probe_set, model_key, sampling_key, perturber, phi, n_folds, side)
 ORDER BY s.probe_set, model, s.model_key, s.sampling_key, s.perturber, s.phi, s.n_folds, s.side,
     s.subset <> 'all', s.subset;

@@ -34,7 +34,7 @@ CREATE OR REPLACE MACRO aufc(log_ratio) AS 0.03::DOUBLE * avg(
     END
 );
 
--- Which of n things (0 to n - 1) a resample draws: a hash in place of random(), so that a seed gives
+-- Which of n things (0 to n - 1) a resample draws: a hash instead of random(), so that a seed gives
 -- the same resamples in every query of one version of DuckDB.
 CREATE OR REPLACE MACRO resampled(seed, resample, draw, n) AS
     (hash(seed::BIGINT, resample::BIGINT, draw::BIGINT) % n)::BIGINT;

@@ -18,7 +18,7 @@ WITH perturbed AS (
     JOIN probe_prompt AS p USING (probe_set, prompt_id)
     WHERE c.is_valid
 ),
--- Whom the perturbed ones are held against: the other side, once for each perturber.
+-- What the perturbed ones are compared with: the other side, once for each perturber.
 other AS (
     SELECT
         d.probe_set, d.model_key, d.sampling_key, d.perturber, d.side, c.prompt_id, c.sample,

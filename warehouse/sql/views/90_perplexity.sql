@@ -5,7 +5,7 @@ CREATE OR REPLACE MACRO ratio_half(residual, denominator) AS
     t975(count(residual) - 1) * stddev_samp(residual) * sqrt(count(residual)) / sum(denominator);
 
 -- Perplexity of a model on held-out documents: exp(nats_per_token), all tokens of the set together;
--- nats_per_word can be held against that of another tokeniser. The 95% intervals are Student's over
+-- nats_per_word can be compared with that of another tokeniser. The 95% intervals are Student's over
 -- documents, of the ratio of two sums, linearised; NULL with a single document.
 CREATE OR REPLACE VIEW perplexity_set AS
 WITH rated AS (

@@ -1,6 +1,6 @@
 -- grain: probe_set x model_key that was tuned
 -- How many prompts of a set an adapter was, or may have been, tuned on: all of a set that it was
--- tuned on, and of another those that such a set holds too, unless it was held against that set
+-- tuned on, and of another those that such a set holds too, unless it was compared with that set
 -- while tuning. Adapters that were not tuned here have no rows: nothing is known of them.
 CREATE OR REPLACE VIEW tuned_prompt AS
 WITH tuned AS (
