@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.storage.locks import claimed, claimed_in_turn
+from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import write_file
 
 Item = TypeVar("Item", bound=Hashable)
@@ -77,7 +77,7 @@ class ChunkFiles(Generic[Item, Result]):
 
     def published_in_turn(self) -> AbstractContextManager[None]:
         """One process at a time is in the block, which publishes and may remove the directory."""
-        return claimed_in_turn(self.directory.with_name(f"{self.directory.name}.claim"))
+        return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
 
     def _claim(self, path: Path) -> Path:
         """A chunk's lock file: beside the directory, which goes once the chunks are published."""

@@ -24,7 +24,7 @@ from plumbline.eval_workers import chunk_files
 from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.chunk_files import ChunkFiles
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.locks import claimed, claimed_in_turn, holder, sole
+from plumbline.warehouse.storage.locks import claimed, holder, sole
 from tests.conftest import REPOSITORY
 
 
@@ -58,7 +58,7 @@ def test_each_gets_its_turn(tmp_path: Path) -> None:
     path, order = tmp_path / "a.claim", []
 
     def work(number: int) -> None:
-        with claimed_in_turn(path):
+        with claimed(path, wait=True):
             order.append(number)
             time.sleep(0.01)
             order.append(number)

@@ -71,7 +71,7 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
         14: (["13", "t\udcffa", "0.5", "3", repr(3 / TOTAL)], "UTF-8"),
     }
     path = write(tmp_path / "s.csv", [*GOOD, *(row for row, _ in bad.values())])
-    done = import_statistics(store, path, "pile", "run")
+    done = import_statistics(store, "pile", path, "run")
     assert (done.n_words, done.n_rejected, done.n_tokens) == (3, len(bad), TOTAL)
     rejects = {r["source_row"]: r for r in store.read("reject").to_pylist()}
     assert rejects.keys() == bad.keys()
@@ -117,7 +117,7 @@ def test_rows_in_are_words_and_rejects(rows: list[list[str]]) -> None:
         store = Store.open(Path(directory) / "w")
         path = write(Path(directory) / "s.csv", [*GOOD, *(["0", *row] for row in rows)])
         try:
-            done = import_statistics(store, path, "pile", "run")
+            done = import_statistics(store, "pile", path, "run")
         except BadInput as e:  # more rows that agree on another total, or counts beyond it
             assert "counts" in str(e) and len(rows) > 0
             return
@@ -128,7 +128,7 @@ def test_rows_in_are_words_and_rejects(rows: list[list[str]]) -> None:
 
 
 def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Path) -> None:
-    import_statistics(store, write(tmp_path / "s.csv", GOOD), "pile", "run")
+    import_statistics(store, "pile", write(tmp_path / "s.csv", GOOD), "run")
     before = contents(store, "corpus", "word_count", "word_delta", "reject")
     whole = gzip.compress((tmp_path / "s.csv").read_bytes())
     files = {
@@ -144,11 +144,11 @@ def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Pa
     for name, (data, message) in files.items():
         (tmp_path / name).write_bytes(data)
         with pytest.raises(BadInput, match=message) as e:
-            import_statistics(store, tmp_path / name, "pile", "run")
+            import_statistics(store, "pile", tmp_path / name, "run")
         assert name in str(e.value) and "\n" not in str(e.value)
     for place in (tmp_path / "absent", tmp_path):
         with pytest.raises(BadInput, match="pmi_file_w_counts"):
-            import_statistics(store, place, "pile", "run")
+            import_statistics(store, "pile", place, "run")
     assert contents(store, *before) == before
 
 
@@ -157,7 +157,7 @@ def test_a_counted_corpus_stays(store: Store, tmp_path: Path) -> None:
     filled(store)
     before = contents(store, "corpus", "word_delta")
     with pytest.raises(UsageProblem, match=r"counted from shards.*another name"):
-        import_statistics(store, path, "c", "run")
+        import_statistics(store, "c", path, "run")
     assert contents(store, *before) == before
     # so does what a killed count has left: a ledger, not yet a row of `corpus`
     ledger: dict[str, Any] = dict.fromkeys(
@@ -167,14 +167,14 @@ def test_a_counted_corpus_stays(store: Store, tmp_path: Path) -> None:
     ledger |= {"corpus": "half", "shard": "s", "fingerprint": "f", "run_id": "r"}
     store.publish("corpus_shard", [ledger], unit="a", run_id="r")
     with pytest.raises(UsageProblem, match="counted from shards"):
-        import_statistics(store, path, "half", "run")
+        import_statistics(store, "half", path, "run")
 
 
 def test_counting_takes_an_imported_corpus_over_only_when_told(
     store: Store, tmp_path: Path
 ) -> None:
     write_jsonl_zst(tmp_path / "s.jsonl.zst", ["She saw the army.", "He saw a nurse."])
-    import_statistics(store, write(tmp_path / "s.csv", [*GOOD, ["3", "tea"]]), "pile", "run")
+    import_statistics(store, "pile", write(tmp_path / "s.csv", [*GOOD, ["3", "tea"]]), "run")
     select_seed_words(store, "pile", n=1)
     build_vocabulary(store, "pile", Rules(any_language=True))
     vet(store, "pile", parse_verdicts("nurse", ""))
@@ -289,7 +289,7 @@ def test_max_pmi_is_the_released_one(
     store: Store, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_DATA", str(data))
-    done = import_statistics(store, data / "unstereo-eval", "pile", "run")
+    done = import_statistics(store, "pile", data / "unstereo-eval", "run")
     assert (done.n_words, done.n_rejected, done.n_tokens) == (65_914, 0, 129_703_637_020)
     table = pd.read_csv(data / TABLE, keep_default_na=False, float_precision="round_trip")
     assert (table["counts"] / done.n_tokens == table["freq"]).all()

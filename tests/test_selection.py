@@ -116,7 +116,7 @@ def test_the_command_and_what_it_refuses(store: Store) -> None:
 
 @pytest.mark.reference
 def test_the_released_table(store: Store, data: Path) -> None:
-    import_statistics(store, data / "unstereo-eval", "pile", "run")
+    import_statistics(store, "pile", data / "unstereo-eval", "run")
     done = select_seed_words(store, "pile")
     # the largest magnitude is 4.75 (homers), so the range is +-5 nats
     assert (done.low_nats, done.high_nats) == pytest.approx((-5 / 19, 5 / 19))

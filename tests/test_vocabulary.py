@@ -12,7 +12,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,8 +23,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from plumbline.jobs.ingest.released import import_statistics
-from plumbline.jobs.seed_words import english, vocabulary
-from plumbline.jobs.seed_words.english import PublishedFile, download
+from plumbline.jobs.seed_words import english
+from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary, classify
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -97,7 +96,6 @@ def test_the_model_says_how_english_a_word_is(model: Path) -> None:
 
     loaded = english.load_model(model)
     assert loaded.sha256 == hashlib.sha256(model.read_bytes()).hexdigest()
-    assert loaded.n_languages == 3
     words = ["corpus", "with", "nicht", "werden", "cependant", "pair"]
     scores = loaded.english(words)
     other = fasttext.load_model(str(model))
@@ -204,8 +202,7 @@ def test_without_a_model_wordnet_decides_and_that_is_recorded(store: Store) -> N
 def test_without_wordnet_the_model_decides(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = partial(english.load_wordnet, tmp_path)
-    monkeypatch.setattr(vocabulary.english, "load_wordnet", nothing)
+    monkeypatch.setattr(english, "WORDNET_DIRECTORY", tmp_path)
     done = build_vocabulary(counted(store, COUNTS), "c", Rules(quantile=0), model)
     assert "apt-get install wordnet-base" in done.missing[0] and done.checks == "fastText"
     kept = {r["word"] for r in store.read("vocabulary").to_pylist() if r["is_kept"]}
@@ -280,13 +277,22 @@ def server() -> Iterator[str]:
         running.shutdown()
 
 
-def test_a_file_is_downloaded_once(server: str, tmp_path: Path) -> None:
+def published(monkeypatch: pytest.MonkeyPatch, url: str, sha256: str = PUBLISHED_SHA256) -> None:
+    monkeypatch.setattr(english, "MODEL_URL", url)
+    monkeypatch.setattr(english, "MODEL_SHA256", sha256)
+
+
+def test_a_file_is_downloaded_once(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "cache" / "m.ftz"
-    assert download(target, PublishedFile(f"{server}/m.ftz", PUBLISHED_SHA256)) == target
+    published(monkeypatch, f"{server}/m.ftz")
+    assert download(target) == target
     assert target.read_bytes() == MODEL
     assert [p.name for p in target.parent.iterdir()] == ["m.ftz"]
     # nothing is asked of a server for a file that is there
-    assert download(target, PublishedFile("http://127.0.0.1:9/", PUBLISHED_SHA256)) == target
+    published(monkeypatch, "http://127.0.0.1:9/")
+    assert download(target) == target
 
 
 @pytest.mark.parametrize(
@@ -298,20 +304,29 @@ def test_a_file_is_downloaded_once(server: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_download_that_fails_leaves_nothing(
-    server: str, tmp_path: Path, path: str, sha256: str, error: type[Exception], message: str
+    server: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    sha256: str,
+    error: type[Exception],
+    message: str,
 ) -> None:
+    published(monkeypatch, server + path, sha256)
     with pytest.raises(error, match=message) as e:
-        download(tmp_path / "cache" / "m.ftz", PublishedFile(server + path, sha256))
+        download(tmp_path / "cache" / "m.ftz")
     assert "--language-model PATH" in str(e.value) and "\n" not in str(e.value)
     assert not list((tmp_path / "cache").iterdir())
 
 
-def test_a_server_that_refuses_is_a_missing_component(tmp_path: Path) -> None:
+def test_a_server_that_refuses_is_a_missing_component(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.socket() as taken:  # bound, and not listening
         taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/m.ftz"
+        published(monkeypatch, f"http://127.0.0.1:{taken.getsockname()[1]}/m.ftz")
         with pytest.raises(MissingComponent, match=r"can't be downloaded.*refused"):
-            download(tmp_path / "m.ftz", PublishedFile(url, PUBLISHED_SHA256))
+            download(tmp_path / "m.ftz")
     assert not list(tmp_path.iterdir())
 
 
@@ -319,7 +334,7 @@ def test_a_server_that_refuses_is_a_missing_component(tmp_path: Path) -> None:
 @pytest.mark.reference
 def test_the_released_words(store: Store, data: Path) -> None:
     """As docs/vocabulary.md has it, and what it makes of the published seed words."""
-    import_statistics(store, data / "unstereo-eval", "pile", "run")
+    import_statistics(store, "pile", data / "unstereo-eval", "run")
     done = build_vocabulary(store, "pile", Rules(quantile=0))
     assert done.by_reason == {"not a-z": 3_560, "not English": 8_958, "WordNet": 53_396}
     table = pd.read_csv(data / "unstereo-eval/data/pmi_file_w_counts.csv.gz", keep_default_na=False)

@@ -12,7 +12,6 @@ from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
-Row = dict[str, object]
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
 
@@ -26,7 +25,7 @@ class Packed:
 
     n_packed: int = 0
     n_bytes: int = 0
-    rejects: list[Row] = field(default_factory=list)
+    rejects: list[dict[str, object]] = field(default_factory=list)
 
 
 def text_files(sources: Sequence[Path]) -> list[Path]:
@@ -69,12 +68,9 @@ def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:
     config = {"texts": [str(path) for path in files], "out": str(out)}
     with recorded(store, "corpus pack", config) as run_id:
         try:
-            out.parent.mkdir(parents=True, exist_ok=True)
             write_jsonl_zst(out, _texts(files, packed))
         except OSError as e:
             raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
-        finally:
-            out.with_name(f"_{out.name}.tmp").unlink(missing_ok=True)
         key = {"stage": "pack", "subject": out.name}
         rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
         store.replace("reject", rows, key, run_id)
@@ -107,4 +103,4 @@ def _read(file: Path) -> tuple[str, str, str]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         return "", f"invalid UTF-8 at byte {e.start}: {e.reason}", start
-    return (text, "", "") if text.strip() else ("", "holds white space alone", start)
+    return (text, "", "") if text.strip() else ("", "holds only white space", start)

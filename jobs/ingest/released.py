@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-
-from plumbline.jobs.counting.writer import sole_writer
+from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.kernel.json_lines import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -57,7 +55,8 @@ class _Row:
     reason: str = ""
 
 
-def import_statistics(store: Store, path: Path, corpus: str, run_id: str) -> ImportedStatistics:
+@writes_corpus
+def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
 
     The file does not hold the total of kept tokens. It is ``counts / freq`` rounded to a whole
@@ -80,9 +79,7 @@ def import_statistics(store: Store, path: Path, corpus: str, run_id: str) -> Imp
     good, rejected = _agreeing(rows, total)
     if (n_sum := sum(r.n_word for r in good)) > total:
         raise BadInput(f"{file}", f"counts sum to {n_sum:,}, more than the {total:,} of freq")
-    with sole_writer(store, corpus):
-        _refuse_counted(store, corpus)
-        _write(store, file, corpus, good, rejected, total, run_id)
+    _write(store, file, corpus, good, rejected, total, run_id)
     return ImportedStatistics(corpus, len(good), len(rejected), total)
 
 
@@ -160,7 +157,7 @@ def _agreeing(rows: Sequence[_Row], total: int) -> tuple[list[_Row], list[_Row]]
         elif not reason and row.word in good:
             reason = f"the word was already in row {good[row.word].number:,}"
         if reason:
-            rejected.append(_Row(row.number, row.word, reason=reason))
+            rejected.append(replace(row, reason=reason))
         else:
             good[row.word] = row
     return list(good.values()), rejected
@@ -176,17 +173,17 @@ def _write(
     run_id: str,
 ) -> None:
     partition = {"corpus": corpus}
-    words, n_words = [r.word for r in good], [r.n_word for r in good]
-    names = pa.array([corpus] * len(good), pa.string())
-    counts = pa.table({"corpus": names, "word": words, "n_word": n_words})
-    deltas = counts.append_column("delta_nats", pa.array([r.delta_nats for r in good]))
-    deltas = deltas.append_column("contrast", pa.array([CONTRAST] * len(good), pa.string()))
-    deltas = deltas.append_column("n_defined", pa.array([1] * len(good), pa.int64()))
+    counts = [{"corpus": corpus, "word": r.word, "n_word": r.n_word} for r in good]
+    fixed = {"contrast": CONTRAST, "n_defined": 1}
+    deltas = [
+        {**row, **fixed, "delta_nats": r.delta_nats} for row, r in zip(counts, good, strict=True)
+    ]
     key = {"stage": "import", "subject": corpus}
-    fixed = {**key, "source_file": file.name, "run_id": run_id}
     rejects = [
         {
-            **fixed,
+            **key,
+            "run_id": run_id,
+            "source_file": file.name,
             "source_row": r.number,
             "reason": r.reason,
             "excerpt": excerpt(r.word.encode("utf-8", "surrogateescape")),
@@ -207,6 +204,6 @@ def _write(
         **dict.fromkeys(("n_shards", "n_shards_failed", "n_rejected"), 0),
         "n_kept_tokens": total,
         "n_words_kept": len(good),
-        "n_tokens_pruned": total - sum(n_words),
+        "n_tokens_pruned": total - sum(r.n_word for r in good),
     }
     store.publish("corpus", [row], unit="corpus", run_id=run_id)

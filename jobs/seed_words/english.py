@@ -18,6 +18,9 @@ import platformdirs
 from plumbline.warehouse.errors import BadInput, MissingComponent
 
 ENGLISH = "__label__en"
+#: The compressed lid.176 (938 kB, CC BY-SA 3.0), and its hash.
+MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
+MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
 INSTALL = "pip install 'plumbline[vocabulary]'"
 #: Where Debian's package `wordnet-base` puts WordNet's own files.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
@@ -27,27 +30,11 @@ _LEXNAMES = "".join(f"{n:02} file-{n:02} 0\n" for n in range(45))
 
 
 @dataclass(frozen=True)
-class PublishedFile:
-    """A file on a public server: its URL and SHA-256."""
-
-    url: str
-    sha256: str
-
-
-#: The compressed lid.176 (938 kB, CC BY-SA 3.0).
-LID_176 = PublishedFile(
-    "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz",
-    "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
-)
-
-
-@dataclass(frozen=True)
 class LanguageModel:
-    """A loaded fastText model: its file's name and SHA-256, and its number of languages."""
+    """A loaded fastText model: its file's name and SHA-256."""
 
     name: str
     sha256: str
-    n_languages: int
     _model: Any = field(repr=False)
 
     def english(self, words: Sequence[str]) -> list[float]:
@@ -87,11 +74,11 @@ def load_model(path: Path) -> LanguageModel:
         problem = f"has {len(labels)} labels, expected {ENGLISH} and others"
         raise BadInput(f"language model {path}", problem, "lid.176.ftz has them")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return LanguageModel(path.name, sha256, len(labels), model)
+    return LanguageModel(path.name, sha256, model)
 
 
-def download(target: Path, published: PublishedFile = LID_176) -> Path:
-    """Download a published file to ``target``, unless it is there already.
+def download(target: Path) -> Path:
+    """Download fastText's published model to ``target``, unless it is there already.
 
     The file appears only when it is complete and has the published hash.
 
@@ -103,20 +90,15 @@ def download(target: Path, published: PublishedFile = LID_176) -> Path:
     import requests
 
     elsewhere = "download it on another machine and give --language-model PATH"
-    downloader = pooch.HTTPDownloader(timeout=60)
+    http = pooch.HTTPDownloader(timeout=60)
+    known_hash = f"sha256:{MODEL_SHA256}"
     try:
-        pooch.retrieve(
-            published.url,
-            f"sha256:{published.sha256}",
-            target.name,
-            target.parent,
-            downloader=downloader,
-        )
+        pooch.retrieve(MODEL_URL, known_hash, target.name, target.parent, downloader=http)
     except requests.RequestException as e:
-        raise MissingComponent(published.url, f"can't be downloaded: {e}", elsewhere) from e
+        raise MissingComponent(MODEL_URL, f"can't be downloaded: {e}", elsewhere) from e
     except ValueError as e:
-        expected = f"expected SHA-256 {published.sha256[:12]}..."
-        raise BadInput(published.url, f"is not the published file, {expected}", elsewhere) from e
+        expected = f"expected SHA-256 {MODEL_SHA256[:12]}..."
+        raise BadInput(MODEL_URL, f"is not the published file, {expected}", elsewhere) from e
     return target
 
 
@@ -134,8 +116,8 @@ class WordNet:
         return self._reader.morphy(word.lower()) is not None
 
 
-def load_wordnet(directory: Path = WORDNET_DIRECTORY) -> WordNet:
-    """WordNet from nltk's data where it is installed, otherwise from a directory of its own files.
+def load_wordnet() -> WordNet:
+    """WordNet from nltk's data where it is installed, otherwise from ``WORDNET_DIRECTORY``.
 
     Raises:
         MissingComponent: nltk or WordNet's files are not installed.
@@ -150,13 +132,14 @@ def load_wordnet(directory: Path = WORDNET_DIRECTORY) -> WordNet:
         return WordNet(str(wordnet.get_version()), "nltk", wordnet)
     except LookupError:
         pass
-    if not (directory / "index.noun").is_file():
+    if not (WORDNET_DIRECTORY / "index.noun").is_file():
         raise MissingComponent("WordNet", "its files are not installed", INSTALL_WORDNET)
     try:
-        reader = _own_files(directory)
+        reader = _own_files(WORDNET_DIRECTORY)
     except (OSError, ValueError, AssertionError, StopIteration) as e:
-        raise BadInput(f"WordNet in {directory}", f"can't be read: {e}", INSTALL_WORDNET) from e
-    return WordNet(str(reader.get_version()), str(directory), reader)
+        what = f"WordNet in {WORDNET_DIRECTORY}"
+        raise BadInput(what, f"can't be read: {e}", INSTALL_WORDNET) from e
+    return WordNet(str(reader.get_version()), str(WORDNET_DIRECTORY), reader)
 
 
 def _own_files(directory: Path) -> Any:

@@ -261,7 +261,7 @@ def import_(
 
     store = Store.open(warehouse)
     with recorded(store, "corpus import", {"file": str(file), "corpus": corpus}) as run_id:
-        done = import_statistics(store, file, corpus, run_id)
+        done = import_statistics(store, corpus, file, run_id)
     say(
         f"{corpus}: imported {done.n_words:,} words ({done.n_rejected:,} rows rejected) "
         f"of {done.n_tokens:,} kept tokens"

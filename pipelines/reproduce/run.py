@@ -155,7 +155,7 @@ def _import_leans(
     if release.statistics is None:
         return None
     announce("importing the word statistics")
-    import_statistics(store, release.statistics, corpus, run_id)
+    import_statistics(store, corpus, release.statistics, run_id)
     for name in release.benchmarks:
         announce(f"MaxPMI of {name}")
         constrain(store, corpus, name)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -19,7 +19,7 @@ from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.provenance.runs import refuse_beside_runs
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.paths import replace_directory
-from plumbline.warehouse.storage.store import Store, cast, file_metadata
+from plumbline.warehouse.storage.store import Store, cast, file_metadata, write_file
 from plumbline.warehouse.storage.units import PREFIX, units_metadata, units_of
 
 #: Files of fewer bytes than this are merged.
@@ -113,8 +113,11 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     staged = store.root / "_staging" / uuid.uuid4().hex
     staged.mkdir(parents=True)
     made = staged / f"{PREFIX}{uuid.uuid4().hex[:12]}.parquet"
-    _write(merge.table, files, made, run_id)
-    _verify(merge.table, files, made)
+    rows = pa.concat_tables([_rows(merge.table, path) for path in files])
+    units = units_metadata(unit for path in files for unit in units_of(path))
+    write_file(made, rows.replace_schema_metadata(file_metadata(merge.table, run_id) | units))
+    if not _same(pq.ParquetFile(made).read(), rows):
+        raise BadInput(str(made), "does not hold the rows of its parts", "nothing was changed")
     # The times of files tell whether unfinished work is younger than what was published.
     newest = max(path.stat().st_mtime_ns for path in files)
     os.utime(made, ns=(newest, newest))
@@ -125,14 +128,6 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
             except OSError:  # no hard links on this file system
                 shutil.copy2(path, staged / path.name)
     replace_directory(staged, merge.directory)
-
-
-def _write(table: str, files: Sequence[Path], made: Path, run_id: str) -> None:
-    units = units_metadata(unit for path in files for unit in units_of(path))
-    schema = TABLES[table].arrow.with_metadata(file_metadata(table, run_id) | units)
-    with pq.ParquetWriter(made, schema, compression="zstd") as writer:
-        for path in files:
-            writer.write_table(_rows(table, path))
 
 
 def _rows(table: str, path: Path) -> pa.Table:
@@ -154,18 +149,6 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
         if not a.equals(b):
             return False
     return True
-
-
-def _verify(table: str, files: Sequence[Path], made: Path) -> None:
-    """Raises ``BadInput`` unless the new file holds exactly the rows of the old ones, in order."""
-    whole, start = pq.ParquetFile(made).read().replace_schema_metadata(None), 0
-    for path in files:
-        rows = _rows(table, path)
-        if not _same(whole.slice(start, rows.num_rows), rows):
-            raise BadInput(str(made), f"does not hold the rows of {path}", "nothing was changed")
-        start += rows.num_rows
-    if start != whole.num_rows:
-        raise BadInput(str(made), "holds more rows than its parts", "nothing was changed")
 
 
 def leftovers(store: Store) -> list[Leftover]:

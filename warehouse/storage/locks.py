@@ -28,11 +28,12 @@ _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK))
 
 
 @contextmanager
-def claimed(path: Path) -> Iterator[bool]:
+def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Try to lock the file ``path``; true inside if it is ours, and released at the end.
 
-    Its directory is made if there is none. Raises ``OSError`` for a disk that can't be written,
-    ``BadInput`` for one without locks.
+    With ``wait`` it is ours once all who hold it have released it. Its directory is made if it does
+    not exist. Raises ``OSError`` for a disk that can't be written, ``BadInput`` for one without
+    locks.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"
@@ -42,20 +43,20 @@ def claimed(path: Path) -> Iterator[bool]:
     >>> path.exists()
     False
     """
-    with ExitStack() as held:
-        try:
-            held.enter_context(_locked(path, wait=False))
-        except Timeout:
-            yield False
-        else:
-            yield True
-
-
-@contextmanager
-def claimed_in_turn(path: Path) -> Iterator[None]:
-    """Lock the file ``path`` after all who hold it before; otherwise as ``claimed``."""
-    with _locked(path, wait=True):
-        yield
+    lock = FileLock(path, poll_interval=_WAIT_S, thread_local=False, fallback_to_soft=False)
+    try:
+        _acquire(lock, wait)
+    except Timeout:
+        yield False
+        return
+    try:
+        with suppress(OSError):  # a full disk; the lock itself needs no room
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        yield True
+    finally:
+        # While it is locked: who waits for this very file notices, and makes a new one.
+        path.unlink(missing_ok=True)
+        lock.release()
 
 
 @contextmanager
@@ -98,20 +99,6 @@ def holder(path: Path) -> str:
         return path.read_text(encoding="utf-8") or "a process that has just begun"
     except OSError:
         return "a process that has ended"
-
-
-@contextmanager
-def _locked(path: Path, *, wait: bool) -> Iterator[None]:
-    lock = FileLock(path, poll_interval=_WAIT_S, thread_local=False, fallback_to_soft=False)
-    _acquire(lock, wait)
-    try:
-        with suppress(OSError):  # a full disk; the lock itself needs no room
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
-        yield
-    finally:
-        # While it is locked: who waits for this very file notices, and makes a new one.
-        path.unlink(missing_ok=True)
-        lock.release()
 
 
 def _acquire(lock: BaseFileLock, wait: bool) -> None:

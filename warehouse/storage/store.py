@@ -61,25 +61,20 @@ not allowed
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
-    schema = table.arrow
-    if not isinstance(rows, pa.Table):
-        listed: list[Mapping[str, object]] = list(rows)
-        names = {name for row in listed for name in row}
-        _refuse_unknown(table, names)
-        columns = {f.name: [row.get(f.name) for row in listed] for f in schema}
+    given: dict[str, object]
+    if isinstance(rows, pa.Table):
+        n_rows = rows.num_rows
+        given = dict(zip(rows.column_names, rows.columns, strict=True))
     else:
-        _refuse_unknown(table, set(rows.column_names))
-        columns = {
-            f.name: rows[f.name] if f.name in rows.column_names else [None] * rows.num_rows
-            for f in schema
-        }
-    return pa.table([_column(table, f, columns[f.name]) for f in schema], schema=schema)
-
-
-def _refuse_unknown(table: Table, names: set[str]) -> None:
-    unknown = sorted(names - set(table.arrow.names))
-    if unknown:
+        listed = list(rows)
+        n_rows = len(listed)
+        names = dict.fromkeys(chain.from_iterable(listed))
+        given = {name: [row.get(name) for row in listed] for name in names}
+    schema = table.arrow
+    if unknown := sorted(given.keys() - set(schema.names)):
         raise BadInput(f"table {table.name}", f"no column named {', '.join(unknown)}")
+    columns = [_column(table, f, given.get(f.name, [None] * n_rows)) for f in schema]
+    return pa.table(columns, schema=schema)
 
 
 def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
@@ -141,7 +136,6 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._noted = False
 
     @classmethod
     def open(cls, root: str | Path, *, create: bool = True) -> Store:
@@ -189,7 +183,7 @@ class Store:
         partition = self.partition_of(table, data)
         directory = unlinked(self.root, self.directory(table, partition))
         path = directory / segment(unit, after=".parquet")
-        self._note_format()
+        note_format(self.root)
         merged = merged_with(path.parent, path.stem)
         if merged is not None:
             write_file(merged, replaced(merged, path.stem, data, run_id))
@@ -205,7 +199,7 @@ class Store:
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin to write a partition out of sight; see ``Staged.write_part`` and ``commit``."""
-        self._note_format()
+        note_format(self.root)
         destination = unlinked(self.root, self.directory(table, partition))
         directory = unlinked(self.root, self.root / "_staging") / uuid.uuid4().hex
         directory.mkdir(parents=True)
@@ -252,11 +246,6 @@ class Store:
             unlinked(self.root, path)
             path.mkdir(parents=True, exist_ok=True)
         return path
-
-    def _note_format(self) -> None:
-        if not self._noted:
-            note_format(self.root)
-            self._noted = True
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
         """The values of the partition columns that all rows share; ``BadInput`` if they do not."""
