@@ -13,6 +13,7 @@ import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -164,15 +165,17 @@ def documents(path: Path) -> Iterator[str]:
     """
     if is_parquet(path):
         for batch in text_batches(path):
-            for value in batch.cast(pa.large_binary()):
-                text = _decoded(value.as_py())
-                if text is not None:
-                    yield text
+            for value in batch.cast(pa.large_binary()).drop_null():
+                with suppress(UnicodeDecodeError):
+                    yield value.as_py().decode()
         return
     for line in lines(path):
-        text = _text_of(line)
-        if text is not None:
-            yield text
+        with suppress(ValueError, RecursionError):  # not UTF-8, not JSON, lone surrogates
+            record = json.loads(line.decode())
+            text = record.get("text") if isinstance(record, dict) else None
+            if isinstance(text, str):
+                text.encode()
+                yield text
 
 
 def lines(path: Path) -> Iterator[bytes]:
@@ -190,25 +193,6 @@ def lines(path: Path) -> Iterator[bytes]:
                 problem = f"has more than {LONGEST_LINE:,} bytes, as much as is held in memory"
                 raise BadInput(f"shard {path.name}, line {number}", problem, "leave it out")
             yield line.removesuffix(b"\n")
-
-
-def _decoded(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _text_of(line: bytes) -> str | None:
-    try:
-        record = json.loads(line.decode())
-        text = record.get("text") if isinstance(record, dict) else None
-        if isinstance(text, str):
-            text.encode()
-            return text
-    except (ValueError, RecursionError):
-        pass
-    return None
 
 
 def write_jsonl_zst(path: Path, texts: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
@@ -15,13 +16,6 @@ from plumbline.warehouse.text.progress import progress
 if TYPE_CHECKING:
     from plumbline.jobs.counting.corpus import Counted
     from plumbline.warehouse.storage.store import Store
-
-
-Warehouse = Annotated[
-    Path,
-    typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
-]
-DEFAULT_WAREHOUSE = Path("out/warehouse")
 
 
 def count(
@@ -128,7 +122,7 @@ def associate(
     """
     from plumbline.jobs.association.associations import associate as run
 
-    done = run(_open(warehouse), corpus)
+    done = run(open_existing(warehouse), corpus)
     say(
         f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
         f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
@@ -145,7 +139,7 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
-    rows = sorted(_open(warehouse).read("corpus").to_pylist(), key=lambda r: r["corpus"])
+    rows = sorted(open_existing(warehouse).read("corpus").to_pylist(), key=lambda r: r["corpus"])
     if not rows:
         say("No corpus yet. Next: plumbline corpus count SHARDS... --corpus NAME")
         return
@@ -175,7 +169,7 @@ def status(
     from plumbline.jobs.counting.verify import shard_states, update_command
     from plumbline.warehouse.shards import expand_shards
 
-    store, paths = _open(warehouse), expand_shards(shards) if shards else []
+    store, paths = open_existing(warehouse), expand_shards(shards) if shards else []
     with progress("verify", "shards") as update:
         states = shard_states(store, corpus, paths, progress=update)
     table = Table("shard", "state", "documents", "seconds", "note")
@@ -199,7 +193,7 @@ def verify(
     """
     from plumbline.jobs.counting.verify import run_checks
 
-    checks = run_checks(_open(warehouse), corpus)
+    checks = run_checks(open_existing(warehouse), corpus)
     for c in checks:
         say(f"{c.name:<16} {'ok' if not c.n_violations else f'{c.n_violations:,} violations'}")
         if c.n_violations:
@@ -270,7 +264,8 @@ def import_(
     say(f"Next: plumbline constrain --corpus {corpus} --benchmark winobias")
 
 
-def _open(warehouse: Path) -> Store:
+def open_existing(warehouse: Path) -> Store:
+    """The warehouse in a directory; ``BadInput`` where there is none."""
     from plumbline.warehouse.storage.store import Store
 
     return Store.open(warehouse, create=False)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.pipelines.cli.corpus import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.corpus import open_existing
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
@@ -30,7 +31,7 @@ def word(
     """
     from plumbline.jobs.association.word_summary import describe_word
 
-    store = _open(warehouse)
+    store = open_existing(warehouse)
     names = [corpus] if corpus else sorted(store.read("corpus")["corpus"].to_pylist())
     if not names:
         raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
@@ -59,7 +60,7 @@ def constrain(
     """
     from plumbline.jobs.association.max_pmi import constrain as run
 
-    store = _open(warehouse)
+    store = open_existing(warehouse)
     for name in benchmark:
         n = run(store, corpus, name, contrast)
         say(f"{name}: MaxPMI of {n:,} pairs in corpus {corpus} ({contrast})")
@@ -95,7 +96,7 @@ def words(
     """
     from plumbline.jobs.seed_words.sample import excluded_words, select_seed_words
 
-    store = _open(warehouse)
+    store = open_existing(warehouse)
     if show:
         _show(store, corpus, contrast, seed, n)
         return
@@ -167,7 +168,7 @@ def vocabulary(
     from plumbline.jobs.seed_words import english
     from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
 
-    store = _open(warehouse)
+    store = open_existing(warehouse)
     rules = Rules(quantile, min_score, any_language)
     if download:
         language_model = english.download(english.model_path())
@@ -204,7 +205,7 @@ def vet(
     from plumbline.jobs.seed_words.vetting import vet as run
 
     given = parse_verdicts(accept, reject, why) + (read_verdicts(from_) if from_ else [])
-    done = run(_open(warehouse), corpus, given)
+    done = run(open_existing(warehouse), corpus, given)
     changed = f"; changed: {', '.join(done.changed)}" if done.changed else ""
     say(
         f"{corpus}: verdicts recorded: {len(given):,}{changed}; in all accepted: "
@@ -212,9 +213,3 @@ def vet(
     )
     say("Table: seed_verdict")
     say(f"Next: plumbline corpus words --corpus {corpus}, which leaves rejected words out")
-
-
-def _open(warehouse: Path) -> Store:
-    from plumbline.warehouse.storage.store import Store
-
-    return Store.open(warehouse, create=False)

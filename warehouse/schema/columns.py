@@ -66,8 +66,8 @@ def tables(text: str) -> tuple[Table, ...]:
     """Tables from their compact notation, an empty line between two of them.
 
     Each is ``NAME: DESCRIPTION``, then ``key: PARTITIONS / FURTHER COLUMNS``, then its columns, one
-    per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column that may be NULL. A
-    line of bare names adds columns of ``_SHARED``.
+    per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column that may be NULL;
+    several names, separated by commas, share the rest. Bare names are columns of ``_SHARED``.
 
     >>> (demo,) = tables("demo: One.\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI")
     >>> [(c.name, c.unit, c.nullable) for c in demo.columns]
@@ -89,6 +89,7 @@ def _columns(line: str) -> list[Column]:
     head, is_declared, meaning = line.partition(" -- ")
     if not is_declared:
         return [Column(name, pa.string(), "", False, _SHARED[name]) for name in line.split()]
-    name, _, rest = head.partition(": ")
+    names, _, rest = head.partition(": ")
     kind, _, unit = rest.partition(" ")
-    return [Column(name, _TYPES[kind.rstrip("?")], unit.strip("[]"), kind.endswith("?"), meaning)]
+    same = _TYPES[kind.rstrip("?")], unit.strip("[]"), kind.endswith("?"), meaning
+    return [Column(name, *same) for name in names.split(", ")]

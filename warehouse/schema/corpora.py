@@ -47,8 +47,7 @@ key: corpus / position
     corpus
     word_list: text -- name of the list
     position: int -- place in the list, from 1
-    female: text? -- female word of the pair
-    male: text? -- male word of the pair
+    female, male: text? -- words of the pair
     weight: float? -- weight of the pair in the list's mean (Eq. 4)
     unpaired: text? -- word that is counted without a contrast
     source: text -- where the list comes from
@@ -111,8 +110,7 @@ key: corpus / contrast word
     contrast: text -- a pair such as `she/he`, or a list of pairs such as `gendered` (Eq. 4)
     word
     n_word: int? [tokens] -- occurrences of the word
-    n_pair_f: int? [pairs] -- co-occurrences with the female words of the defined pairs
-    n_pair_m: int? [pairs] -- co-occurrences with the male words of the defined pairs
+    n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with female or male words of defined pairs
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
     delta_se_nats: float? [nats] -- its standard error from the counts; NULL where unknown
@@ -136,8 +134,7 @@ key: corpus / contrast seed word
     word
     n_word: int? [tokens] -- occurrences of the word
     delta_nats: float [nats] -- its lean
-    low_nats: float [nats] -- lower end of the interval around 0 that was sampled from
-    high_nats: float [nats] -- upper end of it
+    low_nats, high_nats: float [nats] -- ends of the interval around 0 that was sampled from
     run_id
 
 seed_verdict: A person's verdicts on words of a corpus: a new sample leaves the rejected ones out.

@@ -9,8 +9,7 @@ attribute_pair: The pairs of gendered words that GAS, GLD and ADD are measured w
 key: word_list / pair
     word_list: text -- name of the list
     pair: int -- place in the list, from 1
-    female: text -- female word; may be in several pairs
-    male: text -- male word; the same
+    female, male: text -- the pair's words; each may be in several pairs
     source: text -- where the list comes from
     run_id
 
@@ -44,9 +43,7 @@ key: tuning /
     prompts_hash: text -- hash of the prompts in their order
     word_list: text -- list of the words that it was tuned against
     word_list_hash: text -- hash of these words
-    distance_weight: float -- weight of L_d, 0 if it did not count
-    total_weight: float -- weight of L_g, the same
-    difference_weight: float -- weight of L_l, the same
+    distance_weight, total_weight, difference_weight: float -- of L_d, L_g, L_l; 0: not counted
     distance_smoothing: float [probability] -- e of L_d
     rank: int -- rank of the adapter's matrices
     alpha: int -- their scale times the rank
@@ -59,12 +56,9 @@ key: tuning /
     clip_norm: float -- norm at which the gradient is cut
     seed: int -- seed of initialisation, order and dropout
     n_parameters: int -- parameters of the adapter
-    distance_start_nats: float [nats] -- mean L_d over the first steps
-    distance_end_nats: float [nats] -- mean L_d over the last steps
-    total_start: float [probability] -- mean L_g over the first steps
-    total_end: float [probability] -- mean L_g over the last steps
-    difference_start: float -- mean L_l over the first steps
-    difference_end: float -- mean L_l over the last steps
+    distance_start_nats, distance_end_nats: float [nats] -- mean L_d over the first, last steps
+    total_start, total_end: float [probability] -- mean L_g over the first, last steps
+    difference_start, difference_end: float -- mean L_l over the first, last steps
     seconds: float [s] -- wall time of the steps
     run_id
 

@@ -16,15 +16,12 @@ fairpair_prompt: FairPair of each prompt: F = B^2 / (V_pg V_gp), with its interv
 key: {_KEY} prompt_id
 {_WHOSE}
     prompt_id
-    n_pg: int [samples] -- valid samples of p(g(x)), on the side `original`
-    n_gp: int [samples] -- samples of g(p(x))
+    n_pg, n_gp: int [samples] -- valid samples of p(g(x)) and of g(p(x)), on the side `original`
     bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
-    variability_pg: float? -- V_pg, mean distance within p(g(x)); NULL below two samples
-    variability_gp: float? -- V_gp, mean distance within g(p(x))
+    variability_pg, variability_gp: float? -- mean distance within p(g(x)), g(p(x)); NULL below 2
     fairpair_f: float? -- F; 1: the groups differ as samples of one do
     reason: text? -- why F is NULL
-    ci_low: float? -- lower end of F's bootstrap interval over samples
-    ci_high: float? -- upper end
+    ci_low, ci_high: float? -- ends of F's bootstrap interval over samples
     p_permutation: float? [probability] -- that exchanged groups give a gap B - mean V as large
     p_adjusted: float? [probability] -- the same by Benjamini-Hochberg over the side's prompts
     options: text -- levels, draws and seed, as JSON
@@ -37,11 +34,9 @@ key: {_KEY} subset
     n_prompts: int [prompts] -- prompts behind the figures
     n_left_out: int [prompts] -- prompts whose B or V is not defined
     bias_b: float? -- mean of B; NULL without prompts
-    variability_pg: float? -- mean of V_pg
-    variability_gp: float? -- mean of V_gp
+    variability_pg, variability_gp: float? -- means of V_pg and V_gp
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
-    ci_low: float? -- lower end of F's bootstrap interval over prompts; NULL below two
-    ci_high: float? -- upper end
+    ci_low, ci_high: float? -- ends of F's bootstrap interval over prompts; NULL below two
     gap: float? -- mean of B - (V_pg + V_gp) / 2, what both tests are about
     t_statistic: float? -- of the paired t-test of B against (V_pg + V_gp) / 2; NULL below two
     p_t: float? [probability] -- its one-sided p-value
@@ -69,8 +64,7 @@ key: {_KEY} split
     n_prompts: int [prompts] -- prompts behind the figures
     n_left_out: int [prompts] -- prompts whose B or V is not defined, as below four samples
     fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL where undefined
-    ci_low: float? -- lower end of its bootstrap interval over prompts; NULL below two
-    ci_high: float? -- upper end
+    ci_low, ci_high: float? -- ends of its bootstrap interval over prompts; NULL below two
     p_t: float? [probability] -- of the t-test over prompts
     p_permutation: float? [probability] -- of the permutation test over prompts
     alpha: float [probability] -- level of the tests that are counted

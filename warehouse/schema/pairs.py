@@ -20,8 +20,7 @@ key: benchmark / request_id
     reply: text? -- the reply as it came; empty when refused, NULL when failed
     finish_reason: text? -- why the reply ended, as the server says; why it was refused
     n_attempts: int -- attempts, those of earlier runs included
-    n_input_tokens: int? [tokens] -- of the prompt, as the server says
-    n_output_tokens: int? [tokens] -- of the reply, as the server says
+    n_input_tokens, n_output_tokens: int? [tokens] -- of prompt and reply, as the server counts them
     n_tokens_most: int [tokens] -- of all attempts, at the most where the server does not say
     cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without
     seconds: float [s] -- wall time of all attempts, waits between them not counted
@@ -33,8 +32,7 @@ key: benchmark / pair_id
     benchmark
     pair_id: text -- stable identifier within the benchmark
     template: text -- sentence with {pronoun}, {pronoun1}, {pronoun2} placeholders
-    sentence_f: text -- template filled with female pronouns
-    sentence_m: text -- template filled with male pronouns
+    sentence_f, sentence_m: text -- template filled with female or male pronouns
     word: text? -- seed word or occupation the pair was made for
     split: text? -- part of the benchmark, such as `dev` or `test`
     stereotype: text? -- `pro` or `anti` where the source says so

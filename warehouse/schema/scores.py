@@ -31,8 +31,7 @@ key: model /
     n_parameters: int -- parameters
     n_steps: int -- optimiser steps
     n_tokens: int [tokens] -- model tokens seen
-    loss_start_nats: float [nats/token] -- mean loss over the first steps
-    loss_end_nats: float [nats/token] -- mean loss over the last steps
+    loss_start_nats, loss_end_nats: float [nats/token] -- mean loss over the first, last steps
     seconds: float [s] -- wall time
     run_id
 
@@ -40,10 +39,8 @@ pair_score: Log-probability of both sentences of a pair under a model, one row p
 key: benchmark model_key / pair_id
     model_key model benchmark pair_id
     text_id: text -- hash of both sentences as scored
-    logprob_f_nats: float [nats] -- log p(female sentence | BOS), natural log
-    logprob_m_nats: float [nats] -- log p(male sentence | BOS)
-    n_tokens_f: int [tokens] -- scored tokens: no BOS, no EOS
-    n_tokens_m: int [tokens] -- scored tokens
+    logprob_f_nats, logprob_m_nats: float [nats] -- log p(female or male sentence | BOS)
+    n_tokens_f, n_tokens_m: int [tokens] -- scored tokens: no BOS, no EOS
     run_id
 
 token_logprob: Log-probability of every token of a pair's sentences, for scores with `--per-token`.
@@ -76,16 +73,14 @@ key: benchmark / metric model_key corpus contrast subset options
     model_key: text -- scoring identity; empty when no model is involved
     model: text -- model name; empty when no model is involved
     benchmark
-    corpus: text -- corpus of the constraint; empty for unconstrained metrics
-    contrast: text -- contrast of the constraint; empty for unconstrained metrics
+    corpus, contrast: text -- of the constraint; empty for unconstrained metrics
     subset: text -- which pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
     eta_nats: float? [nats] -- constraint on |MaxPMI|, NULL without one
     epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
     value: float? -- the figure; NULL when n is 0
     unit: text -- `share`, `percent`, `percentage points`, `nats` ...
     sd: float? -- standard deviation in the same unit
-    ci_low: float? -- lower end of the 95% interval
-    ci_high: float? -- upper end of the 95% interval
+    ci_low, ci_high: float? -- ends of the 95% interval
     interval: text -- method of the interval
     n: int -- pairs (or words) behind the figure
     options: text -- further conventions, as JSON

@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -144,21 +145,23 @@ def _parse(name: str, text: str, what: str) -> WordList:
     try:
         content = tomllib.loads(text)
         _check_keys(content, {"description", "source", "pairs", "targets"}, "the file")
-        found = WordList(
-            name,
-            _text(content, "description"),
-            _text(content, "source"),
-            tuple(_pair(k, p) for k, p in enumerate(_list(content, "pairs"), 1)),
-            tuple(_word(w, f"target {k}") for k, w in enumerate(_list(content, "targets"), 1)),
-        )
-        _check_distinct([p.contrast for p in found.pairs])
-        _check_distinct(found.unpaired)
+        for key in ("description", "source"):
+            if not isinstance(content.get(key), str) or not content[key]:
+                raise ValueError(f'needs a line {key} = "..."')
+        for key in ("pairs", "targets"):
+            if not isinstance(content.setdefault(key, []), list):
+                raise ValueError(f"{key} must be a list, not {content[key]!r}")
+        pairs = tuple(_pair(k, p) for k, p in enumerate(content["pairs"], 1))
+        unpaired = tuple(_word(w, f"target {k}") for k, w in enumerate(content["targets"], 1))
+        counts = Counter(p.contrast for p in pairs) + Counter(unpaired)
+        if repeated := [word for word, n in counts.items() if n > 1]:
+            raise ValueError(f"{repeated[0]} is listed twice")
     except ValueError as e:
         fix = 'as in pairs = [{ female = "she", male = "he" }]'
         raise BadInput(what, str(e), fix) from e
-    if not found.pairs:
+    if not pairs:
         raise BadInput(what, "has no pairs", "a lean needs a female and a male word")
-    return found
+    return WordList(name, content["description"], content["source"], pairs, unpaired)
 
 
 def _pair(place: int, entry: object) -> WordPair:
@@ -183,28 +186,6 @@ def _word(value: object, where: str) -> str:
     return value
 
 
-def _text(content: Mapping[str, object], key: str) -> str:
-    value = content.get(key)
-    if not isinstance(value, str) or not value:
-        raise ValueError(f'needs a line {key} = "..."')
-    return value
-
-
-def _list(content: Mapping[str, object], key: str) -> list[object]:
-    value = content.get(key, [])
-    if not isinstance(value, list):
-        raise ValueError(f"{key} must be a list, not {value!r}")
-    return value
-
-
 def _check_keys(found: Mapping[str, object], known: set[str], where: str) -> None:
     if unknown := sorted(set(found) - known):
         raise ValueError(f"{where} has {unknown[0]!r}, known are {', '.join(sorted(known))}")
-
-
-def _check_distinct(values: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            raise ValueError(f"{value} is listed twice")
-        seen.add(value)
