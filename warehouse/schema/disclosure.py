@@ -22,8 +22,8 @@ key: probe_set model_key word_list instruction_key / prompt_id word
     word: text -- the word as the list has it
     gender: text -- `f` or `m`
     probability: float [probability] -- that the word, or its capital form, comes next
-    n_variants: int -- of these two the ones that the model's vocabulary can spell
-    text_id: text -- hash of the prompt as sent and of all that its words were tried as
+    n_variants: int -- how many of these two forms the model's vocabulary can spell
+    text_id: text -- hash of the prompt as sent and of all forms of its words
     run_id
 
 tuning: Adapters tuned to disclose less of a gender, with what each was tuned on.

@@ -57,7 +57,7 @@ key: {_KEY} n_samples quantity
     options: text -- seed, as JSON
     run_id
 
-fairpair_calibration: FairPair where nothing is to be found: the halves of one side's own samples.
+fairpair_calibration: FairPair under the null hypothesis: between halves of one side's own samples.
 key: {_KEY} split
 {_WHOSE}
     split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0

@@ -21,10 +21,10 @@ key: benchmark / request_id
     finish_reason: text? -- why the reply ended, as the server says; why it was refused
     n_attempts: int -- attempts, those of earlier runs included
     n_input_tokens, n_output_tokens: int? [tokens] -- of prompt and reply, as the server counts them
-    n_tokens_most: int [tokens] -- of all attempts, at the most where the server does not say
+    n_tokens_most: int [tokens] -- of all attempts; an upper bound where the server does not count
     cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without
     seconds: float [s] -- wall time of all attempts, waits between them not counted
-    error: text? -- what each attempt without a reply met
+    error: text? -- error of each attempt without a reply
     run_id: text -- run that sent it last
 
 benchmark_pair: Sentence pairs that differ only in the gender of their pronouns.

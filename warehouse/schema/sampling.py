@@ -38,7 +38,7 @@ key: / sampling_key
     temperature: float? -- NULL when greedy
     top_p: float? [probability] -- nucleus; NULL without one
     top_k: int? [tokens] -- most likely tokens drawn from; NULL for all
-    max_new_tokens: int [tokens] -- a continuation's length, at the most
+    max_new_tokens: int [tokens] -- longest continuation
     seed: int -- every sample's own seed is made from it
     instruction: text? -- given before the prompt; NULL without
     form: text? -- how it is given, see `instruction`; NULL without

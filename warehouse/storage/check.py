@@ -46,7 +46,7 @@ def check(store: Store) -> list[Problem]:
     []
     """
     runs = _runs(store)
-    found = list(_strangers(store.root))
+    found = list(_foreign(store.root))
     whole_files: list[Path] = []
     for table in TABLES.values():
         whole = []
@@ -58,9 +58,9 @@ def check(store: Store) -> list[Problem]:
         found += _repeated_keys(store.root / table.name, table, whole)
         whole_files += whole
     if not any(may_be_running(row) for row in runs):
-        found += _left(store)
+        found += _leftover_problems(store)
     # Read again: files that a running command wrote meanwhile have their run there by now.
-    found += _runless(whole_files, {row["run_id"] for row in _runs(store)})
+    found += _without_run(whole_files, {row["run_id"] for row in _runs(store)})
     return sorted(found, key=lambda problem: problem.path)
 
 
@@ -72,7 +72,7 @@ def _runs(store: Store) -> list[dict[str, Any]]:
     return rows
 
 
-def _runless(paths: Iterable[Path], runs: set[str]) -> Iterator[Problem]:
+def _without_run(paths: Iterable[Path], runs: set[str]) -> Iterator[Problem]:
     for path in paths:
         try:
             run_ids = {unit.run_id for unit in units_of(path)}
@@ -82,7 +82,7 @@ def _runless(paths: Iterable[Path], runs: set[str]) -> Iterator[Problem]:
             yield Problem(path, f"its run {run_id or '(none)'} is not in `run`", _away(path))
 
 
-def _strangers(root: Path) -> Iterator[Problem]:
+def _foreign(root: Path) -> Iterator[Problem]:
     for path in root.iterdir():
         if path.name not in {*TABLES, MARKER, "_staging", "_work"} and path.suffix != ".tmp":
             yield Problem(path, "belongs to no table", _away(path))
@@ -92,7 +92,7 @@ def _away(path: Path) -> str:
     return f"mv {shlex.quote(str(path))} elsewhere"
 
 
-def _left(store: Store) -> Iterator[Problem]:
+def _leftover_problems(store: Store) -> Iterator[Problem]:
     for leftover in leftovers(store):
         yield Problem(leftover.path, leftover.why, _COMPACT)
     for path in (store.root / "_staging").glob("*"):

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.format import MARKER
-from plumbline.warehouse.storage.paths import replacing, unlinked
+from plumbline.warehouse.storage.paths import refuse_links, replacing
 from plumbline.warehouse.storage.remote import Entry, Remote, shown, uri_problems
 
 #: Called with files done and files to do.
@@ -92,7 +92,7 @@ def pull(
         gone = _not_in(here, there, delete, f"warehouse {root}", shown(uri))
         todo = [n for n in there if here.get(n) != there[n]]
         if todo or gone:
-            stage = unlinked(root, root / "_work" / "pull")
+            stage = refuse_links(root, root / "_work" / "pull")
             stage.mkdir(parents=True, exist_ok=True)
             _fetch_all(remote, stage, {n: there[n] for n in todo}, progress)
             _put_in_place(root, stage, {n: there[n] for n in todo}, gone)
@@ -177,11 +177,11 @@ def _put_in_place(root: Path, stage: Path, wanted: dict[str, Entry], gone: list[
         os.replace(root / MARKER, marker)
     for name, entry in wanted.items():
         if name != MARKER:
-            target = unlinked(root, root / name)
+            target = refuse_links(root, root / name)
             with replacing(target) as temporary:  # a copy: two files may have one content
                 shutil.copyfile(stage / entry.sha256, temporary)
     for name in gone:
-        unlinked(root, root / name).unlink(missing_ok=True)
+        refuse_links(root, root / name).unlink(missing_ok=True)
     os.replace(marker, root / MARKER)
     shutil.rmtree(stage, ignore_errors=True)
 

@@ -1,7 +1,7 @@
-"""Paths of a warehouse: names made parts of them, and files and directories replaced in one step.
+"""Paths in a warehouse: names as parts of a path, files and directories replaced in one step.
 
 Names of corpora, benchmarks, models and runs come from files and servers; none of them leads out of
-its directory. Nor does a link in a warehouse that somebody else made.
+its directory. Neither does a link in a warehouse that somebody else made.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def segment(name: str, before: str = "", after: str = "") -> str:
     return part
 
 
-def unlinked(root: Path, path: Path) -> Path:
-    """``path``, which is under ``root``, if no symbolic link is on the way from there.
+def refuse_links(root: Path, path: Path) -> Path:
+    """Return ``path``; ``BadInput`` if it, or a directory from ``root`` to it, is a symbolic link.
 
-    Replacing or removing it would otherwise happen somewhere else. Raises ``BadInput`` for a link.
+    Through a link, replacing or removing it would happen somewhere else.
 
-    >>> unlinked(Path("/"), Path("/nowhere/at/all")).name
+    >>> refuse_links(Path("/"), Path("/nowhere/at/all")).name
     'all'
     """
     try:
@@ -66,7 +66,7 @@ def unlinked(root: Path, path: Path) -> Path:
     except (OSError, RuntimeError):  # links in a circle
         is_link = True
     if is_link:
-        problem = f"{path.relative_to(root)} is a link or below one, and is not written through it"
+        problem = f"{path.relative_to(root)} is a link or below one, and links are not followed"
         fix = "replace the link by the directory itself"
         raise BadInput(f"warehouse {root}", problem, fix)
     return path
@@ -76,8 +76,8 @@ def unlinked(root: Path, path: Path) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write a file to, which replaces ``path`` at the end of the block.
 
-    Readers of ``path`` find the old file or the new one, whole. Its directory is made if there is
-    none; after an error the old file stays and nothing else is left.
+    Readers of ``path`` find the old file or the new one, whole. A missing directory is made; after
+    an error the old file stays and nothing else is left.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a" / "b.txt"

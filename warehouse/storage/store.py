@@ -29,7 +29,7 @@ from plumbline.warehouse.storage.format import (
     note_format,
     write_format,
 )
-from plumbline.warehouse.storage.paths import replace_directory, replacing, segment, unlinked
+from plumbline.warehouse.storage.paths import refuse_links, replace_directory, replacing, segment
 from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, units_of
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Store:
         if data.num_rows == 0:
             return None
         partition = self.partition_of(table, data)
-        directory = unlinked(self.root, self.directory(table, partition))
+        directory = refuse_links(self.root, self.directory(table, partition))
         path = directory / segment(unit, after=".parquet")
         note_format(self.root)
         merged = merged_with(path.parent, path.stem)
@@ -200,8 +200,8 @@ class Store:
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin to write a partition out of sight; see ``Staged.write_part`` and ``commit``."""
         note_format(self.root)
-        destination = unlinked(self.root, self.directory(table, partition))
-        directory = unlinked(self.root, self.root / "_staging") / uuid.uuid4().hex
+        destination = refuse_links(self.root, self.directory(table, partition))
+        directory = refuse_links(self.root, self.root / "_staging") / uuid.uuid4().hex
         directory.mkdir(parents=True)
         return Staged(table, str(directory.resolve()), str(destination.resolve()), run_id)
 
@@ -211,7 +211,7 @@ class Store:
 
     def drop(self, table: str, partition: Mapping[str, str]) -> None:
         """Remove a partition, or with a prefix of the partition columns a subtree of them."""
-        directory = unlinked(self.root, self.directory(table, partition))
+        directory = refuse_links(self.root, self.directory(table, partition))
         shutil.rmtree(directory, ignore_errors=True)
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
@@ -243,7 +243,7 @@ class Store:
         """A directory for resumable intermediate results, out of every view's sight."""
         path = self.root.joinpath("_work", *map(segment, parts))
         if create:
-            unlinked(self.root, path)
+            refuse_links(self.root, path)
             path.mkdir(parents=True, exist_ok=True)
         return path
 
