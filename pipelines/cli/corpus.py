@@ -128,7 +128,7 @@ def associate(
         f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
     )
     say("Tables: word_association, word_delta")
-    say(f"Next: plumbline word nurse --corpus {corpus}")
+    say(f"Next: plumbline word WORD --corpus {corpus}")
 
 
 def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
@@ -180,7 +180,9 @@ def status(
     total = {k: sum(s.state == k for s in states) for k in dict.fromkeys(s.state for s in states)}
     say(f"{corpus}: " + ", ".join(f"{n:,} {state}" for state, n in total.items()))
     command = update_command(store, corpus, states, shards or [])
-    say(f"Next: {command or f'up to date; plumbline corpus verify --corpus {corpus}'}")
+    if not command:
+        say("Up to date: every shard is counted as it is on disk")
+    say(f"Next: {command or f'plumbline corpus verify --corpus {corpus}'}")
 
 
 def verify(
