@@ -1,4 +1,4 @@
-"""Errors for users: one line, and an exit status that says what kind it is.
+"""Errors for users: one line, and an exit status by the kind of error.
 
 Every room raises these; the `plumbline` command prints the line and leaves with ``exit_code``.
 Any other exception is a defect and keeps its traceback.

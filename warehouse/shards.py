@@ -27,7 +27,7 @@ _PACK = "make a shard of text files with plumbline corpus pack"
 _BLOCK = 1 << 22
 #: Bytes of a line that is read as a Python object; counting reads longer ones, through a file.
 LONGEST_LINE = 1 << 27
-#: Rows of a Parquet shard handed over at a time.
+#: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
 
 
@@ -190,7 +190,7 @@ def lines(path: Path) -> Iterator[bytes]:
             if not line:
                 return
             if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
-                problem = f"has more than {LONGEST_LINE:,} bytes, as much as is held in memory"
+                problem = f"has more than {LONGEST_LINE:,} bytes, the longest line that is read"
                 raise BadInput(f"shard {path.name}, line {number}", problem, "leave it out")
             yield line.removesuffix(b"\n")
 

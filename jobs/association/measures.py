@@ -2,14 +2,13 @@
 
 Standard errors are the delta method on counts: Var ln c = D_g / c for the count c of a word with
 target g. Counts of different targets are taken as independent. Totals, n_word and n_target are
-taken as known, since they are hundreds of times larger. D_g (:func:`dispersion`) is above 1 because
+taken as exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is above 1 because
 co-occurrences come in bursts; it is derived from the counting rule and the target's own counts, not
 fitted.
 
-A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``). Books
-have words of their own, so that resampling whole novels gives 1.2 to 1.9 times its error. The error
-says how well the counts determine a figure for text of these very sources, and is a lower bound for
-other text.
+A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``). Each
+book has words of its own, so that resampling whole novels gives 1.2 to 1.9 times its error. The
+error covers new text of the same sources, and is a lower bound for other text.
 """
 
 from __future__ import annotations

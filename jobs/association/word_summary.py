@@ -40,7 +40,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
 
     A word has a clear lean when the 95% interval of delta leaves out 0. Only such words have a
     rank, by the bound nearer 0 among those that lean the same way; words of imported statistics,
-    which have no interval, by delta. A word with a count of 0 has no delta, and a line says so.
+    which have no interval, by delta. A word with a count of 0 has no delta, which is reported.
 
     Raises:
         UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and

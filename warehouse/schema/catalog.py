@@ -1,8 +1,8 @@
 """Every table once: columns with types and units, key, partitions and description.
 
-This is the only place that knows a table's shape; the tables are in the files beside it, one per
-subject. The store casts to them, ``query/connection.py`` makes a DuckDB view of each, and
-``query/reference.py`` describes them.
+Only this package knows a table's shape; the tables are in the other modules, one per subject. The
+store casts to them, ``query/connection.py`` makes a DuckDB view of each, and ``query/reference.py``
+describes them.
 """
 
 from __future__ import annotations

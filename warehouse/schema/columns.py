@@ -46,8 +46,8 @@ class Column:
 class Table:
     """One table: columns, the key that is unique over all files, and the partition columns.
 
-    ``partitions`` name the directories above a file; the columns are in the file as well, so that
-    a single file explains itself.
+    ``partitions`` name the directories above a file. Their columns are also in the file, so that a
+    single file is self-contained.
     """
 
     name: str

@@ -31,7 +31,7 @@ key: corpus /
     tokenizer: text? -- version of the token rules
     n_shards: int -- shards counted
     n_shards_failed: int -- shards that could not be read to their end and are not in the counts
-    n_documents: int? -- documents counted; NULL where published statistics do not say
+    n_documents: int? -- documents counted; NULL where published statistics lack it
     n_rejected: int -- documents rejected, each a row in `reject`
     n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
     n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
@@ -129,7 +129,7 @@ key: corpus / word
 seed_word: Words sampled among those that lean least, to write sentences around.
 key: corpus / contrast seed word
     corpus contrast
-    seed: int -- seed of the sample; samples of several seeds are kept side by side
+    seed: int -- seed of the sample; samples of other seeds are kept
     position: int -- place in the sample, from 1: the first n are the sample of n words
     word
     n_word: int? [tokens] -- occurrences of the word

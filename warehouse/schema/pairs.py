@@ -1,4 +1,4 @@
-"""Tables of sentence pairs: how they were written, what they are, what text says of them."""
+"""Tables of sentence pairs: how they were generated, the pairs, their MaxPMI in a corpus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ key: benchmark / request_id
     prompt: text -- the message as sent
     status: text -- `replied`, `refused` by the server's filter, or `failed`: to be sent again
     reply: text? -- the reply as it came; empty when refused, NULL when failed
-    finish_reason: text? -- why the reply ended, as the server says; why it was refused
+    finish_reason: text? -- the server's reason why the reply ended or was refused
     n_attempts: int -- attempts, those of earlier runs included
     n_input_tokens, n_output_tokens: int? [tokens] -- of prompt and reply, as the server counts them
     n_tokens_most: int [tokens] -- of all attempts; an upper bound where the server does not count
@@ -41,7 +41,7 @@ key: benchmark / pair_id
     source_file: text -- file the pair came from
     source_row: int -- row in that file, from 1
 
-benchmark_fact: How the pairs of a built benchmark were made, as its card says it.
+benchmark_fact: Facts on how the pairs of a built benchmark were made, for its card.
 key: benchmark / position
     benchmark
     position: int -- from 1, in the order of the card

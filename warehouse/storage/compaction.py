@@ -118,7 +118,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     write_file(made, rows.replace_schema_metadata(file_metadata(merge.table, run_id) | units))
     if not _same(pq.ParquetFile(made).read(), rows):
         raise BadInput(str(made), "does not hold the rows of its parts", "nothing was changed")
-    # The times of files tell whether unfinished work is younger than what was published.
+    # By the times of files `_chunks` knows which unfinished work has been published since.
     newest = max(path.stat().st_mtime_ns for path in files)
     os.utime(made, ns=(newest, newest))
     for path in merge.directory.iterdir():

@@ -1,8 +1,8 @@
 """The storage format: its version and columns, kept in ``plumbline.json``, and its migrations.
 
-The version counts ``MIGRATIONS``. The columns tell what was added without one, so that a reader
+The version counts ``MIGRATIONS``. The columns record what was added without a migration: a reader
 looks for missing columns only where there may be some, and an older Plumbline refuses a warehouse
-that has more than it knows rather than dropping it.
+with columns that it doesn't know instead of dropping them.
 
 A new column that may be NULL, or a new table, needs no migration: older files are read with NULL
 there. Any other change of a table (a new column of its key or partitions, one that may not be NULL,
@@ -38,7 +38,7 @@ class Migration:
 
 
 def constant(column: str, value: object) -> Change:
-    """Rows get a new column, of a key or partition as well, with one value for all.
+    """Add a column with one value for all rows; it may be part of the key or of the partitions.
 
     >>> constant("form", "none")(pa.table({"a": [1, 2]})).to_pylist()
     [{'a': 1, 'form': 'none'}, {'a': 2, 'form': 'none'}]

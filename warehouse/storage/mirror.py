@@ -35,11 +35,11 @@ class Mirrored:
 def push(
     root: Path, uri: str, *, delete: bool = False, progress: Progress | None = None
 ) -> Mirrored:
-    """Bring what is at a URI to what a warehouse holds now.
+    """Make the copy at a URI equal to a warehouse.
 
     Every file that is sent is read back and compared. After an interruption the same call sends
-    what is missing; until it has ended, ``pull`` finds the list before, and refuses files that no
-    longer are what it says. With ``delete``, files there that are not here go.
+    what is missing; until it has ended, ``pull`` finds the earlier list, and refuses files that
+    differ from it. With ``delete``, files there that are not here are removed.
 
     Raises ``UsageProblem`` for such files without ``delete``, ``BadInput`` for what disk or server
     refuse and for a file that does not come back as it was sent.
@@ -69,14 +69,14 @@ def push(
 def pull(
     uri: str, root: Path, *, delete: bool = False, progress: Progress | None = None
 ) -> Mirrored:
-    """Bring a warehouse to what was pushed to a URI; the directory is made if there is none.
+    """Make a warehouse equal to the copy at a URI; a missing directory is created.
 
     Files are fetched out of sight and compared with the list; when all are there they take their
     places, by renames, and the warehouse's marker comes last. After an interruption the
-    same call resumes. With ``delete``, files here that are not there go.
+    same call resumes. With ``delete``, files here that are not there are removed.
 
     Raises ``UsageProblem`` for such files without ``delete``, as of runs that were made here;
-    ``BadInput`` for a URI without a warehouse, and for files that are not what the list says.
+    ``BadInput`` for a URI without a warehouse, and for files that differ from the list.
     """
     remote = Remote(uri)
     with uri_problems(uri):

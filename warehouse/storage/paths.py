@@ -96,11 +96,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_directory(directory: Path, destination: Path) -> None:
-    """Move ``directory`` to ``destination``, whose files are removed; an empty one leaves none.
+    """Replace ``destination`` by ``directory``; an empty ``directory`` only removes it.
 
-    Of several at once the last one stays, whole. Where ``exchange`` is not supported there is an
-    instant without either; a kill in it leaves the old one beside ``directory``, under a name that
-    ends with ``-retired``.
+    Of concurrent calls the last one wins. Where ``exchange`` is not supported, neither directory is
+    at ``destination`` for an instant; a kill then leaves the old one beside ``directory``, under a
+    name that ends with ``-retired``.
     """
     destination.parent.mkdir(parents=True, exist_ok=True)
     old = [directory]  # after an exchange

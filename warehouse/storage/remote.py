@@ -128,7 +128,7 @@ class Remote:
             raise BadInput(f"{shown(self.uri)}/{LIST}", "not a list of files", "push again") from e
 
     def write_list(self, entries: Mapping[str, Entry]) -> None:
-        """Say what is there."""
+        """Write the list of the files at the URI."""
         files = {name: asdict(entries[name]) for name in sorted(entries)}
         self._write(LIST, iter([json.dumps({"files": files}, indent=0).encode()]))
 

@@ -40,7 +40,7 @@ _TRIES = 20
 #: DuckDB's errors for a file that it has listed and that was removed since.
 _MISSING = ("No such file or directory", "No files found that match the pattern")
 
-#: What a caller may hand over as rows.
+#: Types of rows that can be written.
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 _Found = TypeVar("_Found")
 

@@ -1,7 +1,7 @@
 """Foreign text made harmless for a terminal, a spreadsheet, a SQL statement and a Markdown table.
 
 Words, prompts, continuations and names come from corpora, models and other people's warehouses;
-what shows them to a person goes through here. Files that machines read back hold them unchanged.
+code that shows them to a person escapes them here. Files for machines hold them unchanged.
 HTML is escaped by Jinja's autoescape, words of a shell command by ``shlex``.
 """
 
@@ -24,10 +24,10 @@ def terminal(text: str, *, lines: bool = False) -> str:
 
     Controls (ANSI sequences start with one), line breaks, marks that turn the direction of text or
     have no width, and halves of surrogate pairs become such as ``\\x1b``; letters of all scripts,
-    spaces and combining marks stay. Applying it twice changes nothing more.
+    spaces and combining marks stay. It is idempotent.
 
     Args:
-        lines: of a text of several lines, which stay lines; tabs stay too.
+        lines: keep line breaks and tabs.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
@@ -43,8 +43,8 @@ def terminal(text: str, *, lines: bool = False) -> str:
 def csv_cell(value: object) -> object:
     """A value to write to a CSV file that a spreadsheet may open: no text is taken for a formula.
 
-    Text that starts like a formula, blanks aside, gets an apostrophe in front, unless it is a plain
-    number. Other values are returned as they are, so numbers stay numbers.
+    Text that starts like a formula, after any blanks, gets an apostrophe in front, unless it is a
+    plain number. Other values are returned unchanged.
 
     >>> [csv_cell(v) for v in ("=1+1", "tea", "-0.5", "-x", " @SUM(A1)", -0.5, None, "")]
     ["'=1+1", 'tea', '-0.5', "'-x", "' @SUM(A1)", -0.5, None, '']

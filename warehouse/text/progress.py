@@ -1,7 +1,7 @@
 """How far a long step is: a bar on a terminal, a line every 30 s elsewhere.
 
-Every room may import this. A log, a pipe and CI get lines, so that a long step never looks as if it
-hung; what takes less than 5 s prints none. It all goes to the error stream.
+Every room may import this. In a log, a pipe and CI a long step prints lines, so that it never seems
+to hang; a step of less than 5 s prints none. All of it is printed on the error stream.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
 
     ``unit`` names what is counted ("pairs"). A rate that isn't given is that of this process, so
     what was done before the first call doesn't count. ``note`` is any short text, such as a loss. A
-    step without a count never calls the function and still says how long it takes. While several
+    step without a count never calls the function and still reports its time. While several
     steps are open, only the innermost prints.
 
     >>> with progress("read the corpus", "documents") as update:
@@ -111,7 +111,7 @@ class _Step:
         return f"{self.what}: " + ", ".join(part for part in parts if part)
 
     def close(self) -> None:
-        """Clear the bar; the last line, unless it was short or steps inside have said as much."""
+        """Clear the bar; print a last line unless the step was short or inner steps did so."""
         if self._bar is not None:
             self._bar[0].stop()
         if _clock() - self.start < PATIENCE_S or (self._has_spoken and not self.n_all):
