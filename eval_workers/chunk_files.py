@@ -75,7 +75,7 @@ class ChunkFiles(Generic[Item, Result]):
                 found.update(zip(items, made, strict=True))
         return found if whole else None
 
-    def published_in_turn(self) -> AbstractContextManager[None]:
+    def published_in_turn(self) -> AbstractContextManager[bool]:
         """One process at a time is in the block, which publishes and may remove the directory."""
         return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
 
