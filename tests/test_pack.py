@@ -38,7 +38,7 @@ def test_files_in_are_packed_or_rejected(
     assert list(documents(out)) == ["She met him.\r\nHe left.\n", "Tea.", "née\u2028\x00 tea"]
     rows = Store.open(warehouse).read("reject", stage="pack").to_pylist()
     assert {(Path(r["source_file"]).name, r["reason"][:18]) for r in rows} == {
-        ("blank.txt", "holds white space "),
+        ("blank.txt", "holds only white s"),
         ("latin.txt", "invalid UTF-8 at b"),
     }
     assert {r["subject"] for r in rows} == {"mine.jsonl.zst"}
@@ -59,7 +59,7 @@ def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Pat
     out, store = tmp_path / "mine.jsonl.zst", Store.open(tmp_path / "warehouse")
     pack_files(store, [texts / "a.txt"], out)
     before = out.read_bytes()
-    with pytest.raises(BadInput, match="holds white space alone"):
+    with pytest.raises(BadInput, match="holds only white space"):
         pack_files(store, [texts / "blank.txt"], out)
     assert out.read_bytes() == before and not list(tmp_path.glob("_*"))
 
