@@ -46,7 +46,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
 WORLDS = ("straight", "mixed")
-N_WORDS = 600_000
+N_WORDS = 1_600_000
 #: Verbs that end an opening about a person: the grammar's phrase `did`.
 DID = ("arrived", "smiled", "spoke", "left", "was home")
 
@@ -163,10 +163,9 @@ def test_perfect_means_are_sums_over_words() -> None:
 
 
 def train(world: str, directory: Path) -> Path:
-    """A model of the world, smaller in training than the preset; both start from one seed."""
+    """A model of the world, trained as the pipeline trains it; both start from one seed."""
     shards = write_world(WorldOptions(n_tokens=N_WORDS, world=world), directory).shards
-    options = preset("closed", max_tokens=N_WORDS)
-    return train_model(list(shards), world, world, options, directory / "models").path
+    return train_model(list(shards), world, world, preset("closed"), directory / "models").path
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +227,7 @@ def test_models_write_words_of_the_slot_and_every_text_is_valid(measured: dict[s
 def test_planted_leans_are_found_in_the_model_of_the_straight_world(
     measured: dict[str, Store],
 ) -> None:
-    """F of the model's own probabilities is 1.012, that of the grammar 1.027."""
+    """F is that of the grammar, 1.027, or less: what the model has not learned shows no bias."""
     found = figures(measured["straight"], "jaccard", "planted")
     assert found["ci_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
     jaccard = find("jaccard")
