@@ -1,11 +1,10 @@
 """Train a small GPT-NeoX on shards, from random weights, so that its text is fully known.
 
 The architecture is that of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small fraction of
-its size: rotary positions, parallel residuals. One embedding serves input and output: a word then
-learns from where it is read and from where it is written, and of the closed world's leans half as
-many tokens teach as much. Documents are laid end to end, each after an ``<|endoftext|>``, which is
-also what scoring gives as context; the tokens are cut into rows of the model's context, and each
-row is seen once per epoch, in an order drawn with the seed.
+its size: rotary positions, parallel residuals; with ``one_embedding``, input and output share one.
+Documents are laid end to end, each after an ``<|endoftext|>``, which is also what scoring gives as
+context; the tokens are cut into rows of the model's context, and each row is seen once per epoch,
+in an order drawn with the seed.
 
 AdamW, linear warm-up, cosine decay to a tenth of the peak. Weights, loss and softmax are float32;
 matrix products are bfloat16 where the CPU computes them in hardware. The two halves of a batch are
@@ -173,7 +172,7 @@ def _new_model(tokenizer: Tokenizer, options: TrainOptions) -> GPTNeoXForCausalL
         bos_token_id=0,
         eos_token_id=0,
         use_cache=False,
-        tie_word_embeddings=True,
+        tie_word_embeddings=options.one_embedding,
     )
     return GPTNeoXForCausalLM(config).train()
 
