@@ -1,6 +1,6 @@
 -- grain: probe_set x model_key x word_list x topic (NULL: the whole set) x sampling_key of greedy
 -- continuations (NULL without any)
--- GLD, ADD and GAS side by side, of models that were told nothing; smoothing is e of ADD.
+-- GLD, ADD and GAS side by side, of models without an instruction; smoothing is e of ADD.
 WITH greedy AS (
     SELECT g.*, s.max_new_tokens
     FROM gas AS g
