@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,8 @@ import pytest
 
 from plumbline.jobs.counting import local
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.merge import merge_words
+from plumbline.jobs.counting.merge import Output
+from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, ShardJob
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import connect
@@ -217,10 +219,41 @@ def test_what_goes_wrong_in_a_helper_arrives(
         )
 
 
-def test_a_sum_without_memory_is_one_line(tmp_path: Path, store: Store) -> None:
+def test_words_without_memory_are_one_line(tmp_path: Path, store: Store) -> None:
     words = pa.table({"word": [f"word{k:040}" for k in range(300_000)], "n_word": [1] * 300_000})
     pq.write_table(words, tmp_path / "a.parquet")
-    staged = store.stage("word_count", {"corpus": "c"}, "r")
-    merge = merge_words([tmp_path / "a.parquet"], {"corpus": "c"}, staged)
-    with pytest.raises(Interrupted, match=r"word_count needs more than 1MiB of memory.*--memory"):
-        local.LocalEngine(tmp_path, 2 << 20).merge(merge)
+    output = Output(store.stage("word_count", {"corpus": "c"}, "r"), {"corpus": "c"})
+    with pytest.raises(Interrupted, match=r"words of the corpus need more than 1MiB.*--memory"):
+        local.LocalEngine(tmp_path, 2 << 20).merge_words([tmp_path / "a.parquet"], output)
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("memory_bytes", [1, 64 * 1000, 1 << 30])
+def test_pairs_are_the_same_in_any_memory(
+    tmp_path: Path, both_ways: bool, memory_bytes: int
+) -> None:
+    """A range per row, some ranges, one range; compared with DuckDB's sums of the same rows."""
+    rng = np.random.default_rng(5)
+    words = [f"w{k:02}" for k in range(60)]
+    files = [tmp_path / f"{n}.parquet" for n in (0, 1, 1)]
+    for file in files:
+        draw = {name: rng.choice(words, 2000) for name in ("word", "target")}
+        pq.write_table(pa.table({**draw, "n_pair": rng.integers(1, 1 << 40, 2000)}), file)
+    stay = [word for word in words if word not in ("w00", "w31", "w59")]
+    (tmp_path / "work").mkdir()
+    pairs = PairSum(
+        files, pa.array(stay, pa.large_string()), both_ways, tmp_path / "work", memory_bytes
+    )
+    found = pa.Table.from_batches(pairs.sums(100))
+    other = "UNION ALL SELECT target, word, n_pair FROM rows WHERE word <> target"
+    expected = duckdb.execute(
+        f"""
+        WITH rows AS (FROM read_parquet($files)),
+        ways AS (FROM rows {other if both_ways else ""})
+        SELECT word, target, sum(n_pair)::BIGINT AS n_pair FROM ways
+        WHERE word IN $stay AND target IN $stay GROUP BY ALL ORDER BY ALL
+        """,
+        {"files": list(map(str, files)), "stay": stay},
+    ).fetchall()
+    assert list(map(tuple, (row.values() for row in found.to_pylist()))) == expected
+    assert (len(list((tmp_path / "work").iterdir())) > 1) == (memory_bytes < 1 << 30)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.local import LocalEngine
-from plumbline.jobs.counting.merge import Merge, Pruned, merge_pairs, merge_words, prune
+from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob, directory, parts
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.kernel import LEAST_MEMORY, TOKENIZER_VERSION, CountOptions, warm_up
@@ -37,8 +37,23 @@ class Engine(Protocol):
     def count(self, shards: Sequence[str], job: ShardJob, progress: Progress) -> list[Ledger]:
         """Count the shards; the ledgers come in any order."""
 
-    def merge(self, merge: Merge) -> int:
-        """Write the rows of a merge; returns how many."""
+    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
+        """Write the occurrences of each word, sorted; returns how many words."""
+
+    def merge_pairs(
+        self,
+        partials: Sequence[Path],
+        words: Staged,
+        output: Output,
+        *,
+        all_pairs: bool,
+        pruned: bool,
+    ) -> int:
+        """Write the co-occurrences of each word and target; returns how many pairs.
+
+        With ``all_pairs`` each of the two is a target of the other. ``words`` is the corpus's
+        ``word_count``; if it was ``pruned``, pairs of other words are left out.
+        """
 
 
 @dataclass(frozen=True)
@@ -213,12 +228,14 @@ def _write(
     words, pruned, n_kept = _merge_words(engine, store, request, where, good, run_id)
     pairs = store.stage("pair_count", partition, run_id)
     constants: dict[str, str | int] = {**partition, "rule": request.rule, "window": request.window}
-    kept = words if pruned.n_words else None
-    files = _partials(where, good, "pairs")
-    _run(
-        engine,
-        merge_pairs(files, constants, pairs, all_pairs=request.all_pairs, words=kept),
-    )
+    if partials := _partials(where, good, "pairs"):
+        engine.merge_pairs(
+            partials,
+            words,
+            Output(pairs, constants),
+            all_pairs=request.all_pairs,
+            pruned=bool(pruned.n_words),
+        )
     for staged in (words, pairs):
         store.commit(staged)
     shard_rows = [{**asdict(x), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
@@ -243,18 +260,14 @@ def _merge_words(
     """The words that stay, staged; what was pruned; and how many stay."""
     partition = {"corpus": request.corpus}
     words = store.stage("word_count", partition, run_id)
-    files = _partials(where, ledgers, "words")
-    n_words = _run(engine, merge_words(files, partition, words))
+    partials = _partials(where, ledgers, "words")
+    n_words = engine.merge_words(partials, Output(words, partition)) if partials else 0
     if request.min_count == 1:
         return words, Pruned(), n_words
     kept = store.stage("word_count", partition, run_id)
     pruned = prune(words, kept, request.min_count, request.word_list().targets)
     shutil.rmtree(words.directory, ignore_errors=True)
     return kept, pruned, n_words - pruned.n_words
-
-
-def _run(engine: Engine, merge: Merge) -> int:
-    return engine.merge(merge) if all(merge.views.values()) else 0
 
 
 def _partials(where: Path, ledgers: Sequence[Ledger], kind: str) -> list[Path]:

@@ -1,9 +1,9 @@
-"""Counting on this machine alone: shards by this process and its helpers, sums by DuckDB."""
+"""Counting on this machine alone, by this process and its helpers, within bounds of memory."""
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -11,14 +11,21 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from plumbline.jobs.counting.merge import BATCH_ROWS, Merge
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, files
+from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
-from plumbline.warehouse.errors import Interrupted, PlumblineError
+from plumbline.jobs.kernel import CountOptions
+from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.storage.store import Staged
 
 #: A helper finds the code where this process does, whatever lies in the working directory.
 _START = (
@@ -33,8 +40,9 @@ class LocalEngine:
     """Counts and sums on this machine; up to one process per core counts, this one first.
 
     Attributes:
-        work: directory for what DuckDB does not hold in memory.
-        memory_bytes: what DuckDB may use.
+        work: directory for what does not fit in memory.
+        memory_bytes: what this process may use for sums. Half of it is for rows: Arrow, Python and
+            the words need memory as well.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -80,12 +88,11 @@ class LocalEngine:
             raise errors[0]
         return done
 
-    def merge(self, merge: Merge) -> int:
-        """Write the rows of a merge; returns how many."""
+    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
+        """Write the occurrences of each word; returns how many words."""
         import duckdb
 
         with TemporaryDirectory(prefix="merge-", dir=self._work) as directory:
-            # Of what DuckDB is given it uses a bit more, and Arrow and Python have their own.
             limit = f"{self._memory_bytes // 2 >> 20}MiB"
             settings: dict[str, str | bool | int | float | list[str]]
             settings = {
@@ -95,17 +102,33 @@ class LocalEngine:
                 "preserve_insertion_order": False,
             }
             with duckdb.connect(config=settings) as connection:
-                for name, files in merge.views.items():
-                    names = ", ".join("'" + str(f).replace("'", "''") + "'" for f in files)
-                    connection.execute(f"CREATE VIEW {name} AS FROM read_parquet([{names}])")
-                query = f"{merge.query} ORDER BY {', '.join(merge.order)}"
+                names = ", ".join("'" + str(f).replace("'", "''") + "'" for f in partials)
+                connection.execute(f"CREATE VIEW partials AS FROM read_parquet([{names}])")
                 try:
-                    rows = connection.sql(query).to_arrow_reader(BATCH_ROWS)
-                    return merge.write_part("part-00000", rows)
+                    rows = connection.sql(f"{WORDS} ORDER BY word").to_arrow_reader(BATCH_ROWS)
+                    return output.write_part("part-00000", rows)
                 except duckdb.OutOfMemoryException as e:
-                    problem = f"the sum of {merge.staged.table} needs more than {limit} of memory"
+                    problem = f"the words of the corpus need more than {limit} of memory"
                     fix = "run the same command again with more --memory, or on Spark with --master"
                     raise Interrupted(problem, "", fix) from e
+
+    def merge_pairs(
+        self,
+        partials: Sequence[Path],
+        words: Staged,
+        output: Output,
+        *,
+        all_pairs: bool,
+        pruned: bool,
+    ) -> int:
+        """Write the co-occurrences of each word and target; returns how many pairs."""
+        column = pa.chunked_array(
+            [x for file in files(words) for x in pq.read_table(file)["word"].chunks], pa.string()
+        )
+        ranks = column.cast(pa.large_string()).combine_chunks()
+        with TemporaryDirectory(prefix="merge-", dir=self._work) as directory:
+            pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
+            return output.write_part("part-00000", pairs.sums(BATCH_ROWS))
 
 
 def _n_helpers(shards: Sequence[str]) -> int:
@@ -132,6 +155,7 @@ class _Helper:
             [sys.executable, "-c", _START, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            text=True,
             start_new_session=True,
         )
         self._job = job
@@ -141,17 +165,17 @@ class _Helper:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         try:
-            pickle.dump((self._job, shard), stdin)
-            stdin.flush()
-            outcome = pickle.load(stdout)
-        except (OSError, EOFError, pickle.UnpicklingError) as e:
+            print(json.dumps({"job": asdict(self._job), "shard": shard}), file=stdin, flush=True)
+            reply = json.loads(stdout.readline())
+        except (OSError, ValueError) as e:
             problem = f"the process that counted it ended with status {self._process.wait()}"
             fix = "for lack of memory? Run the same command again to resume"
             raise Interrupted(f"shard {shard}", problem, fix) from e
-        if isinstance(outcome, BaseException):
-            raise outcome
-        assert isinstance(outcome, Ledger)
-        return outcome
+        if "os_error" in reply:
+            raise OSError(*reply["os_error"])
+        if "defect" in reply:
+            raise RuntimeError(reply["defect"])
+        return Ledger(**reply["ledger"])
 
     def kill(self) -> None:
         """End the process, in the middle of a shard or not."""
@@ -164,25 +188,26 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper: (job, shard) from the input, ledger or error to the output."""
-    given: SimpleQueue[tuple[ShardJob, str]] = SimpleQueue()
-    threading.Thread(target=_listen, args=(given,), daemon=True).start()
+    """Count shards as a helper: requests from the input, replies to the output, one JSON a line."""
+    requests: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     while True:
-        job, shard = given.get()
-        outcome: Ledger | Exception
-        try:
-            outcome = job.count(shard)
-        except (PlumblineError, OSError) as e:
-            outcome = e
-        except Exception:  # a defect; it may not be one that can be pickled
-            outcome = RuntimeError(traceback.format_exc())
-        pickle.dump(outcome, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        request = json.loads(requests.get())
+        print(json.dumps(_reply(request["job"], request["shard"])), flush=True)
 
 
-def _listen(given: SimpleQueue[Any]) -> None:
+def _reply(job: dict[str, Any], shard: str) -> dict[str, Any]:
+    try:
+        options = CountOptions(**{**job["options"], "targets": tuple(job["options"]["targets"])})
+        return {"ledger": asdict(ShardJob(**{**job, "options": options}).count(shard))}
+    except OSError as e:
+        return {"os_error": [e.errno, e.strerror, e.filename]}
+    except Exception:
+        return {"defect": traceback.format_exc()}
+
+
+def _listen(requests: SimpleQueue[str]) -> None:
     """Pass on what comes, until the parent has ended: then this process does, at once."""
-    with suppress(EOFError):
-        while True:
-            given.put(pickle.load(sys.stdin.buffer))
+    for line in sys.stdin:
+        requests.put(line)
     os._exit(0)

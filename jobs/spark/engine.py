@@ -10,14 +10,30 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from plumbline.jobs.counting.merge import Merge
+from plumbline.jobs.counting.merge import WORDS, Output, files
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
 from plumbline.jobs.spark.session import losses_named, spark_session, stop_jobs, tasks_done
 from plumbline.jobs.spark.watch import watched
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_PAIRS = """
+SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
+"""
+# A shard names the two words of a pair in any order; in the table each is a target of the other.
+_ALL_PAIRS = """
+WITH sums AS (
+    SELECT least(word, target) AS one, greatest(word, target) AS other,
+        CAST(sum(n_pair) AS BIGINT) AS n_pair
+    FROM partials GROUP BY least(word, target), greatest(word, target)
+)
+SELECT one AS word, other AS target, n_pair FROM sums
+UNION ALL
+SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
+"""
 
 
 class SparkEngine:
@@ -48,18 +64,36 @@ class SparkEngine:
             raise UsageProblem(f"directory {job.where}", f"not there on {', '.join(blind)}", fix)
         return [x for x in outcomes if isinstance(x, Ledger)]
 
-    def merge(self, merge: Merge) -> int:
-        """Write the rows of a merge; returns how many."""
-        for name, files in merge.views.items():
-            self._read(files).createOrReplaceTempView(name)
-        rows = self._spark.sql(merge.query).sortWithinPartitions(*merge.order)
+    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
+        """Write the occurrences of each word; returns how many words."""
+        self._read(partials).createOrReplaceTempView("partials")
+        return self._write(self._spark.sql(WORDS).sortWithinPartitions("word"), output)
 
+    def merge_pairs(
+        self,
+        partials: Sequence[Path],
+        words: Staged,
+        output: Output,
+        *,
+        all_pairs: bool,
+        pruned: bool,
+    ) -> int:
+        """Write the co-occurrences of each word and target; returns how many pairs."""
+        self._read(partials).createOrReplaceTempView("partials")
+        query = _ALL_PAIRS if all_pairs else _PAIRS
+        if pruned:
+            self._read(files(words)).createOrReplaceTempView("words")
+            query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
+            query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
+        return self._write(self._spark.sql(query).sortWithinPartitions("word", "target"), output)
+
+    def _write(self, rows: DataFrame, output: Output) -> int:
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
 
             context = TaskContext.get()
             name = f"part-{context.partitionId() if context else 0:05}"
-            yield pa.record_batch({"n": pa.array([merge.write_part(name, batches)], pa.int64())})
+            yield pa.record_batch({"n": pa.array([output.write_part(name, batches)], pa.int64())})
 
         written = rows.mapInArrow(write, "n long")
         with losses_named():

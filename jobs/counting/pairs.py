@@ -1,0 +1,139 @@
+"""Co-occurrences of partial results summed on one machine, however many there are.
+
+A pair becomes a number: the rank of its word among the sorted words in the upper half, that of its
+target in the lower. This is an external merge sort: as many rows as fit in memory are sorted,
+summed and written as a run; then one range of numbers after the other is summed over all runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+#: Memory for a row while it is sorted and summed.
+_ROW_BYTES = 64
+#: Of a run of full length so many numbers are kept in memory, from which ranges are chosen.
+_SAMPLES = 1024
+
+_Rows = NDArray[np.int64]
+#: Keys and counts of the same rows.
+_Columns = tuple[_Rows, _Rows]
+
+
+class PairSum(NamedTuple):
+    """What to sum.
+
+    Attributes:
+        files: Parquet files with word, target and n_pair; a file named twice counts twice.
+        words: all words that stay, sorted; rows with any other are left out.
+        both_ways: a row counts as well for its target and word exchanged.
+        work: directory for the runs: 16 bytes per row of ``files``, 32 both ways.
+        memory_bytes: what sorting may use. The words are in memory besides.
+    """
+
+    files: Sequence[Path]
+    words: pa.LargeStringArray
+    both_ways: bool
+    work: Path
+    memory_bytes: int
+
+    def sums(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Rows word, target, n_pair by word and target, each pair once.
+
+        >>> import tempfile
+        >>> work = Path(tempfile.mkdtemp())
+        >>> rows = {"word": ["tea", "she"], "target": ["she", "tea"], "n_pair": [2, 3]}
+        >>> pq.write_table(pa.table(rows), work / "a.parquet")
+        >>> words = pa.array(["she", "tea"], pa.large_string())
+        >>> pairs = PairSum([work / "a.parquet"], words, True, work, 1 << 20)
+        >>> for row in next(pairs.sums(10)).to_pylist():
+        ...     print(row)
+        {'word': 'she', 'target': 'tea', 'n_pair': 5}
+        {'word': 'tea', 'target': 'she', 'n_pair': 5}
+        """
+        limit = max(self.memory_bytes // _ROW_BYTES, 1)
+        runs: list[Path] = []
+        samples = [np.zeros(1, np.int64)]
+        for parts in self._parts(limit):
+            runs.append(self.work / f"run-{len(runs)}")
+            samples.append(_write_run(runs[-1], parts, limit // _SAMPLES + 1))
+        starts = np.unique(np.sort(np.concatenate(samples))[::_SAMPLES])
+        for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
+            keys, counts = _sum([_between(run, start, end) for run in runs])
+            for at in range(0, len(keys), batch_rows):
+                key = keys[at : at + batch_rows]
+                yield pa.record_batch(
+                    {
+                        "word": self.words.take(pa.array(key >> 32)),
+                        "target": self.words.take(pa.array(key & 0xFFFFFFFF)),
+                        "n_pair": counts[at : at + batch_rows],
+                    }
+                )
+
+    def _parts(self, limit: int) -> Iterator[list[_Columns]]:
+        """The rows in lists of at least ``limit``, but for the last."""
+        parts: list[_Columns] = []
+        for rows in self._rows(limit):
+            parts.append(rows)
+            if sum(len(keys) for keys, _ in parts) >= limit:
+                yield parts
+                parts = []
+        if parts:
+            yield parts
+
+    def _rows(self, limit: int) -> Iterator[_Columns]:
+        for path in self.files:
+            file = pq.ParquetFile(path, read_dictionary=["word", "target"])
+            for batch in file.iter_batches(min(limit, 1 << 20)):
+                word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
+                counts = batch["n_pair"].to_numpy()
+                known = (word >= 0) & (target >= 0)
+                if not known.all():
+                    word, target, counts = word[known], target[known], counts[known]
+                if len(counts):
+                    yield word << 32 | target, counts
+                    if self.both_ways:
+                        other = word != target
+                        yield (target << 32 | word)[other], counts[other]
+
+    def _ranks(self, column: pa.DictionaryArray) -> _Rows:
+        """Rank of each word, -1 for one that is not among the words."""
+        dictionary = column.dictionary.cast(pa.large_string())
+        ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
+        of_row: _Rows = ranks.astype(np.int64)[column.indices.to_numpy()]
+        return of_row
+
+
+def _write_run(run: Path, parts: list[_Columns], step: int) -> _Rows:
+    """Write the sums of rows as a run, its keys before its counts; returns every step-th key."""
+    keys, counts = _sum(parts)
+    with run.open("wb") as out:
+        keys.tofile(out)
+        counts.tofile(out)
+    return keys[::step].copy()
+
+
+def _sum(parts: list[_Columns]) -> _Columns:
+    """The keys of all parts, sorted and each once, and the sums of their counts; empties parts."""
+    keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    parts.clear()
+    order = np.argsort(keys)
+    keys, counts = keys[order], counts[order]
+    del order
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[first], np.add.reduceat(counts, first) if len(first) else counts
+
+
+def _between(run: Path, start: int, end: int) -> _Columns:
+    """The part of a run with keys from ``start`` to before ``end``."""
+    keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
+    part = slice(*np.searchsorted(keys, [start, end]))
+    return keys[part], counts[part]
