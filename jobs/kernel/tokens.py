@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from plumbline.jobs.kernel.cache import compiled
-from plumbline.jobs.kernel.language_tables import ALNUM, CASED, IGNORABLE, MARK, tables
+from plumbline.jobs.kernel.language_tables import (
+    ALNUM,
+    CASED,
+    IGNORABLE,
+    JOINER,
+    MARK,
+    OPENER,
+    tables,
+)
 from plumbline.jobs.kernel.memory import (
     SLACK,
     address,
@@ -16,7 +24,12 @@ from plumbline.jobs.kernel.memory import (
     put8,
     put32,
 )
-from plumbline.jobs.kernel.rules import split_chunk
+from plumbline.jobs.kernel.rules import (
+    find_special,
+    prefix_length,
+    split_chunk,
+    suffix_length,
+)
 from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 #: A run of bytes without whitespace longer than this is cut (at a character).
@@ -69,15 +82,44 @@ def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: in
 
     Returns the number of its words, stop words among them. There must be room for all.
     """
-    n_pieces = split_chunk(
-        split.flags, split.lang, split.cps, _decode(s, e, split.cps), split.ends, split.tail
-    )
-    n, start = 0, 0
+    n_cps = _decode(s, e, split.cps)
+    start, end = _only_word(split.flags, split.lang, split.cps, n_cps)
+    if end:
+        return _add_piece(split, words, ids, start, end)
+    n_pieces = split_chunk(split.flags, split.lang, split.cps, n_cps, split.ends, split.tail)
+    n = start = 0
     for k in range(n_pieces):
         end = get_int(split.ends, k)
         n += _add_piece(split, words, ids, start, end)
         start = end
     return n
+
+
+@compiled
+def _only_word(flags: int, lang: int, cps: int, n: int) -> tuple[int, int]:
+    """The ASCII letters of a chunk that has at most a prefix before and a suffix after them.
+
+    Most new chunks are such: of their letters only an exception cuts any, so a few look-ups decide.
+    Returns where they start and end; 0, 0 for any other chunk.
+    """
+    a = prefix_length(flags, cps, 0, n)
+    if a > 1 or (a and get32(flags, get32(cps, 0)) & (ALNUM | OPENER)):
+        return 0, 0
+    z = a
+    while z < n and 97 <= get32(cps, z) | 32 <= 122:
+        z += 1
+    if z == a or z < n - 1:
+        return 0, 0
+    if z < n:
+        if get32(flags, get32(cps, z)) & (ALNUM | JOINER):
+            return 0, 0
+        if suffix_length(flags, lang, cps, a, n) != 1:
+            return 0, 0
+    for start in range(a + 1):
+        for end in range(z, n + 1):
+            if find_special(lang, cps, start, end) >= 0:
+                return 0, 0
+    return a, z
 
 
 @compiled
