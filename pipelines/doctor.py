@@ -119,8 +119,9 @@ def _required_by(extra: str) -> Iterator[Requirement]:
 
     for line in importlib.metadata.requires("plumbline") or ():
         one = Requirement(line)
-        core = one.marker is None or one.marker.evaluate({"extra": ""})
-        if core != bool(extra) and (core or one.marker.evaluate({"extra": extra})):
+        in_core = one.marker is None or one.marker.evaluate({"extra": ""})
+        in_extra = one.marker is not None and one.marker.evaluate({"extra": extra})
+        if in_extra and not in_core if extra else in_core:
             yield one
 
 
