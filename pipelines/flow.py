@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -316,10 +317,11 @@ def _counted_shards(settings: Settings, corpus: CorpusPlan) -> list[Path]:
 
 
 def _stop_spark() -> None:
-    """Give Spark's memory back before models are loaded."""
-    from plumbline.jobs.spark.session import stop_session
+    """Give Spark's memory back before models are loaded, if counting has loaded Spark."""
+    if "plumbline.jobs.spark.session" in sys.modules:
+        from plumbline.jobs.spark.session import stop_session
 
-    stop_session()
+        stop_session()
 
 
 def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:

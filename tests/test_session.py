@@ -115,11 +115,9 @@ def java_error(kind: str, message: str) -> Py4JJavaError:
 
 def failed_job(reason: str) -> Py4JJavaError:
     """What ends a job of which one task failed four times."""
-    job = (
-        "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure"
-    )
+    job = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times"
     task = "Lost task 0.3 in stage 1.0 (TID 6) (10.0.0.1 executor 3)"
-    return java_error(_SPARK, f"{job} failure: {task}: {reason}")
+    return java_error(_SPARK, f"{job}, most recent failure: {task}: {reason}")
 
 
 _CRASHED = f"{_SPARK}: Python worker exited unexpectedly (crashed). Consider setting"

@@ -90,10 +90,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
         # Broken off on its way a JVM would stay behind.
         watched(lambda: _start(master, conf or {}))
     session = SparkSession.builder.getOrCreate()
-    found = str(session.sparkContext.master)
-    _check_master(master, found)
-    # On a cluster warnings tell why nothing moves: no free executors, an executor lost.
-    session.sparkContext.setLogLevel("ERROR" if is_local(found) else "WARN")
+    _check_master(master, str(session.sparkContext.master))
     return session
 
 
@@ -130,6 +127,9 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
     _prepare_environment(local)
     if not submitted:
         os.environ["JAVA_HOME"] = str(find_java_home())
+    if local:
+        log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
+        settings.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log}")
     builder = SparkSession.builder.appName("plumbline")
     for key, value in settings.items():
         builder.config(key, value)
