@@ -201,7 +201,7 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert set(states(store).values()) == {"counted"} and len(states(store)) == 3
     capsys.readouterr()
     assert main(["corpus", "status", str(a), str(b), str(cut), "--corpus", "c", *where]) == 0
-    assert "up to date" in capsys.readouterr().out
+    assert "Up to date" in capsys.readouterr().out
 
 
 def test_the_command_names_the_file_of_a_word_list(store: Store, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.format import older_tables
+from plumbline.warehouse.storage.paths import parquet_files
 from plumbline.warehouse.storage.store import Store, retry_missing
 from plumbline.warehouse.text.escape import sql_text
 
@@ -81,7 +82,8 @@ def table_view(store: Store, table: Table, place: Path | None = None) -> str:
     """
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     columns = ", ".join(f'"{c.name}"' for c in table.columns)
-    if next((store.root / table.name).glob("**/*.parquet"), None) is None:
+    directory = store.root / table.name
+    if next(directory.glob("**/*.parquet"), None) is None and not parquet_files(directory):
         nulls = ", ".join(f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
         return f"{create} {nulls} WHERE false"
     files = (place or store.root.resolve()) / table.name / "**" / "*.parquet"

@@ -12,7 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -93,6 +93,31 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def parquet_files(directory: Path) -> list[Path]:
+    """The Parquet files below a directory, sorted; none where there is no such directory.
+
+    A partition that is replaced while it is listed may show none or some of its old files, so it is
+    listed until two listings in a row are of the same files.
+
+    >>> parquet_files(Path("/nowhere/at/all"))
+    []
+    """
+    before = None
+    while (found := _inodes(directory)) != before:
+        before = found
+    return sorted(found)
+
+
+def _inodes(directory: Path) -> dict[Path, int]:
+    """The inode of each Parquet file below a directory: files of one name differ by it."""
+    found = {}
+    for folder, _, names in os.walk(directory):
+        for path in (Path(folder, name) for name in names if name.endswith(".parquet")):
+            with suppress(FileNotFoundError):
+                found[path] = path.stat().st_ino
+    return found
 
 
 def replace_directory(directory: Path, destination: Path) -> None:

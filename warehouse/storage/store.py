@@ -29,7 +29,7 @@ from plumbline.warehouse.storage.format import (
     note_format,
     write_format,
 )
-from plumbline.warehouse.storage.paths import refuse_links, replace_directory, replacing, segment
+from plumbline.warehouse.storage.paths import parquet_files, refuse_links, replace_directory, replacing, segment
 from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, units_of
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Store:
         directory, schema = self.directory(table, partition), TABLES[table].arrow
 
         def rows() -> pa.Table:
-            files = sorted(directory.glob("**/*.parquet"))
+            files = parquet_files(directory)
             if not files:
                 return schema.empty_table()
             return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
