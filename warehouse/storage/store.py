@@ -29,7 +29,13 @@ from plumbline.warehouse.storage.format import (
     note_format,
     write_format,
 )
-from plumbline.warehouse.storage.paths import parquet_files, refuse_links, replace_directory, replacing, segment
+from plumbline.warehouse.storage.paths import (
+    parquet_files,
+    refuse_links,
+    replace_directory,
+    replacing,
+    segment,
+)
 from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, units_of
 
 if TYPE_CHECKING:
