@@ -22,7 +22,7 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import check, lock
 from plumbline.warehouse.query.reference import Question, questions
-from plumbline.warehouse.storage.store import retry_missing
+from plumbline.warehouse.storage.paths import retry_missing
 from plumbline.warehouse.text.escape import terminal
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ _HELP = (
     ".tables  .schema NAME  .examples [NUMBER]  .quit  Tab completes names\n"
     "A query ends with ; or an empty line."
 )
+
+
+class _UnknownName(UsageProblem):
+    """A query names what there is not."""
 
 
 def run_query(
@@ -69,8 +73,9 @@ def _one_line() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as e:
-        message = str(e).split("\n\nLINE ")[0]
-        raise UsageProblem("SQL", " ".join(message.split()), "`.tables` lists what there is") from e
+        kind = _UnknownName if isinstance(e, duckdb.CatalogException) else UsageProblem
+        message = " ".join(str(e).split("\n\nLINE ")[0].split())
+        raise kind("SQL", message, "`.tables` lists what there is") from e
 
 
 def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -276,16 +281,23 @@ def command(
         raise UsageProblem(f"file {out}", "lies in the warehouse", "choose another --out")
     if chosen != "table" and not query:
         raise UsageProblem("the shell", "prints tables", f"give a query with --format {chosen}")
-    connection = connect(warehouse)
-    lock(connection)
-    if chosen != "table":
-        _write_query(connection, query, chosen, out, write)
-    elif query:
-        show(console, *run_query(connection, query, write=write))
-    else:
-        _remember_lines()
-        complete_with_tab(connection)
-        shell(connection, console, write=write)
+
+    def run(asked: str | None) -> None:
+        connection = connect(warehouse, asked)
+        lock(connection)
+        if chosen != "table":
+            _write_query(connection, query, chosen, out, write)
+        elif query:
+            show(console, *run_query(connection, query, write=write))
+        else:
+            _remember_lines()
+            complete_with_tab(connection)
+            shell(connection, console, write=write)
+
+    try:
+        run(None if write else query or None)
+    except _UnknownName:  # of all names DuckDB then suggests the nearest
+        run(None)
 
 
 def _write_query(

@@ -28,10 +28,20 @@ def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
     names = {row["name"] for row in rows_of(connection, "SHOW TABLES")}
     assert names > set(TABLES) | {"audited_pair", "us_by_start", "deciding_word", "pair_agreement"}
     for name in names:
-        assert rows_of(connection, f'FROM "{name}"') == [], name
+        text = f'FROM "{name}"'
+        assert rows_of(connection, text) == rows_of(connect(store.root, text), text) == [], name
     calls = ("us_curve([0.5])", "us_difference('a', 'b', 'b')", "us_gap('a', 'b', 'c', 1, NULL)")
     for call in (*calls, "opinion_agreement(1)"):
-        assert rows_of(connection, f"FROM {call}") == [], call
+        assert rows_of(connect(store.root, f"FROM {call}"), f"FROM {call}") == [], call
+
+
+def test_a_connection_for_one_query_holds_what_it_takes(store: Store) -> None:
+    text = "SELECT us FROM us_curve([0.5])"
+    one, every = connect(store.root, text), connect(store.root)
+    assert rows_of(one, text) == rows_of(every, text)
+    assert 0 < len(rows_of(one, "SHOW TABLES")) < len(rows_of(every, "SHOW TABLES"))
+    listing = connect(store.root, "SHOW TABLES")
+    assert rows_of(listing, "SHOW TABLES") == rows_of(every, "SHOW TABLES")
 
 
 def test_no_parameter_of_a_macro_is_named_like_a_column(store: Store) -> None:

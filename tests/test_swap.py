@@ -13,7 +13,8 @@ import pytest
 
 from plumbline.warehouse.storage import paths
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.store import Store, retry_missing
+from plumbline.warehouse.storage.paths import retry_missing
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
 N_UNITS, N_ROWS, N_ROUNDS = 12, 40, 25
@@ -23,7 +24,8 @@ _READER = """
 import json, select, sys
 from collections import Counter
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.storage.store import Store, retry_missing
+from plumbline.warehouse.storage.paths import retry_missing
+from plumbline.warehouse.storage.store import Store
 root, how = sys.argv[1:]
 connection, seen = connect(root), Counter()
 print("in", flush=True)
@@ -46,7 +48,8 @@ _WRITER = """
 import sys
 import pyarrow as pa
 from plumbline.warehouse.storage import paths
-from plumbline.warehouse.storage.store import Store, retry_missing
+from plumbline.warehouse.storage.paths import retry_missing
+from plumbline.warehouse.storage.store import Store
 root, name, n, exchanges = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "True"
 if not exchanges:
     paths.exchange = lambda one, other: False

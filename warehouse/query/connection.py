@@ -3,100 +3,124 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.format import older_tables
-from plumbline.warehouse.storage.paths import parquet_files
-from plumbline.warehouse.storage.store import Store, retry_missing
+from plumbline.warehouse.storage.format import older_tables, open_warehouse
+from plumbline.warehouse.storage.paths import parquet_files, retry_missing
 from plumbline.warehouse.text.escape import sql_text
 
-_SQL_TYPES = {
-    pa.string(): "VARCHAR",
-    pa.bool_(): "BOOLEAN",
-    pa.int64(): "BIGINT",
-    pa.int32(): "INTEGER",
-    pa.float64(): "DOUBLE",
-    pa.float32(): "FLOAT",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
-}
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MADE = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
+#: What asks DuckDB for all that there is.
+_LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 
 
-def connect(root: str | Path) -> duckdb.DuckDBPyConnection:
+def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB with a view for each table over the Parquet files.
 
     A table without files is an empty view with the right columns. Nothing is written to the
-    warehouse, and DuckDB neither loads nor fetches extensions. Raises ``BadInput`` when ``root``
-    is not a warehouse of this version, or a table's file is damaged or has other columns.
+    warehouse, and DuckDB neither loads nor fetches extensions.
+
+    Args:
+        asked: the query to come, if it is only one: what it doesn't name isn't made, which saves
+            half of the time.
+
+    Raises:
+        BadInput: ``root`` is not a warehouse of this version, or a table's file is damaged or has
+            other columns.
 
     >>> import tempfile
-    >>> connection = connect(Store.open(tempfile.mkdtemp() + "/w").root)
+    >>> connection = connect(open_warehouse(tempfile.mkdtemp() + "/w"))
     >>> connection.execute("SELECT count(*) FROM pair_score").fetchone()
     (0,)
     """
-    store = Store.open(root, create=False)
+    root = open_warehouse(root, create=False)
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
     connection.execute("SET TimeZone = 'UTC'")
+    views, tables = _named(asked)
     # A view is bound to what it reads when it is made: to empty tables here, to files below.
-    connection.execute(_derived_views())
-    for table in TABLES.values():
-        _make_view(connection, store, table)
+    connection.execute(_on_empty_tables(views, tables))
+    for table in tables:
+        _make_view(connection, root, table)
     return connection
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, store: Store, table: Table) -> None:
-    try:
-        retry_missing(lambda: connection.execute(table_view(store, table)))
-    except duckdb.Error as e:
-        problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
-        fix = f"move {store.root / table.name} away and write it again"
-        raise BadInput(f"warehouse {store.root}", problem, fix) from e
+def _named(asked: str | None) -> tuple[list[str], list[Table]]:
+    """Texts of ``sql/views`` that a query takes, and tables that it or these name; None: all."""
+    if asked is None or _LISTS.search(asked):
+        return _views(), list(TABLES.values())
+    found, named = [], _words(asked)
+    for text in reversed(_views()):  # each names only what is made before it
+        if named.intersection(_MADE.findall(text)):
+            found.append(text)
+            named |= _words(text)
+    return found[::-1], [table for name, table in TABLES.items() if name in named]
 
 
 @cache
-def _derived_views() -> str:
-    """Statements that make the views of ``sql/views`` on empty tables and drop these again."""
-    tables = []
-    for table in TABLES.values():
-        columns = ", ".join(f'"{c.name}" {_SQL_TYPES[c.type]}' for c in table.columns)
-        tables.append(f'CREATE TABLE "{table.name}" ({columns})')
-    views = [sql(name) for name in sql_names("views")]
-    drops = [f'DROP TABLE "{name}"' for name in TABLES]
-    return ";\n".join([*tables, *views, *drops])
+def _views() -> list[str]:
+    return [sql(name) for name in sql_names("views")]
 
 
-def table_view(store: Store, table: Table, place: Path | None = None) -> str:
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
+    """Statements that make views on empty tables and drop these again."""
+    creates = []
+    for table in tables:
+        columns = ", ".join(f'"{c.name}" {c.sql_type}' for c in table.columns)
+        creates.append(f'CREATE TABLE "{table.name}" ({columns})')
+    drops = [f'DROP TABLE "{table.name}"' for table in tables]
+    return ";\n".join([*creates, *views, *drops])
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, root: Path, table: Table) -> None:
+    try:
+        retry_missing(lambda: connection.execute(table_view(root, table)))
+    except duckdb.Error as e:
+        problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
+        fix = f"move {root / table.name} away and write it again"
+        raise BadInput(f"warehouse {root}", problem, fix) from e
+
+
+def table_view(root: Path, table: Table, place: Path | None = None) -> str:
     """The statement that makes a table's view over its Parquet files; empty without any.
 
     ``place`` is what the statement calls the warehouse's directory, its absolute path otherwise.
     """
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     columns = ", ".join(f'"{c.name}"' for c in table.columns)
-    directory = store.root / table.name
+    directory = root / table.name
     if next(directory.glob("**/*.parquet"), None) is None and not parquet_files(directory):
-        nulls = ", ".join(f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
+        nulls = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns)
         return f"{create} {nulls} WHERE false"
-    files = (place or store.root.resolve()) / table.name / "**" / "*.parquet"
+    files = (place or root.resolve()) / table.name / "**" / "*.parquet"
     pattern = sql_text(str(files))
     source = f"read_parquet({pattern}, hive_partitioning = false)"
-    if not table.partitions or table.name in older_tables(store.root):
+    if not table.partitions or table.name in older_tables(root):
         source = _with_new_columns(table, pattern)
     return f"{create} {columns} FROM {source}"
 
 
 def _with_new_columns(table: Table, pattern: str) -> str:
     """Files of which some may be from before their table gained a column: NULL there."""
-    nulls = [f'NULL::{_SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns if c.nullable]
+    nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable]
     files = f"read_parquet({pattern}, hive_partitioning = false, union_by_name = true)"
     return f"(SELECT {', '.join(nulls)} WHERE false UNION ALL BY NAME FROM {files})"
 
@@ -112,11 +136,11 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
     ``BadInput`` when ``root`` is not a warehouse of this version.
 
     >>> import tempfile
-    >>> init_sql(Store.open(tempfile.mkdtemp() + "/w").root).count('CREATE OR REPLACE VIEW "run"')
+    >>> init_sql(open_warehouse(tempfile.mkdtemp() + "/w")).count('CREATE OR REPLACE VIEW "run"')
     1
     """
-    store = Store.open(root, create=False)
-    place = store.root.resolve()
+    root = open_warehouse(root, create=False)
+    place = root.resolve()
     where = "anywhere"
     if relative_to is not None:
         place = Path(os.path.relpath(place, relative_to.resolve()))
@@ -126,7 +150,7 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
         f"-- Start DuckDB {where}: duckdb -init FILE\n"
         "SET TimeZone = 'UTC';"
     ]
-    parts += [f"{table_view(store, table, place)};" for table in TABLES.values()]
+    parts += [f"{table_view(root, table, place)};" for table in TABLES.values()]
     parts += [sql(name).strip() for name in sql_names("views")]
     return "\n\n".join(parts) + "\n"
 

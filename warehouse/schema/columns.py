@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-_TYPES = {
-    "text": pa.string(),
-    "bool": pa.bool_(),
-    "int": pa.int64(),
-    "int32": pa.int32(),
-    "float": pa.float64(),
-    "float32": pa.float32(),
-    "time": pa.timestamp("us", tz="UTC"),
+#: Kinds of columns, and what SQL calls them.
+_SQL_TYPES = {
+    "text": "VARCHAR",
+    "bool": "BOOLEAN",
+    "int": "BIGINT",
+    "int32": "INTEGER",
+    "float": "DOUBLE",
+    "float32": "FLOAT",
+    "time": "TIMESTAMPTZ",
 }
 #: Columns of text, never NULL, that mean the same wherever they are declared by name alone.
 _SHARED = {
@@ -33,13 +36,28 @@ _SHARED = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, Arrow type, unit (empty for none), whether NULL may occur, meaning."""
+    """One column: its name, kind, unit (empty for none), whether NULL may occur, meaning."""
 
     name: str
-    type: pa.DataType
+    kind: str
     unit: str
     nullable: bool
     description: str
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type."""
+        import pyarrow as pa
+
+        if self.kind == "time":
+            return pa.timestamp("us", tz="UTC")
+        known = {"text": "string", "int": "int64", "float": "float64"}
+        return pa.type_for_alias(known.get(self.kind, self.kind))
+
+    @property
+    def sql_type(self) -> str:
+        """The type in SQL."""
+        return _SQL_TYPES[self.kind]
 
 
 @dataclass(frozen=True)
@@ -57,8 +75,15 @@ class Table:
     columns: tuple[Column, ...]
 
     @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [column.name for column in self.columns]
+
+    @property
     def arrow(self) -> pa.Schema:
         """The Arrow schema, fields in column order, nullability as declared."""
+        import pyarrow as pa
+
         return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
 
 
@@ -88,8 +113,8 @@ def _table(text: str) -> Table:
 def _columns(line: str) -> list[Column]:
     head, is_declared, meaning = line.partition(" -- ")
     if not is_declared:
-        return [Column(name, pa.string(), "", False, _SHARED[name]) for name in line.split()]
+        return [Column(name, "text", "", False, _SHARED[name]) for name in line.split()]
     names, _, rest = head.partition(": ")
     kind, _, unit = rest.partition(" ")
-    same = _TYPES[kind.rstrip("?")], unit.strip("[]"), kind.endswith("?"), meaning
+    same = kind.rstrip("?"), unit.strip("[]"), kind.endswith("?"), meaning
     return [Column(name, *same) for name in names.split(", ")]

@@ -16,17 +16,19 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyarrow as pa
-
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.paths import replacing
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_GLOB_CHARACTERS = frozenset("*?[]{}")
 MARKER = "plumbline.json"
 #: Rows of one file as the version before had them -> as the next has them.
-Change: TypeAlias = Callable[[pa.Table], pa.Table]
+Change: TypeAlias = "Callable[[pa.Table], pa.Table]"
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,11 @@ class Migration:
 def constant(column: str, value: object) -> Change:
     """Add a column with one value for all rows; it may be part of the key or of the partitions.
 
+    >>> import pyarrow as pa
     >>> constant("form", "none")(pa.table({"a": [1, 2]})).to_pylist()
     [{'a': 1, 'form': 'none'}, {'a': 2, 'form': 'none'}]
     """
-    return lambda rows: rows.append_column(column, pa.array([value] * rows.num_rows))
+    return lambda rows: rows.append_column(column, [[value] * rows.num_rows])
 
 
 #: The first leads from version 1 to 2. Add at the end; never change one.
@@ -66,8 +69,30 @@ def current_format(older: frozenset[str] = frozenset()) -> dict[str, Any]:
     >>> current_format()["older"]
     []
     """
-    columns = {name: list(table.arrow.names) for name, table in TABLES.items()}
+    columns = {name: table.names for name, table in TABLES.items()}
     return {"warehouse_version": newest_version(), "columns": columns, "older": sorted(older)}
+
+
+def open_warehouse(root: str | Path, *, create: bool = True) -> Path:
+    """The directory of a warehouse, made where there is none unless ``create`` is false.
+
+    Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an older
+    one that has to be migrated first;
+    ``UsageProblem`` for a path with glob characters (DuckDB would read them as a pattern).
+    """
+    root = Path(root)
+    if _GLOB_CHARACTERS & set(str(root)):
+        raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
+    marker = root / MARKER
+    if not marker.exists():
+        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+            raise BadInput(f"warehouse {root}", f"not a Plumbline warehouse, no {MARKER} in it")
+        if not create:
+            raise BadInput(f"warehouse {root}", "does not exist", "run `plumbline pipeline` first")
+        root.mkdir(parents=True, exist_ok=True)
+        write_format(root, current_format())
+    check_format(root)
+    return root
 
 
 def read_format(root: Path) -> dict[str, Any]:
@@ -95,7 +120,7 @@ def refuse_newer(root: Path, content: Mapping[str, Any]) -> None:
         problem = f"has the newer version {version}, this Plumbline reads version {ours}"
         raise BadInput(f"warehouse {root}", problem, fix)
     for name, columns in content.get("columns", {}).items():
-        unknown = set(columns) - set(TABLES[name].arrow.names if name in TABLES else ())
+        unknown = set(columns) - set(TABLES[name].names if name in TABLES else ())
         if unknown:
             what = f"{name}.{min(unknown)}" if name in TABLES else f"table {name}"
             raise BadInput(f"warehouse {root}", f"a newer Plumbline wrote {what}", fix)
@@ -123,7 +148,7 @@ def older_tables(root: Path) -> frozenset[str]:
     if "columns" not in content:
         return frozenset(TABLES)
     known = content["columns"]
-    grown = {n for n, t in TABLES.items() if n in known and known[n] != t.arrow.names}
+    grown = {n for n, t in TABLES.items() if n in known and known[n] != t.names}
     return frozenset(grown | set(content["older"]))
 
 

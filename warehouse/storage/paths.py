@@ -11,9 +11,10 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput
@@ -25,6 +26,10 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 #: Errors of a system or file system without that exchange, as network disks are.
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
+_TRIES = 20
+#: DuckDB's errors for a file that it has listed and that was removed since.
+_MISSING = ("No such file or directory", "No files found that match the pattern")
+_Found = TypeVar("_Found")
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
@@ -118,6 +123,32 @@ def _inodes(directory: Path) -> dict[Path, int]:
             with suppress(FileNotFoundError):
                 found[path] = path.stat().st_ino
     return found
+
+
+def retry_missing(read: Callable[[], _Found]) -> _Found:
+    """What ``read`` returns; it is called again when a file that it listed has been replaced.
+
+    It must list the files anew each time. If the file never reappears, the original error
+    propagates.
+
+    >>> found = iter([FileNotFoundError(), "rows"])
+    >>> def read():
+    ...     one = next(found)
+    ...     if isinstance(one, Exception):
+    ...         raise one
+    ...     return one
+    >>> retry_missing(read)
+    'rows'
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return read()
+        except Exception as e:
+            of_duckdb = type(e).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+            missing = of_duckdb and any(message in str(e) for message in _MISSING)
+            if not (missing or isinstance(e, FileNotFoundError)):
+                raise
+    return read()
 
 
 def replace_directory(directory: Path, destination: Path) -> None:

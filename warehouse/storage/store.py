@@ -9,31 +9,25 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.format import (
-    MARKER,
-    check_format,
-    current_format,
-    newest_version,
-    note_format,
-    write_format,
-)
+from plumbline.warehouse.storage.format import newest_version, note_format, open_warehouse
 from plumbline.warehouse.storage.paths import (
     parquet_files,
     refuse_links,
     replace_directory,
     replacing,
+    retry_missing,
     segment,
 )
 from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, units_of
@@ -41,14 +35,8 @@ from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, uni
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-_GLOB_CHARACTERS = frozenset("*?[]{}")
-_TRIES = 20
-#: DuckDB's errors for a file that it has listed and that was removed since.
-_MISSING = ("No such file or directory", "No files found that match the pattern")
-
 #: Types of rows that can be written.
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
-_Found = TypeVar("_Found")
 
 
 def cast(table: Table, rows: Rows) -> pa.Table:
@@ -145,27 +133,8 @@ class Store:
 
     @classmethod
     def open(cls, root: str | Path, *, create: bool = True) -> Store:
-        """Open a warehouse, creating an empty one unless ``create`` is false.
-
-        Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
-        older one that has to be migrated first;
-        ``UsageProblem`` for a path with glob characters (DuckDB would read them as a pattern).
-        """
-        root = Path(root)
-        if _GLOB_CHARACTERS & set(str(root)):
-            raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
-        marker = root / MARKER
-        if not marker.exists():
-            if root.exists() and (not root.is_dir() or any(root.iterdir())):
-                raise BadInput(f"warehouse {root}", f"not a Plumbline warehouse, no {MARKER} in it")
-            if not create:
-                raise BadInput(
-                    f"warehouse {root}", "does not exist", "run `plumbline pipeline` first"
-                )
-            root.mkdir(parents=True, exist_ok=True)
-            write_format(root, current_format())
-        check_format(root)
-        return cls(root)
+        """Open a warehouse as :func:`format.open_warehouse` does."""
+        return cls(open_warehouse(root, create=create))
 
     def directory(self, table: str, partition: Mapping[str, str]) -> Path:
         """Directory of a partition; a prefix of the partition columns names a whole subtree."""
@@ -293,29 +262,3 @@ def file_metadata(table: str, run_id: str) -> dict[bytes, bytes]:
     version = str(newest_version())
     values = {"table": table, "run_id": run_id, "warehouse_version": version}
     return {f"plumbline.{k}".encode(): v.encode() for k, v in values.items()}
-
-
-def retry_missing(read: Callable[[], _Found]) -> _Found:
-    """What ``read`` returns; it is called again when a file that it listed has been replaced.
-
-    It must list the files anew each time. If the file never reappears, the original error
-    propagates.
-
-    >>> found = iter([FileNotFoundError(), "rows"])
-    >>> def read():
-    ...     one = next(found)
-    ...     if isinstance(one, Exception):
-    ...         raise one
-    ...     return one
-    >>> retry_missing(read)
-    'rows'
-    """
-    for _ in range(_TRIES - 1):
-        try:
-            return read()
-        except Exception as e:
-            of_duckdb = type(e).__module__.partition(".")[0] in ("duckdb", "_duckdb")
-            missing = of_duckdb and any(message in str(e) for message in _MISSING)
-            if not (missing or isinstance(e, FileNotFoundError)):
-                raise
-    return read()
