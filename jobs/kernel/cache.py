@@ -76,7 +76,8 @@ def kernel_directory() -> Path:
 
 def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
-    return cast(_Function, numba.njit(function))
+    without_wrappers = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return cast(_Function, without_wrappers(function))
 
 
 def compiled_files() -> dict[str, bytes]:
