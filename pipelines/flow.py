@@ -279,6 +279,16 @@ def _source(settings: Settings, benchmark: str) -> Path | None:
     return path
 
 
+def _is_built(settings: Settings, benchmark: str) -> bool:
+    """Whether a benchmark that can't be imported is in the warehouse: one that was built."""
+    from plumbline.eval_workers.benchmarks import discover
+
+    path = settings.warehouse_path()
+    if benchmark in discover() or not path.exists():
+        return False
+    return bool(Store.open(path).read("benchmark_pair", benchmark=benchmark).num_rows)
+
+
 def checked_plan(settings: Settings) -> Plan:
     """The plan, with what is wrong in its input found before hours are spent on the rest of it."""
     plan = make_plan(settings)
@@ -286,7 +296,8 @@ def checked_plan(settings: Settings) -> Plan:
         if corpus.patterns:
             expand_shards(corpus.patterns)
     for benchmark in plan.benchmarks:
-        _source(settings, benchmark)
+        if not _is_built(settings, benchmark):
+            _source(settings, benchmark)
     if plan.corpora:
         counting.check(settings)
     if settings.score_workers < 0:
@@ -325,10 +336,11 @@ def _stop_spark() -> None:
 
 
 def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
-    """Import every benchmark of the plan and constrain it by every corpus of the plan."""
+    """Import the benchmarks that weren't built; constrain each by every corpus of the plan."""
     for name in plan.benchmarks:
-        with stages.stage(f"import {name}"):
-            import_benchmark(settings, name)
+        if not _is_built(settings, name):
+            with stages.stage(f"import {name}"):
+                import_benchmark(settings, name)
         for corpus in plan.corpora:
             with stages.stage(f"constrain {name} by {corpus.name}"):
                 constrain(settings, corpus.name, name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from plumbline.warehouse.storage.store import Staged
 
@@ -72,5 +72,5 @@ def prune(counted: Staged, kept: Staged, min_count: int, targets: Sequence[str])
             yield batch.filter(pc.invert(is_rare))
 
     for number, file in enumerate(files(counted)):
-        kept.write_part(f"part-{number:05}", common(ds.dataset(file).to_batches()))
+        kept.write_part(f"part-{number:05}", common(pq.ParquetFile(file).iter_batches(BATCH_ROWS)))
     return Pruned(n_words, n_tokens)

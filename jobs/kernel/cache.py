@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numba
 from filelock import FileLock
@@ -38,6 +38,8 @@ _COMPILED = (
     "urls",
     "words",
 )
+#: What Python would call a function through takes a sixth of the time to compile.
+_ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 #: Directory in the package under which an archive for a cluster brings compiled code along.
 BROUGHT = "compiled"
 
@@ -76,8 +78,7 @@ def kernel_directory() -> Path:
 
 def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
-    without_wrappers = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    return cast(_Function, without_wrappers(function))
+    return cast(_Function, numba.njit(**_ONLY_COMPILED)(function))
 
 
 def compiled_files() -> dict[str, bytes]:

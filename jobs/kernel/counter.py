@@ -15,7 +15,7 @@ from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
 from plumbline.jobs.kernel.pairs import RULES, AllPairs, TargetPairs
 from plumbline.jobs.kernel.records import DOUBT, FULL, ReaderState, read_lines
-from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize
+from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize_all
 from plumbline.jobs.kernel.words import Words
 from plumbline.warehouse.errors import UsageProblem
 
@@ -54,8 +54,10 @@ class CountOptions:
             raise UsageProblem(f"window {self.window}", "must be 2 to 1000 tokens")
         if not self.targets or len(set(self.targets)) != len(self.targets):
             raise UsageProblem("targets", "must be distinct words, at least one")
-        for word in self.targets:
-            if tokenize(word, [word]) != [word]:
+        for word, tokens in zip(
+            self.targets, tokenize_all(self.targets, self.targets), strict=True
+        ):
+            if tokens != [word]:
                 raise UsageProblem(
                     f"target {word!r}", "is not one lowercase token, so never occurs"
                 )

@@ -93,23 +93,16 @@ def code_hash(points: NDArray[np.int32]) -> int:
 
 def _category_flags() -> NDArray[np.uint32]:
     flags = np.zeros(N_CODES, np.uint32)
-    groups: dict[str, list[int]] = {}
-    for code in range(N_CODES):
-        groups.setdefault(unicodedata.category(chr(code)), []).append(code)
-    for category, members in groups.items():
-        if category[0] in "LN":
-            flags[members] |= ALNUM
-        if category == "Nd":
-            flags[members] |= DIGIT
-        if category[0] == "M":
-            flags[members] |= MARK
-    likely = [c for k in ("Mn", "Me", "Cf", "Lm", "Sk", "Po", "Pf", "Pi") for c in groups[k]]
-    for code in likely:
-        if _ignorable(chr(code)):
-            flags[code] |= IGNORABLE
-    for k in ("Lu", "Ll", "Lt", "Lm", "Lo", "So", "Nl", "Mn"):
-        cased = [c for c in groups[k] if _cased(chr(c))]
-        flags[cased] |= CASED
+    names = "".join(map(unicodedata.category, map(chr, range(N_CODES))))
+    category = np.frombuffer(names.encode(), "S2")
+    kind = np.frombuffer(names.encode(), "S1")[::2]
+    flags[(kind == b"L") | (kind == b"N")] |= ALNUM
+    flags[category == b"Nd"] |= DIGIT
+    flags[kind == b"M"] |= MARK
+    likely = np.isin(category, [b"Mn", b"Me", b"Cf", b"Lm", b"Sk", b"Po", b"Pf", b"Pi"])
+    flags[[c for c in np.flatnonzero(likely).tolist() if _ignorable(chr(c))]] |= IGNORABLE
+    likely = np.isin(category, [b"Lu", b"Ll", b"Lt", b"Lm", b"Lo", b"So", b"Nl", b"Mn"])
+    flags[[c for c in np.flatnonzero(likely).tolist() if _cased(chr(c))]] |= CASED
     return flags
 
 

@@ -195,17 +195,19 @@ class Store:
         ``where`` selects rows; ``partition`` gives the leading partition columns in order. If the
         partition is replaced meanwhile, these are the old rows or the new ones.
         """
-        import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
-
         directory, schema = self.directory(table, partition), TABLES[table].arrow
 
-        def rows() -> pa.Table:
+        def selected() -> pa.Table:
             files = parquet_files(directory)
-            if not files:
-                return schema.empty_table()
+            if where is None or not files:
+                found = (pq.ParquetFile(file).read() for file in files)
+                rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
+                return pa.table(rows.select(schema.names).columns, schema=schema)
+            import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+
             return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
 
-        return retry_missing(rows)
+        return retry_missing(selected)
 
     def units(self, table: str, **partition: str) -> set[str]:
         """Names of the units published in a partition, as quoted, merged ones among them."""
