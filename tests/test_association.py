@@ -151,7 +151,7 @@ def test_dispersion_of_windows_is_that_of_the_windows_a_pair_lies_in() -> None:
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("rule", ["pairs", "windows"])
+@pytest.mark.parametrize("rule", ["pairs", pytest.param("windows", marks=pytest.mark.slow)])
 def test_standard_errors_agree_with_the_spread_over_documents(
     data: Path, tmp_path: Path, rule: str
 ) -> None:

@@ -168,6 +168,7 @@ _built(_order(Store.open(root), SimpleNamespace(url=url), "killed"), FEWER)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_build_goes_on_and_ends_the_same(
     whole: tuple[Store, Counts, int], store: Store
 ) -> None:

@@ -177,6 +177,7 @@ def test_a_second_run_computes_nothing(
     assert "was there already" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_flow_goes_by_prefect_too(
     ran: Ran, prefect_home: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,28 +37,32 @@ VARIANTS: list[dict[str, Any]] = [
     {"targets": "she-he", "min_count": 10**6},
 ]
 TABLES = ("word_count", "pair_count", "corpus", "corpus_shard", "reject", "word_list")
-#: Two executors, each a JVM and a Python of its own, in what this machine has.
+#: Of these the quicker test counts some, in which each step of Spark's is taken.
+SOME = (1, 4, 5)
+#: Executors, each a JVM of its own, and their tasks, each a Python of its own.
 _CONF = """
-spark.master local-cluster[2,1,1024]
+spark.master local-cluster[{executors},{cores},1024]
 spark.executor.memory 1g
-spark.executor.cores 1
+spark.executor.cores {cores}
+spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.ui.enabled false
-spark.sql.shuffle.partitions 4
+spark.sql.shuffle.partitions {cores}
 """
 _ON_SPARK = """
 import sys
 from tests.test_engines import count_all
-count_all(*sys.argv[1:])
+count_all(*sys.argv[1:3], list(map(int, sys.argv[3:])))
 from pyspark import SparkContext
 assert SparkContext._active_spark_context.master.startswith("local-cluster")
 """
 
 
-def count_all(shards: str, warehouse: str) -> None:
-    """Count every variant into a corpus of its own; one of the shards can't be read."""
+def count_all(shards: str, warehouse: str, variants: Sequence[int]) -> None:
+    """Count each variant into a corpus of its own; one of the shards can't be read."""
     store = Store.open(warehouse)
-    for number, variant in enumerate(VARIANTS):
-        request = CountRequest(f"c{number}", tuple(sorted(Path(shards).iterdir())), **variant)
+    for number in variants:
+        files = tuple(sorted(Path(shards).iterdir()))
+        request = CountRequest(f"c{number}", files, **VARIANTS[number])
         with pytest.raises(BadInput, match=r"cut\.jsonl\.zst"):
             count_corpus(store, request)
 
@@ -80,11 +85,21 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.spark
-def test_spark_gives_the_rows_of_one_machine(shards: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("executors", "cores", "variants"),
+    [
+        (1, 2, SOME),
+        pytest.param(2, 1, range(len(VARIANTS)), marks=pytest.mark.slow),
+    ],
+)
+def test_spark_gives_the_rows_of_one_machine(
+    shards: Path, tmp_path: Path, executors: int, cores: int, variants: Sequence[int]
+) -> None:
     conf = tmp_path / "small.conf"
-    conf.write_text(_CONF)
+    conf.write_text(_CONF.format(executors=executors, cores=cores))
+    arguments = [str(shards), str(tmp_path / "spark"), *map(str, variants)]
     done = subprocess.run(
-        [sys.executable, "-c", _ON_SPARK, str(shards), str(tmp_path / "spark")],
+        [sys.executable, "-c", _ON_SPARK, *arguments],
         env={
             **os.environ,
             "PYTHONPATH": str(REPOSITORY),
@@ -96,7 +111,7 @@ def test_spark_gives_the_rows_of_one_machine(shards: Path, tmp_path: Path) -> No
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    count_all(str(shards), str(tmp_path / "local"))
+    count_all(str(shards), str(tmp_path / "local"), variants)
     ours, sparks = connect(tmp_path / "local"), connect(tmp_path / "spark")
     for table in TABLES:
         columns = ours.sql(f"FROM {table}").columns
@@ -228,23 +243,23 @@ def test_words_without_memory_are_one_line(tmp_path: Path, store: Store) -> None
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
-@pytest.mark.parametrize("memory_bytes", [1, 64 * 1000, 1 << 30])
+@pytest.mark.parametrize("memory_bytes", [1, 64 * 100, 1 << 30])
 def test_pairs_are_the_same_in_any_memory(
     tmp_path: Path, both_ways: bool, memory_bytes: int
 ) -> None:
     """A range per row, some ranges, one range; compared with DuckDB's sums of the same rows."""
     rng = np.random.default_rng(5)
-    words = [f"w{k:02}" for k in range(60)]
+    words = [f"w{k:02}" for k in range(20)]
     files = [tmp_path / f"{n}.parquet" for n in (0, 1, 1)]
     for file in files:
-        draw = {name: rng.choice(words, 2000) for name in ("word", "target")}
-        pq.write_table(pa.table({**draw, "n_pair": rng.integers(1, 1 << 40, 2000)}), file)
-    stay = [word for word in words if word not in ("w00", "w31", "w59")]
+        draw = {name: rng.choice(words, 200) for name in ("word", "target")}
+        pq.write_table(pa.table({**draw, "n_pair": rng.integers(1, 1 << 40, 200)}), file)
+    stay = [word for word in words if word not in ("w00", "w11", "w19")]
     (tmp_path / "work").mkdir()
     pairs = PairSum(
         files, pa.array(stay, pa.large_string()), both_ways, tmp_path / "work", memory_bytes
     )
-    found = pa.Table.from_batches(pairs.sums(100))
+    found = pa.Table.from_batches(pairs.sums(30))
     other = "UNION ALL SELECT target, word, n_pair FROM rows WHERE word <> target"
     expected = duckdb.execute(
         f"""

@@ -233,6 +233,7 @@ perturb_set(store, "cs", "m", "s", LlmPerturber(build, MODEL, load_wording()), "
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_asks_nothing_twice(store: Store) -> None:
     _continuations(store, [f" He ran {i}." + LONG for i in range(15)])
 

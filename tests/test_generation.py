@@ -312,6 +312,7 @@ write_sentences(Build(Store.open(root), "demo", "killed", Server(url, 60.0, QUIC
 """
 
 
+@pytest.mark.slow
 def test_a_killed_build_pays_for_nothing_twice(store: Store) -> None:
     held = False
 

@@ -227,6 +227,7 @@ sample.sample_set(store, "demo", sys.argv[2], ModelOptions(), how, 13, "run")
 """
 
 
+@pytest.mark.slow
 def test_killed_midway_the_same_command_ends_with_the_same_rows(
     store: Store,
     model: Path,

@@ -198,6 +198,7 @@ sample_from_server(store, "demo", ServedModel("m"), server, how, 7, "run")
 """
 
 
+@pytest.mark.slow
 def test_killed_midway_no_sample_that_was_answered_is_asked_for_again(
     store: Store, tmp_path: Any
 ) -> None:

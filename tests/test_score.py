@@ -120,6 +120,7 @@ score.score_benchmarks(Store.open(sys.argv[1]), sys.argv[2], ["demo"], ModelOpti
 """
 
 
+@pytest.mark.slow
 def test_killed_midway_the_same_command_ends_with_the_same_rows(
     store: Store,
     model: Path,

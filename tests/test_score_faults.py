@@ -72,6 +72,7 @@ sys.exit(main(sys.argv[3:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "call", "n_lost"), [("write_results", 3, 50), ("_publish", 1, 0)]
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.jobs.association import word_summary
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.word_summary import describe_word
 from plumbline.pipelines.cli.main import main
@@ -19,7 +22,9 @@ def row(store: Store, **changes: object) -> None:
     store.publish("corpus", [{**row, **changes}], unit="corpus", run_id="r")
 
 
-def test_a_clear_lean_has_a_rank_and_another_has_none(store: Store) -> None:
+def test_a_clear_lean_has_a_rank_and_another_has_none(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counted(store)
     rng = np.random.default_rng(11)
     rows = [
@@ -39,6 +44,8 @@ def test_a_clear_lean_has_a_rank_and_another_has_none(store: Store) -> None:
         (w for w, (_, high) in intervals.items() if high < 0), key=lambda w: intervals[w][1]
     )
     assert len(females) > 5 and len(males) > 5 and len(females) + len(males) < 70
+    # One connection for all words: making it costs more than they do.
+    monkeypatch.setattr(word_summary, "connect", functools.cache(word_summary.connect))
     for word, (low, high) in intervals.items():
         text = "\n".join(describe_word(store, "c", word))
         assert f"95% interval {low:+.3f} to {high:+.3f}" in text
