@@ -16,7 +16,7 @@ from plumbline.jobs.counting.partials import directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.kernel import TOKENIZER_VERSION, Limits, count_texts
 from plumbline.jobs.spark import java
-from plumbline.jobs.spark.session import read_conf, spark_session
+from plumbline.jobs.spark.session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -206,11 +206,6 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "5"
     assert not done.stderr
-
-
-@pytest.mark.spark
-def test_one_session_a_process() -> None:
-    assert spark_session() is spark_session()
 
 
 @pytest.mark.parametrize("rule", ["pairs", "windows"])

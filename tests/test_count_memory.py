@@ -26,11 +26,11 @@ from plumbline.jobs.kernel import (
     Limits,
     ShardCounts,
     count_texts,
+    counter,
     tokenize,
     tokenize_all,
 )
 from plumbline.jobs.kernel import Counter as Kernel
-from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.counter import BATCH_BYTES
 from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
 from plumbline.jobs.kernel.tokens import MAX_CHUNK
@@ -91,14 +91,13 @@ def handed_over(
 
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_little_memory_changes_nothing(
-    rule: str, every: bool, monkeypatch: MonkeyPatch
-) -> None:
+def test_little_memory_changes_nothing(rule: str, every: bool, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 15)
     # New words and new pairs all the time, in documents longer than the kernel holds at once.
+    n = 9_000 if every else 14_000
     texts = [
-        " ".join(f"w{i * 7 % 50_000} {WORDS[i % 9]} v{i % 13_000}" for i in range(k, k + 9_000))
-        for k in (0, 6_000)
+        " ".join(f"w{i * 7 % 50_000} {WORDS[i % 9]} v{i % 13_000}" for i in range(k, k + n))
+        for k in (0, n // 2)
     ]
     options = CountOptions(TARGETS, rule, 5, every)
     _, found, n_parts = handed_over(texts, options, 1 << 20)

@@ -137,6 +137,7 @@ def test_a_hub_that_stays_away_ends_with_its_line(served: Hub, tmp_path: Path) -
     assert end.startswith(f"FAILED model {MODEL}: not a local directory, and can't be had")
 
 
+@pytest.mark.slow
 def test_a_model_that_the_hub_has_not_is_not_asked_for_again(served: Hub, tmp_path: Path) -> None:
     tries, end = driven(_CHECK, served, "", tmp_path, "somebody/else")
     assert tries == ["False"] and end.startswith("FAILED model somebody/else")

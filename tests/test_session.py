@@ -24,6 +24,7 @@ from plumbline.jobs.spark.session import loss, losses_named, read_conf, settings
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
+from tests.sockets import is_loopback, listening
 
 VARIABLE = "PLUMBLINE_SPARK_CONF"
 
@@ -83,8 +84,23 @@ def test_a_cluster_without_a_master_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
+def test_spark_listens_on_this_machine_alone() -> None:
+    """The first here that starts Spark: what listens is compared with what did before."""
+    settings = settings_for(None, {}, {})
+    assert settings["spark.ui.enabled"] == "false"
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    before = listening(os.getsid(0))
+    assert spark_session().range(3).count() == 3
+    found = listening(os.getsid(0)) - before
+    assert all(map(is_loopback, found)), found
+    assert any(map(is_loopback, listening(os.getsid(0))))
+
+
+@pytest.mark.spark
 def test_a_session_that_runs_keeps_its_master() -> None:
     session = spark_session()
+    assert spark_session() is session
     assert spark_session(session.sparkContext.master) is session
     with pytest.raises(UsageProblem, match=r"master yarn: Spark already runs on local\["):
         spark_session("yarn")
