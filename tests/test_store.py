@@ -119,15 +119,16 @@ def test_a_writer_that_breaks_off_leaves_nothing(store: Store) -> None:
     assert os.listdir(staged.directory) == []
 
 
-@settings(max_examples=30, deadline=None)  # each opens every view
+@settings(max_examples=30, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30))
 def test_any_name_is_a_partition(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     store = Store.open(tmp_path_factory.mktemp("w") / "w")
     store.publish("word_count", words(name, tea=1), unit=name, run_id="r")
     assert store.read("word_count", corpus=name).to_pylist() == words(name, tea=1)
     assert all(store.root in p.resolve().parents for p in store.root.rglob("*.parquet"))
-    with connect.connect(store.root) as connection:
-        assert connection.execute("SELECT corpus FROM word_count").fetchone() == (name,)
+    query = "SELECT corpus FROM word_count"
+    with connect.connect(store.root, query) as connection:
+        assert connection.execute(query).fetchone() == (name,)
 
 
 @pytest.mark.parametrize(
