@@ -1,4 +1,4 @@
-"""What a warehouse holds of a corpus: its row, its word list, its deltas."""
+"""Look up a corpus in a warehouse: its row, its word list, its deltas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
-    """The row of ``corpus`` with this name. Raises ``UsageProblem`` listing the known corpora."""
+    """A corpus's row of table ``corpus``. Raises ``UsageProblem`` listing the known corpora."""
     rows: list[dict[str, Any]] = store.read("corpus", corpus=corpus).to_pylist()
     if rows:
         return rows[0]

@@ -14,9 +14,9 @@ import platformdirs
 def user_cache(*parts: str) -> Path:
     """A directory below this user's cache directory, created if missing.
 
-    Where that can't be written, it is below ``plumbline-UID`` in the temporary directory, provided
-    that this user owns it and nobody else may enter it, for what is kept here is run later. Else
-    it is below a fresh private directory that lasts as long as this process knows it.
+    If that can't be written, it is below ``plumbline-UID`` in the temporary directory, provided
+    that this user owns it and nobody else may enter it, since code kept here is run later.
+    Otherwise it is below a new private directory that only this process uses.
     """
     for root in (platformdirs.user_cache_path("plumbline"), _shared_fallback()):
         path = root.joinpath(*parts)
@@ -32,7 +32,7 @@ def user_cache(*parts: str) -> Path:
 
 
 def _shared_fallback() -> Path:
-    """The user's own directory in the shared temporary one, if it can be trusted."""
+    """This user's directory in the temporary directory, or a private one if that is unsafe."""
     path = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)

@@ -1,14 +1,14 @@
 """Association measures from counts: PMI and delta with their standard errors. Pure numpy.
 
 Standard errors are the delta method on counts: Var ln c = D_g / c for the count c of a word with
-target g. Counts of different targets are taken as independent. Totals, n_word and n_target are
-taken as exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is above 1 because
-co-occurrences come in bursts; it is derived from the counting rule and the target's own counts, not
-fitted.
+target g. Counts of different targets are assumed independent; totals, n_word and n_target are
+treated as exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is above 1
+because co-occurrences come in bursts; it follows from the counting rule and the target's own
+counts, without a fit.
 
-A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``). Each
-book has words of its own, so that resampling whole novels gives 1.2 to 1.9 times its error. The
-error covers new text of the same sources, and is a lower bound for other text.
+A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``).
+Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
+The error holds for new text of the same sources, and is a lower bound for other text.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pa
         n_pairs: all co-occurrences under the rule; p(w,g) = n_pair / n_pairs.
 
     Returns:
-        float64[n]; NaN where any count is 0, since the logarithm is undefined there. Empty in,
-        empty out.
+        float64[n]; NaN where any count is 0, since the logarithm is undefined there.
 
     >>> counts = np.array([4, 0]), np.array([10, 10])
     >>> pmi_nats(*counts, 20, n_kept=100, n_pairs=100).round(4)  # ln(0.04 / (0.1 * 0.2))
@@ -56,15 +55,16 @@ def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pa
 def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
     """D_g: variance over mean of a word's co-occurrences with target g, no unit, at least 1.
 
-    ``pairs``: a place near a target tends to be near several of them, each a co-occurrence. A
-    target has 2 n_self / n_target others within reach, on 2 (window - 1) places of which a word
+    ``pairs``: a position near a target tends to be near several of them, each a co-occurrence. A
+    target has 2 n_self / n_target others in its window, at 2 (window - 1) positions of which a word
     takes one: D = 1 + (2 window - 3) / (window - 1) n_self / n_target; 1 when the target never
     occurs. ``windows``: a pair at distance d lies in window - d windows at once, with d uniform on
     1..window-1: D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
 
     Args:
-        n_self: co-occurrences of the target with itself. n_target: its occurrences.
-        rule, window: of the counts.
+        n_self: co-occurrences of the target with itself.
+        n_target: occurrences of the target.
+        rule, window: how co-occurrences were counted.
 
     >>> dispersion(9, 17, "pairs", 10), dispersion(9, 17, "windows", 2)
     (2.0, 1.0)
@@ -81,9 +81,10 @@ class Counts:
     """Counts of a corpus, by word index, ready for the formulas.
 
     Args:
-        words: Arrow table word, n_word. pairs: Arrow table word, target, n_pair.
+        words: Arrow table word, n_word.
+        pairs: Arrow table word, target, n_pair.
         n_kept, n_pairs: the corpus's totals before any filtering.
-        rule, window: how co-occurrences were counted; they decide standard errors only.
+        rule, window: how co-occurrences were counted; they affect standard errors only.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Counts:
         return pmi_nats(self.n_pair(target), self.n_word, n, self.n_kept, self.n_pairs)
 
     def variance(self, target: str) -> Floats:
-        """Variance of every word's PMI with a target, float64[words], nats squared, NaN at 0."""
+        """Variance of every word's PMI with a target, float64[words], nats², NaN if undefined."""
         n_pair, at = self.n_pair(target), pc.index(self.words, target).as_py()
         n_self = int(n_pair[at]) if at >= 0 else 0
         disp = dispersion(n_self, self.n_target(target), self._rule, self._window)
@@ -136,7 +137,7 @@ class Counts:
 def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Table]:
     """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_se_nats.
 
-    Rows exist where the PMI does.
+    Words whose PMI is undefined have no row.
     """
     for target in targets:
         pmi = counts.pmi(target)
@@ -173,8 +174,8 @@ def delta_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
     delta(w) = sum_i v_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i v_i over the pairs i for which both
     counts of w are above 0. There is no row for a word without such a pair, or when their weights
     sum to 0. The mean is a weighted sum of ln c over the targets, with a weight a_g for target g:
-    its variance is sum_g a_g^2 D_g / c_g / (sum_i v_i)^2. A target in several pairs, such as
-    *her*, has the sum of its weights there.
+    its variance is sum_g a_g^2 D_g / c_g / (sum_i v_i)^2. A target of several pairs, such as
+    *her*, has the sum of their weights.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (sums over the defined pairs), n_defined

@@ -26,11 +26,12 @@ WITH ranked AS (
     SELECT
         *,
         sign(lean_bound_nats) AS side,
-        rank() OVER (PARTITION BY side ORDER BY abs(lean_bound_nats) DESC) AS place,
+        rank() OVER (PARTITION BY side ORDER BY abs(lean_bound_nats) DESC) AS lean_rank,
         count(*) OVER (PARTITION BY side) AS n
     FROM word_lean WHERE corpus = $corpus AND contrast = $contrast
 )
-SELECT n_pair_f, n_pair_m, n_defined, delta_nats, delta_low_nats, delta_high_nats, side, place, n
+SELECT n_pair_f, n_pair_m, n_defined, delta_nats, delta_low_nats, delta_high_nats, side,
+    lean_rank, n
 FROM ranked WHERE word = $word
 """
 
@@ -38,9 +39,9 @@ FROM ranked WHERE word = $word
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
     """Lines with a word's count, its PMI with both words of a contrast, its lean and its rank.
 
-    A word has a clear lean when the 95% interval of delta leaves out 0. Only such words have a
-    rank, by the bound nearer 0 among those that lean the same way; words of imported statistics,
-    which have no interval, by delta. A word with a count of 0 has no delta, which is reported.
+    A word has a clear lean when the 95% interval of delta excludes 0. Only such words are ranked,
+    among those that lean the same way, by the bound nearer 0; words of imported statistics, which
+    have no interval, by delta. If a word has no delta, a line says why.
 
     Raises:
         UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and
@@ -64,7 +65,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         has_deltas = store.units("word_delta", corpus=corpus)
         fix = f"run plumbline corpus associate --corpus {corpus}"
         return [*lines, f"  no delta for {contrast}: {'a count is 0' if has_deltas else fix}"]
-    n_f, n_m, n_defined, delta, low, high, side, place, n = lean
+    n_f, n_m, n_defined, delta, low, high, side, lean_rank, n = lean
     if len(targets) == 1:
         lines.append(f"  {n_defined} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences")
     interval = (
@@ -74,7 +75,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     if side == 0:
         return [*lines, "  no clear lean: the interval holds 0"]
     way = "female" if side > 0 else "male"
-    return [*lines, f"  leans {way}: rank {place:,} of the {n:,} words that clearly lean {way}"]
+    return [*lines, f"  leans {way}: rank {lean_rank:,} of the {n:,} words that clearly lean {way}"]
 
 
 def _unknown(
