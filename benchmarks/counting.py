@@ -111,13 +111,13 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     Spark's session is started and its code compiled by a first run that is not timed.
     """
     from benchmarks.spark_peer import with_spark
-    from plumbline.jobs.counting.shard import sweep_shard
+    from plumbline.jobs.counting.shard import count_shard
     from plumbline.jobs.kernel import CountOptions, stop_words
     from plumbline.jobs.spark.session import spark_session, stop_session
     from plumbline.warehouse import wordlists
 
     options = CountOptions(wordlists.load("gendered").targets)
-    kept = sweep_shard(shard, options).n_kept_tokens  # also compiles
+    kept = count_shard(shard, options).n_kept_tokens  # also compiles
     texts = _texts(shard)
     megabytes = _decompressed(shard) / 1e6
     sample = texts[: max(1, len(texts) // 10)]
@@ -131,7 +131,7 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
         session = spark_session("local[1]", settings)
         with_spark(session, lines, options.targets, dropped)
         work: dict[str, tuple[Callable[[], object], float]] = {
-            "plumbline: shard to counts": (lambda: sweep_shard(shard, options), 1.0),
+            "plumbline: shard to counts": (lambda: count_shard(shard, options), 1.0),
             "decompress and parse only": (lambda: read_only(shard), 1.0),
             "polars: counts, simple tokens": (
                 lambda: with_polars(shard, options.targets, stops),

@@ -33,7 +33,7 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
 
 def _count(records: list[bytes]) -> Grown:
-    from plumbline.jobs.counting.partials import ShardJob, parts
+    from plumbline.jobs.counting.partials import ShardJob, partial_files
     from plumbline.jobs.kernel import CountOptions
     from plumbline.warehouse import wordlists
 
@@ -44,7 +44,7 @@ def _count(records: list[bytes]) -> Grown:
         done = ShardJob(directory, options).count(str(shard))
         rows, size = {}, 0
         for kind in ("words", "pairs"):
-            (file,) = parts(Path(directory), done.fingerprint, kind)
+            (file,) = partial_files(Path(directory), done.fingerprint, kind)
             rows[kind], size = _rows(file), size + file.stat().st_size
         megabytes = shard.stat().st_size / 1e6
     return Grown(megabytes, done.n_kept_tokens, rows["words"], rows["pairs"], size / 1e6)

@@ -34,7 +34,7 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
     from plumbline.jobs.counting.corpus import CountRequest
-    from plumbline.jobs.counting.shard import sweep_shard
+    from plumbline.jobs.counting.shard import count_shard
 
     request = CountRequest("bench", tuple(shards), targets)
     options = request.options()
@@ -43,10 +43,10 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
 
     def alone() -> tuple[float, float, int]:
         started, cpu = time.perf_counter(), time.process_time()
-        kept = sum(sweep_shard(shard, options).n_kept_tokens for shard in shards)
+        kept = sum(count_shard(shard, options).n_kept_tokens for shard in shards)
         return time.perf_counter() - started, time.process_time() - cpu, kept
 
-    sweep_shard(shards[0], options)
+    count_shard(shards[0], options)
     before, cpu, kept = alone()
     ways = [_counted(request, n_cores, spark) for spark in (False, True) for n_cores in (1, 2)]
     seconds = statistics.median([before, alone()[0]])

@@ -10,7 +10,7 @@ from plumbline.jobs.kernel import SLACK, Counter, CountOptions
 
 
 def stages(shard: Path, options: CountOptions, rounds: int = 9) -> list[Timing]:
-    """Median seconds of the parts of ``sweep_shard``, over interleaved rounds.
+    """Median seconds of the parts of ``count_shard``, over interleaved rounds.
 
     The second pass over the same lines meets no new chunk or word, so the first less the second is
     the price of first sight.

@@ -22,7 +22,7 @@ from plumbline.jobs.association.measures import (
     pmi_nats,
 )
 from plumbline.jobs.corpus_lookup import corpus_row
-from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
@@ -169,7 +169,7 @@ def test_standard_errors_agree_with_the_spread_over_documents(
     for k in range(60):
         path = tmp_path / f"{k}.jsonl"
         path.write_bytes(b"\n".join(lines[k::60]))
-        blocks.append(sweep_shard(path, options))
+        blocks.append(count_shard(path, options))
     words = summed([b.words for b in blocks], ["word"], "n_word")
     pairs = summed([b.pairs for b in blocks], ["word", "target"], "n_pair")
     made = Counts(
@@ -286,7 +286,7 @@ def test_word_lists() -> None:
 def test_leans_of_one_shard_of_novels(data: Path) -> None:
     targets = wordlists.load("she-he")
     path = data / "corpora" / "gutenberg" / "01.jsonl.zst"
-    got = sweep_shard(path, CountOptions(targets.targets))
+    got = count_shard(path, CountOptions(targets.targets))
     made = Counts(got.words, got.pairs, got.n_kept_tokens, got.n_pairs)
     (table,) = all_delta_rows(made, targets)
     delta = {r["word"]: r["delta_nats"] for r in table.to_pylist()}

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.partials import directory
+from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.kernel import TOKENIZER_VERSION, Limits, count_texts
 from plumbline.jobs.spark import java
@@ -69,7 +69,7 @@ def test_equals_the_embedded_sweep_for_any_sharding(
 def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> None:
     paths = shards_of(tmp_path, 3)
     count_corpus(store, request(paths[:2]))
-    partials = directory(store, request(paths).options())
+    partials = partials_directory(store, request(paths).options())
     before = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
     store.publish("word_delta", [_delta_row()], unit="a", run_id="r")
     assert not count_corpus(store, request(paths[:2])).changed
@@ -243,9 +243,9 @@ def test_partials_in_several_files_give_the_same_tables(
     asked = request([shard])
     # Counted here with very little memory; the command then finds the shard done.
     monkeypatch.setattr(partial, "limits_within", lambda *_: Limits(4 << 20, 1 << 12))
-    where = directory(store, asked.options())
+    where = partials_directory(store, asked.options())
     ledger = partial.ShardJob(str(where), asked.options(), 1).count(str(shard))
-    assert len(partial.parts(where, ledger.fingerprint, "words")) > 2
+    assert len(partial.partial_files(where, ledger.fingerprint, "words")) > 2
     count_corpus(store, asked)
     assert tables(store) == as_oracle(count_texts(texts, asked.options()))
 
@@ -260,7 +260,7 @@ def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
     late.write("words", pa.table({"word": pa.array([], pa.string())}))
     late.publish(first)
     assert sorted(where.iterdir()) == files
-    assert all(p in files for p in partial.parts(where, first.fingerprint, "words"))
+    assert all(p in files for p in partial.partial_files(where, first.fingerprint, "words"))
 
 
 def test_memory_below_what_a_task_needs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import (
     RULES,
     SLACK,
@@ -149,7 +149,7 @@ def test_sweep_of_files_equals_sweep_of_texts(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": range(300), "text": texts}), tmp_path / "a.parquet")
     expected = as_oracle(count_texts(texts, CountOptions(TARGETS)))
     for name in ("a.jsonl.zst", "a.parquet"):
-        counts = sweep_shard(tmp_path / name, CountOptions(TARGETS))
+        counts = count_shard(tmp_path / name, CountOptions(TARGETS))
         assert as_oracle(counts) == expected
         assert counts.n_documents == 300
 
@@ -160,7 +160,7 @@ def test_parquet_rejects(tmp_path: Path) -> None:
 
     bad = pa.array([b"she", b"\xff", None, b"he"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": bad}), tmp_path / "a.parquet")
-    counts = sweep_shard(tmp_path / "a.parquet", CountOptions(TARGETS))
+    counts = count_shard(tmp_path / "a.parquet", CountOptions(TARGETS))
     rejects = counts.rejects.to_pylist()
     assert [(r["source_row"], r["reason"]) for r in rejects] == [
         (2, "invalid UTF-8"),
@@ -174,14 +174,14 @@ def test_truncated_shard_is_an_error(tmp_path: Path) -> None:
     write_jsonl_zst(path, [json.dumps(list(range(k, k + 500))) for k in range(500)])
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(BadInput, match="runcated"):
-        sweep_shard(path, CountOptions(TARGETS))
+        count_shard(path, CountOptions(TARGETS))
 
 
 @pytest.mark.slow
 def test_document_of_fifty_megabytes(tmp_path: Path) -> None:
     text = ("She told the nurse that tea is hot. " * 700_000 + "z" * 30_000_000)[:50_000_000]
     write_jsonl_zst(tmp_path / "a.jsonl.zst", [text, "he"])
-    counts = sweep_shard(tmp_path / "a.jsonl.zst", CountOptions(TARGETS))
+    counts = count_shard(tmp_path / "a.jsonl.zst", CountOptions(TARGETS))
     assert counts.n_documents == 2
     n = {r["word"]: r["n_word"] for r in counts.words.to_pylist()}
     assert n["she"] == n["nurse"] == text.count("She") and n["he"] == 1

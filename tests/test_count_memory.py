@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
 from plumbline.jobs.counting.lines import line_blocks
-from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import (
     RULES,
     SLACK,
@@ -169,7 +169,7 @@ def test_a_full_temporary_directory_is_said(tmp_path: Path, monkeypatch: MonkeyP
 def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "she"}\n{"text": ' + b"x" * LONGEST_JUDGED + b"}\n{}\n")
-    counts = sweep_shard(path, CountOptions(TARGETS))
+    counts = count_shard(path, CountOptions(TARGETS))
     rejects = counts.rejects.to_pylist()
     assert [(r["source_row"], r["reason"].split(",")[0]) for r in rejects] == [
         (2, "not strict JSON with a `text`"),
@@ -187,7 +187,7 @@ def test_many_rejects_are_handed_over(tmp_path: Path) -> None:
         if kind == "rejects":
             tables.append(table)
 
-    counts = sweep_shard(path, CountOptions(TARGETS), Limits(), keep)
+    counts = count_shard(path, CountOptions(TARGETS), Limits(), keep)
     assert counts.n_rejected == 70_000 and counts.n_documents_in == 70_001
     assert len(tables) > 2 and not counts.rejects.num_rows
     assert [row for table in tables for row in table["source_row"].to_pylist()] == list(

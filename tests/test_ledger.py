@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.partials import directory
+from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.ingest.split import split_shards
 from plumbline.pipelines.cli.main import main
@@ -243,7 +243,7 @@ def test_a_corpus_grows_changes_and_shrinks(store: Store, tmp_path: Path) -> Non
     paths = [tmp_path / f"{n}.jsonl.zst" for n in range(4)]
     for n, path in enumerate(paths):
         write_jsonl_zst(path, TEXTS[n::4])
-    partials = directory(store, request([]).options())
+    partials = partials_directory(store, request([]).options())
 
     def becomes(shards: list[Path], n_new: int) -> None:
         """Count; the tables are those of a fresh count, and only so many shards were counted."""

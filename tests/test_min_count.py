@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.counting.partials import directory
+from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
@@ -181,7 +181,7 @@ def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path
     count_corpus(store, request(shards))
     associate(store, "c")
     every = {t: rows(store, t, "c") for t in ("corpus", "word_count", "pair_count")}
-    partials = directory(store, request(shards).options())
+    partials = partials_directory(store, request(shards).options())
     made = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
     counted = count_corpus(store, request(shards, min_count=N))
     assert counted.changed and counted.row["n_words_kept"] < counted.row["n_words"]

@@ -1,4 +1,4 @@
-"""Counting a corpus: its shards to partial results, their sums to tables, on any engine."""
+"""Counting a corpus on any engine: each shard to partial counts, their sums to tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
-from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob, directory, parts
+from plumbline.jobs.counting.partials import (
+    Ledger,
+    Progress,
+    ShardJob,
+    partial_files,
+    partials_directory,
+)
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.kernel import LEAST_MEMORY, TOKENIZER_VERSION, CountOptions, warm_up
 from plumbline.warehouse import wordlists
@@ -24,11 +30,11 @@ from plumbline.warehouse.storage.store import Staged, Store
 #: Instead of a word list: every kept word is a target.
 ALL = "all"
 
-#: Tables computed from a corpus's counts; they go when the counts change.
+#: Tables computed from a corpus's counts, dropped when these change.
 DERIVED = ("word_association", "word_delta", "pair_association", "vocabulary", "seed_word")
 
-#: Any of them set asks for Spark: its settings by name, and what spark-submit tells its program.
-_SPARK = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
+#: Environment variables that select Spark: our settings by name, and the port of spark-submit.
+_SPARK_VARIABLES = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
 
 
 class Engine(Protocol):
@@ -66,11 +72,11 @@ class CountRequest:
         targets: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
             a target (stop words that count are those of the list ``gendered``).
         rule, window: see ``plumbline.jobs.kernel.CountOptions``.
-        replace: count anew under other settings than the corpus has.
+        replace: count again if the corpus exists with other settings.
         memory_bytes: what the process of a task may use. Counts do not depend on it.
-        min_count: words counted fewer times in the whole corpus are left out of its tables, but for
-            those of the word list; 1 keeps all. Another one needs no ``replace``, for it takes no
-            counting.
+        min_count: words counted fewer times in the whole corpus are left out of its tables, except
+            those of the word list; 1 keeps all. Changing it needs no ``replace``, since nothing is
+            counted again.
     """
 
     corpus: str
@@ -105,7 +111,7 @@ class CountRequest:
 
 @dataclass(frozen=True)
 class Counted:
-    """Outcome: the row of ``corpus``, its ledgers, and whether anything had changed."""
+    """Outcome: the row of ``corpus``, the shards' ledgers, and whether anything had changed."""
 
     row: dict[str, Any]
     ledgers: tuple[Ledger, ...]
@@ -123,27 +129,28 @@ def count_corpus(
 
     Shards counted before under the same settings, by this or a killed command, are not counted
     again; the corpus becomes exactly the shards given. Shards that cannot be read to their end
-    are in the ledger as failed and in no count. Another ``min_count`` than the corpus has is a
-    change like another shard: what was counted is merged again.
+    are in the ledger as failed and in no count. When only ``min_count`` has changed, the partial
+    counts are merged again.
 
     Args:
-        master: Spark master; without it, and outside spark-submit, this machine counts by itself.
+        master: Spark master. Without one, Spark is used only under spark-submit or when
+            PLUMBLINE_SPARK_CONF is set.
         progress: called with (shards done, shards).
 
     Raises:
         UsageProblem: the corpus exists with other settings (and not ``request.replace``), or
             another command writes it.
-        BadInput: after everything else is written, when shards have failed; names them.
+        BadInput: shards can't be read; raised after everything else is written.
         Interrupted: stopped by a signal, or a process was killed; the same command resumes.
     """
     options = request.options()
     config = {f.name: getattr(request, f.name) for f in fields(request) if f.name != "shards"}
     config |= {"shards": list(map(str, request.shards))}
     with sole_writer(store, request.corpus):
-        _check_binding(store, request)
+        _refuse_other_settings(store, request)
         with recorded(store, "corpus count", config) as run:
             try:
-                # Compiled here once, so that no other process has to.
+                # Compile the kernel once, before other processes need it.
                 warm_up()
                 engine = _engine(store, request, master)
                 ledgers = _count_shards(engine, store, request, options, progress)
@@ -156,7 +163,7 @@ def count_corpus(
 
 
 def _engine(store: Store, request: CountRequest, master: str | None) -> Engine:
-    if not (master or any(map(os.environ.get, _SPARK))):
+    if not (master or any(map(os.environ.get, _SPARK_VARIABLES))):
         return LocalEngine(store.work_directory("merge"), request.memory_bytes)
     from plumbline.jobs.spark.engine import SparkEngine
 
@@ -171,7 +178,7 @@ def _check_failed(ledgers: Sequence[Ledger]) -> None:
         raise BadInput(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
 
 
-def _check_binding(store: Store, request: CountRequest) -> None:
+def _refuse_other_settings(store: Store, request: CountRequest) -> None:
     rows = store.read("corpus", corpus=request.corpus).to_pylist()
     if not rows or request.replace:
         return
@@ -201,10 +208,10 @@ def _count_shards(
     progress: Progress,
 ) -> list[Ledger]:
     """The ledgers in the order of the shards given."""
-    job = ShardJob(str(directory(store, options).resolve()), options, request.memory_bytes)
+    job = ShardJob(str(partials_directory(store, options).resolve()), options, request.memory_bytes)
     shards = {str(path.resolve()): str(path) for path in request.shards}
-    made = {ledger.shard: ledger for ledger in engine.count(list(shards), job, progress)}
-    return [replace(made[home], shard=name) for home, name in shards.items()]
+    ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, progress)}
+    return [replace(ledgers[path], shard=name) for path, name in shards.items()]
 
 
 def _write(
@@ -222,9 +229,9 @@ def _write(
     for table in DERIVED:
         store.drop(table, partition)
     store.drop("reject", {"stage": "import", "subject": request.corpus})
-    # The row that says the corpus is there goes first and comes back last.
+    # Without its row of `corpus` a corpus does not exist: that is dropped first and written last.
     store.drop("corpus", partition)
-    where, good = directory(store, options), [x for x in ledgers if x.status == "counted"]
+    where, good = partials_directory(store, options), [x for x in ledgers if x.status == "counted"]
     words, pruned, n_kept = _merge_words(engine, store, request, where, good, run_id)
     pairs = store.stage("pair_count", partition, run_id)
     constants: dict[str, str | int] = {**partition, "rule": request.rule, "window": request.window}
@@ -257,7 +264,7 @@ def _merge_words(
     ledgers: Sequence[Ledger],
     run_id: str,
 ) -> tuple[Staged, Pruned, int]:
-    """The words that stay, staged; what was pruned; and how many stay."""
+    """The words that are kept, staged; what was pruned; and how many are kept."""
     partition = {"corpus": request.corpus}
     words = store.stage("word_count", partition, run_id)
     partials = _partials(where, ledgers, "words")
@@ -271,12 +278,12 @@ def _merge_words(
 
 
 def _partials(where: Path, ledgers: Sequence[Ledger], kind: str) -> list[Path]:
-    """Files of one kind; shards of equal content share a partial, which is named as often."""
-    return [file for ledger in ledgers for file in parts(where, ledger.fingerprint, kind)]
+    """Files of one kind; a partial that shards of equal content share is listed once for each."""
+    return [file for ledger in ledgers for file in partial_files(where, ledger.fingerprint, kind)]
 
 
 def _state(store: Store, corpus: str) -> tuple[int, set[tuple[str, str, str]]] | None:
-    """min_count and shards of the corpus as written, None when it is not there or not complete."""
+    """min_count and shards of the corpus as written; None if it does not exist or is incomplete."""
     written = store.read("corpus", corpus=corpus).to_pylist()
     if not written:
         return None
@@ -292,7 +299,7 @@ def _rejects(
         {**fixed, "source_file": x.shard, **row}
         for x in ledgers
         if x.n_rejected
-        for file in parts(where, x.fingerprint, "rejects")
+        for file in partial_files(where, x.fingerprint, "rejects")
         for row in pq.read_table(file).to_pylist()
     ]
 

@@ -14,25 +14,24 @@ from plumbline.jobs.kernel import SLACK
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.shards import ByteStream
 
-#: Decompressing and counting each drive the other's data from the processor's cache, so seldom is
-#: better.
+#: Bytes per block: large, since decompressing and counting evict each other's data from the cache.
 _BLOCK = 1 << 23
 #: A line longer than this goes through a temporary file, not through memory.
 LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
 
-#: The buffer of the last shard: the system is slow to hand out a fresh one.
+#: The buffer of the last shard, kept because allocating fresh pages is slow.
 _spare: list[NDArray[np.uint8]] = []
 
 
 def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
-    """Blocks of whole lines of a shard: a buffer that is reused, and where its lines end.
+    """Blocks of whole lines of a shard: a buffer that is reused, and the end of its lines.
 
-    The buffer has SLACK bytes more. A line of more than ``long_line`` bytes is a block of its own,
-    mapped from a temporary file, so that memory holds no more of it than is being read.
+    At least SLACK bytes follow that end. A line of more than ``long_line`` bytes is a block of its
+    own, mapped from a temporary file, so that memory holds no more of it than is being read.
 
-    Raises ``BadInput`` as the stream does, ``UsageProblem`` when that file does not fit.
+    Raises ``BadInput`` as the stream does, ``UsageProblem`` if the disk is too small for that file.
     """
     block = min(_BLOCK, long_line)
     with ByteStream(path) as stream:
@@ -88,8 +87,8 @@ def _long_line(
 
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
-    """Just after the last newline of buf[start:end], 0 when there is none."""
-    # Nearly always in the last few kilobytes, so that little is copied.
+    """The offset after the last newline of buf[start:end], 0 if there is none."""
+    # It is nearly always in the last few kilobytes: search them first, and copy little.
     for low in range(end - 4096, start - 4096, -4096):
         at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
         if at >= 0:

@@ -1,4 +1,4 @@
-"""Counting on this machine alone, by this process and its helpers, within bounds of memory."""
+"""Counting on this machine, by this process and its helper processes, in bounded memory."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ class LocalEngine:
         errors: list[Exception] = []
         progress(0, len(shards))
 
-        def work(count: Callable[[str], Ledger]) -> None:
+        def count_remaining(count: Callable[[str], Ledger]) -> None:
             with suppress(IndexError):
                 while not errors:
                     done.append(count(left.popleft()))
                     progress(len(done), len(shards))
 
-        def work_beside(helper: _Helper) -> None:
+        def count_in(helper: _Helper) -> None:
             try:
-                work(helper.count)
+                count_remaining(helper.count)
             except Exception as e:
                 errors.append(e)
 
         helpers = [_Helper(job) for _ in range(_n_helpers(shards))]
-        threads = [threading.Thread(target=work_beside, args=(h,)) for h in helpers]
+        threads = [threading.Thread(target=count_in, args=(h,)) for h in helpers]
         try:
             for thread in threads:
                 thread.start()
-            work(job.count)
+            count_remaining(job.count)
             for thread in threads:
                 thread.join()
         finally:
@@ -147,10 +147,10 @@ def n_cores() -> int:
 
 
 class _Helper:
-    """A process that counts one shard at a time, and ends when this one does."""
+    """A process that counts one shard at a time, and ends when its parent does."""
 
     def __init__(self, job: ShardJob) -> None:
-        # In a session of its own: a terminal's Ctrl-C is for this process.
+        # In its own session, so that a terminal's Ctrl-C reaches only the parent.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, *sys.path],
             stdin=subprocess.PIPE,
@@ -161,7 +161,7 @@ class _Helper:
         self._job = job
 
     def count(self, shard: str) -> Ledger:
-        """The ledger of a shard; raises what counting raises, or ``Interrupted`` for a loss."""
+        """The ledger of a shard; raises as counting does, ``Interrupted`` if the process died."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         try:
@@ -169,7 +169,7 @@ class _Helper:
             reply = json.loads(stdout.readline())
         except (OSError, ValueError) as e:
             problem = f"the process that counted it ended with status {self._process.wait()}"
-            fix = "for lack of memory? Run the same command again to resume"
+            fix = "out of memory? Run the same command again to resume"
             raise Interrupted(f"shard {shard}", problem, fix) from e
         if "os_error" in reply:
             raise OSError(*reply["os_error"])
@@ -182,13 +182,13 @@ class _Helper:
         self._process.kill()
 
     def close(self) -> None:
-        """Wait for its end and close its pipes, at which nobody may wait any more."""
+        """Wait until it has ended and close its pipes, which no thread may be reading any more."""
         with suppress(BrokenPipeError), self._process:
             pass
 
 
 def serve() -> None:
-    """Count shards as a helper: requests from the input, replies to the output, one JSON a line."""
+    """Count shards as a helper: requests on stdin, replies on stdout, one JSON object per line."""
     requests: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     while True:
@@ -207,7 +207,7 @@ def _reply(job: dict[str, Any], shard: str) -> dict[str, Any]:
 
 
 def _listen(requests: SimpleQueue[str]) -> None:
-    """Pass on what comes, until the parent has ended: then this process does, at once."""
+    """Queue the lines of stdin; at its end the parent has ended, so end this process at once."""
     for line in sys.stdin:
         requests.put(line)
     os._exit(0)

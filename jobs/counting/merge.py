@@ -1,4 +1,4 @@
-"""Where the sums of partial results go: the tables of a corpus, and which words stay in them."""
+"""Writing the sums of partial counts to a corpus's tables, and pruning rare words."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def files(staged: Staged) -> list[Path]:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was left out: distinct words, and their occurrences (tokens)."""
+    """The words left out: how many, and their occurrences (tokens)."""
 
     n_words: int = 0
     n_tokens: int = 0
@@ -56,9 +56,8 @@ class Pruned:
 def prune(counted: Staged, kept: Staged, min_count: int, targets: Sequence[str]) -> Pruned:
     """Copy a staged ``word_count`` without the words counted fewer than ``min_count`` times.
 
-    Only here, with the counts of the whole corpus, is it known which words are rare. ``targets``
-    stay however rare they are: PMI needs their counts, standard errors their co-occurrences with
-    themselves.
+    Which words are rare is known only from the counts of the whole corpus. ``targets`` stay however
+    rare they are: PMI needs their counts, and standard errors their co-occurrences with themselves.
     """
     n_words = n_tokens = 0
 

@@ -1,8 +1,8 @@
-"""Co-occurrences of partial results summed on one machine, however many there are.
+"""Sums of the co-occurrences of partial counts on one machine, in bounded memory.
 
-A pair becomes a number: the rank of its word among the sorted words in the upper half, that of its
-target in the lower. This is an external merge sort: as many rows as fit in memory are sorted,
-summed and written as a run; then one range of numbers after the other is summed over all runs.
+A pair becomes one number, its key: the rank of its word among the sorted words in the upper half,
+that of its target in the lower. This is an external merge sort: as many rows as fit in memory are
+sorted, summed and written as a run; then all runs are summed, one range of keys at a time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-#: Memory for a row while it is sorted and summed.
+#: Bytes of memory per row while it is sorted and summed.
 _ROW_BYTES = 64
-#: Of a run of full length so many numbers are kept in memory, from which ranges are chosen.
+#: Keys sampled from a full run; the ranges are chosen from all samples.
 _SAMPLES = 1024
 
-_Rows = NDArray[np.int64]
+_Ints = NDArray[np.int64]
 #: Keys and counts of the same rows.
-_Columns = tuple[_Rows, _Rows]
+_Columns = tuple[_Ints, _Ints]
 
 
 class PairSum(NamedTuple):
@@ -33,8 +33,8 @@ class PairSum(NamedTuple):
 
     Attributes:
         files: Parquet files with word, target and n_pair; a file named twice counts twice.
-        words: all words that stay, sorted; rows with any other are left out.
-        both_ways: a row counts as well for its target and word exchanged.
+        words: all words to keep, sorted; rows with any other are left out.
+        both_ways: count each row also with its word and target exchanged.
         work: directory for the runs: 16 bytes per row of ``files``, 32 both ways.
         memory_bytes: what sorting may use. The words are in memory besides.
     """
@@ -79,7 +79,7 @@ class PairSum(NamedTuple):
                 )
 
     def _parts(self, limit: int) -> Iterator[list[_Columns]]:
-        """The rows in lists of at least ``limit``, but for the last."""
+        """The rows in lists of at least ``limit`` rows, except the last list."""
         parts: list[_Columns] = []
         for rows in self._rows(limit):
             parts.append(rows)
@@ -104,15 +104,15 @@ class PairSum(NamedTuple):
                         other = word != target
                         yield (target << 32 | word)[other], counts[other]
 
-    def _ranks(self, column: pa.DictionaryArray) -> _Rows:
+    def _ranks(self, column: pa.DictionaryArray) -> _Ints:
         """Rank of each word, -1 for one that is not among the words."""
         dictionary = column.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
-        of_row: _Rows = ranks.astype(np.int64)[column.indices.to_numpy()]
+        of_row: _Ints = ranks.astype(np.int64)[column.indices.to_numpy()]
         return of_row
 
 
-def _write_run(run: Path, parts: list[_Columns], step: int) -> _Rows:
+def _write_run(run: Path, parts: list[_Columns], step: int) -> _Ints:
     """Write the sums of rows as a run, its keys before its counts; returns every step-th key."""
     keys, counts = _sum(parts)
     with run.open("wb") as out:

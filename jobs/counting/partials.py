@@ -1,4 +1,4 @@
-"""Results of single shards, kept until and after the merge so that no shard is counted twice.
+"""Counts of single shards, kept after the merge so that no shard is counted twice.
 
 A partial is named by what it depends on: the shard's bytes, the counting options and the version of
 the tokeniser. Its ledger is written last and by rename, so a partial with a ledger is complete.
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, limits_within
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.provenance.runs import config_hash
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Ledger:
-    """What became of one shard; the fields are those of the table ``corpus_shard``."""
+    """Outcome of counting one shard; the fields are those of the table ``corpus_shard``."""
 
     shard: str
     fingerprint: str
@@ -46,23 +46,20 @@ class Ledger:
     seconds: float = 0.0
 
 
-def settings_key(options: CountOptions) -> str:
-    """Name of everything but the shard that decides its counts."""
-    return config_hash({**asdict(options), "tokenizer": TOKENIZER_VERSION})
+def partials_directory(store: Store, options: CountOptions) -> Path:
+    """Directory of the partials counted under these options, by this version of the tokeniser."""
+    settings = {**asdict(options), "tokenizer": TOKENIZER_VERSION}
+    return store.work_directory("count", config_hash(settings))
 
 
-def directory(store: Store, options: CountOptions) -> Path:
-    """Where partials under these options lie."""
-    return store.work_directory("count", settings_key(options))
+def partial_files(directory: Path, mark: str, kind: str) -> list[Path]:
+    """Files of kind ``words``, ``pairs`` or ``rejects`` of the shard with fingerprint ``mark``.
 
-
-def parts(where: Path, mark: str, kind: str) -> list[Path]:
-    """Files of a partial: kind is ``words``, ``pairs`` or ``rejects``; mark the fingerprint.
-
-    A count that reached its memory limit has several; a word or pair may be in each, to be summed.
+    A count that reached its memory limit has several of a kind; a word or pair may be in each, and
+    its counts must be summed.
     """
-    made = _read(where / f"{mark}.json")
-    return [where / name for name in made["files"] if name.split(".")[-2] == kind]
+    ledger = _read(directory / f"{mark}.json")
+    return [directory / name for name in ledger["files"] if name.split(".")[-2] == kind]
 
 
 def _read(ledger: Path) -> dict[str, Any]:
@@ -74,11 +71,11 @@ class ShardJob:
     """What is the same for every shard of a count.
 
     Attributes:
-        where: directory of the partials.
-        memory_bytes: cap of this process's memory; none without it.
+        directory: of the partials.
+        memory_bytes: most memory that this process may use; ``None`` for no limit.
     """
 
-    where: str
+    directory: str
     options: CountOptions
     memory_bytes: int | None = None
 
@@ -88,7 +85,7 @@ class ShardJob:
         A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts.
         """
         started = time.monotonic()
-        path, out = Path(shard), Path(self.where)
+        path, out = Path(shard), Path(self.directory)
         mark, size = "", 0
         try:
             mark = fingerprint(path)
@@ -100,7 +97,7 @@ class ShardJob:
             limits = None
             if self.memory_bytes:
                 limits = limits_within(self.memory_bytes, self.options.all_pairs)
-            counts = sweep_shard(path, self.options, limits, writer.write)
+            counts = count_shard(path, self.options, limits, writer.write)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
@@ -129,10 +126,10 @@ def _ledger(path: Path, shard: str) -> Ledger:
 
 
 class _Writer:
-    """The files of one attempt at a shard; they count once the ledger that names them is there.
+    """The files of one attempt at a shard; the ledger that names them makes them valid.
 
-    Each attempt has its own names: the files of two tasks on shards of equal content, or of one
-    that was killed and its successor, never mix.
+    File names are unique to the attempt, so two tasks on shards of equal content, or a killed task
+    and its retry, never mix their files.
     """
 
     def __init__(self, out: Path, mark: str) -> None:

@@ -1,4 +1,4 @@
-"""One shard to its counts: open, read block by block, count. No Spark here."""
+"""Counting one shard: open it, read it block by block, count. Without Spark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.kernel import Counter, CountOptions, Limits, ShardCounts, Spill
 from plumbline.warehouse.shards import is_parquet, text_batches
 
-#: The counter of the last shard: allocating fresh memory is slow.
+#: The counter of the last shard, kept because allocating fresh memory is slow.
 _spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
 
 
-def sweep_shard(
+def count_shard(
     path: Path,
     options: CountOptions,
     limits: Limits | None = None,
@@ -31,7 +31,7 @@ def sweep_shard(
     >>> from plumbline.warehouse.shards import write_jsonl_zst
     >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
     >>> write_jsonl_zst(path, ["She drinks tea.", "He likes tea."])
-    >>> counts = sweep_shard(path, CountOptions(("she", "he")))
+    >>> counts = count_shard(path, CountOptions(("she", "he")))
     >>> counts.words.to_pylist()[2:4]
     [{'word': 'drinks', 'n_word': 1}, {'word': 'tea', 'n_word': 2}]
     >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs

@@ -19,13 +19,13 @@ from plumbline.warehouse.storage.store import Store
 
 #: States of a shard that counting again would change.
 STALE = ("failed", "changed", "gone", "new", "left out")
-#: Shards that are named one by one in a command.
+#: Most shards that a command names one by one.
 _NAMED = 8
 
 
 @dataclass(frozen=True)
 class ShardState:
-    """One shard: its name, what it is now, its documents and seconds when counted, and a note.
+    """One shard: its name and state, its documents and seconds when counted, and a note.
 
     ``state`` is ``counted``, ``failed``, ``changed`` (other content on disk than was counted),
     ``gone`` (no file), ``new`` (given, not in the ledger) or ``left out`` (counted, not given).
@@ -47,17 +47,17 @@ def shard_states(
 ) -> list[ShardState]:
     """Each shard of the ledger and each shard given, compared with the files as they are now.
 
-    Files are compared by content; those of another size are not read.
+    Files are compared by content; a file whose size has changed is not read.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no shards.
     """
     _counted(store, corpus)
     ledger = store.read("corpus_shard", corpus=corpus).to_pylist()
-    homes = {path.resolve() for path in given}
+    resolved = {path.resolve() for path in given}
     states = []
     for n, row in enumerate(ledger, 1):
-        states.append(_state(row, homes))
+        states.append(_state(row, resolved))
         if progress:
             progress(n, len(ledger))
     known = {Path(row["shard"]).resolve() for row in ledger}
@@ -83,7 +83,7 @@ def _state(row: Mapping[str, Any], given: set[Path]) -> ShardState:
 def _counted(store: Store, corpus: str) -> dict[str, Any]:
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
-        raise UsageProblem(f"corpus {corpus!r}", "was imported, it has no shards")
+        raise UsageProblem(f"corpus {corpus!r}", "was imported and has no shards")
     return row
 
 
@@ -98,8 +98,8 @@ def update_command(
     if all(s.state not in STALE for s in states):
         return None
     row = _counted(store, corpus)
-    there = [s.shard for s in states if s.state != "gone"]
-    shards = shlex.join(patterns or _named(there))
+    existing = [s.shard for s in states if s.state != "gone"]
+    shards = shlex.join(patterns or _named(existing))
     setting = {k: row[k] for k in ("rule", "window", "min_count")}
     options = " ".join(f"--{k.replace('_', '-')} {v}" for k, v in setting.items())
     targets = shlex.quote(_targets_given(store, row))
@@ -134,9 +134,9 @@ class Check:
 
 
 def run_checks(store: Store, corpus: str) -> list[Check]:
-    """Hold the tables of a counted corpus against its ledger; every ``sql/checks/*.sql`` in turn.
+    """Compare the tables of a counted corpus with its ledger, by every ``sql/checks/*.sql``.
 
-    Each query gives the rows that break it, none when it holds.
+    Each query returns the rows that violate it.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.

@@ -1,7 +1,7 @@
-"""One command at a time that writes what a corpus is counted to, or what is computed from that.
+"""Lock of a corpus: one command at a time writes its counts or what is computed from them.
 
-Two at once would end with rows of older counts beside newer ones: what is computed from counts is
-dropped when these change, and would be written again by a command that began before.
+Two at once could leave rows of older counts beside newer ones: a change of the counts drops what is
+computed from them, and a command that began before the change would write it again.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.paths import segment
 from plumbline.warehouse.storage.store import Store
 
-_Given = ParamSpec("_Given")
-_Made = TypeVar("_Made")
-_Writing = Callable[Concatenate[Store, str, _Given], _Made]
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+_CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 
 
 def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
-    """Be the only one that writes a corpus for the block.
+    """Hold the corpus's lock for the block.
 
-    Raises ``UsageProblem`` naming the process that does, ``BadInput`` for a disk that can't be
+    Raises ``UsageProblem`` naming the process that holds it, ``BadInput`` for a disk that can't be
     written.
 
     >>> import tempfile
@@ -33,16 +33,20 @@ def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
     ...     pass
     """
     with disk_problems(store.root):
-        place = store.work_directory("corpus")
-    return sole(place / segment(corpus, after=".claim"), f"corpus {corpus!r}")
+        directory = store.work_directory("corpus")
+    return sole(directory / segment(corpus, after=".claim"), f"corpus {corpus!r}")
 
 
-def writes_corpus(work: _Writing[_Given, _Made]) -> _Writing[_Given, _Made]:
-    """Have a function of a warehouse and a corpus work as its ``sole_writer``."""
+def writes_corpus(
+    function: _CorpusFunction[_Params, _Result],
+) -> _CorpusFunction[_Params, _Result]:
+    """Decorate a function of a store and a corpus to run with that corpus's lock."""
 
-    @wraps(work)
-    def alone(store: Store, corpus: str, /, *given: _Given.args, **named: _Given.kwargs) -> _Made:
+    @wraps(function)
+    def locked(
+        store: Store, corpus: str, /, *args: _Params.args, **kwargs: _Params.kwargs
+    ) -> _Result:
         with sole_writer(store, corpus):
-            return work(store, corpus, *given, **named)
+            return function(store, corpus, *args, **kwargs)
 
-    return alone
+    return locked
