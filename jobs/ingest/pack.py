@@ -1,4 +1,4 @@
-"""Text files as one shard: each file is a document."""
+"""Packing text files into one shard, each file as a document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXCERPT_BYTES = 120
 class Packed:
     """Files packed, their bytes of text, and the other files as rows of ``reject``.
 
-    A reject's ``source_row`` is the file's place among all, from 1.
+    A reject's ``source_row`` is the file's position among all, from 1.
     """
 
     n_packed: int = 0
@@ -54,8 +54,8 @@ def text_files(sources: Sequence[Path]) -> list[Path]:
 def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
-    Rejected, and recorded in table ``reject``, is a file that can't be read, is not UTF-8 (a byte
-    order mark is dropped), or holds only white space. The shard appears complete or not at all, and
+    A file that can't be read, is not UTF-8 (a byte order mark is dropped) or holds only white space
+    is rejected, and recorded in table ``reject``. The shard appears complete or not at all, and
     replaces an earlier one. Each file is held in memory while it is packed.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Published word statistics as a corpus: how often each word occurs and how it leans.
+"""Importing published word statistics as a corpus: each word's occurrences and lean.
 
 The table that UnStereoEval released holds the words of the Pile with their she/he delta (nats),
 their occurrences and their share of all kept tokens, but not the counts behind the deltas. So an
@@ -23,7 +23,7 @@ from plumbline.warehouse.text.csv_rows import Record, records
 CONTRAST = "she/he"
 _FILE = "pmi_file_w_counts.csv"
 _COLUMNS = ("word", "pmi_diff", "counts", "freq")
-_LARGEST = 2**63 - 1
+_INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
 
     The file does not hold the total of kept tokens. It is ``counts / freq`` rounded to a whole
-    number: the one that most rows agree on. Rows that imply another total, or can't be used for
-    another reason, are rejected. Importing the same file again changes nothing but the run; MaxPMI,
-    vocabulary and seed words computed from other deltas are dropped.
+    number, in more than half of the rows. Rows that imply another total, or can't be used for
+    another reason, are rejected. Importing the same file again changes only the run; if the deltas
+    change, MaxPMI, vocabulary and seed words computed from the old ones are dropped.
 
     Args:
         path: the table, plain or gzipped, or a directory that holds it or holds ``data/`` with it.
@@ -95,7 +95,7 @@ def _locate(path: Path) -> Path:
 
 def _refuse_counted(store: Store, corpus: str) -> None:
     sources = store.read("corpus", corpus=corpus)["source"].to_pylist()
-    # A count that was interrupted has left a ledger and no row of `corpus`.
+    # An interrupted count leaves a ledger without a row of `corpus`.
     if "counted" in sources or store.read("corpus_shard", corpus=corpus).num_rows:
         problem, fix = "was counted from shards", f"give another name: --corpus {corpus}-released"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
@@ -111,13 +111,13 @@ def _parse(record: Record) -> _Row:
         reason = "the row has no word"
     elif any("\udc80" <= c <= "\udcff" for c in word):
         reason = "the word holds bytes that are not UTF-8"
-    elif not 0 < n_word <= _LARGEST:
+    elif not 0 < n_word <= _INT64_MAX:
         reason = f"counts is {counts!r}, expected a whole number of 1 or more"
     elif not math.isfinite(_number(delta)):
         reason = f"pmi_diff is {delta!r}, expected a number"
     elif not 0 < share <= 1:
         reason = f"freq is {freq!r}, expected a number above 0, at most 1"
-    elif n_word / share > _LARGEST:
+    elif n_word / share > _INT64_MAX:
         reason = f"freq is {freq!r}, too small for {n_word:,} occurrences"
     if reason:
         return _Row(record.number, word, reason=reason)
@@ -191,7 +191,7 @@ def _write(
         for r in rejected
     ]
     before = store.read("word_delta", **partition)
-    # The row of `corpus` is dropped first and written last: without it there is no corpus.
+    # Without its row of `corpus` a corpus does not exist: that is dropped first and written last.
     store.drop("corpus", partition)
     store.replace("word_count", counts, partition, run_id)
     store.replace("word_delta", deltas, partition, run_id)

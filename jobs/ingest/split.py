@@ -1,7 +1,7 @@
 """Cutting shards into blocks, so that more cores than there are shards can count them.
 
 Blocks are `.jsonl.zst`. Joined in order, the decompressed blocks of a source are its decompressed
-bytes, so every line is where it was, rejected ones and blank ones included.
+bytes, so every line keeps its place, even a blank one or one that counting rejects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.warehouse.shards import ByteStream, fingerprint, is_parquet
 LEDGER = "split.json"
 _STAGING = "_staging"
 _RESUME = "run the same command again to resume"
-_CHUNK = 1 << 22
+_CHUNK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True)
 class SplitDone:
-    """Outcome: the sources' entries, and how many of them had been there already."""
+    """Outcome: the sources' entries, and how many of them existed before."""
 
     sources: tuple[Source, ...]
     n_kept: int
@@ -75,15 +75,15 @@ def split_shards(
 ) -> SplitDone:
     """Cut each shard into blocks of about ``block_bytes`` decompressed bytes.
 
-    A block ends with the first line that reaches the size, so a longer line is a block of its own
-    length. Shards go through in parallel, one thread each (the codecs run outside Python's lock),
-    in memory that depends on neither shard nor line. A shard's blocks appear when it has been read
-    to its end. Shards cut before, of the same content and size of block, are left as they are; a
-    shard whose content has changed replaces its own blocks. Other sources' blocks in ``out`` stay.
+    A block ends with the line that reaches the size; it is larger if that line is long. Shards are
+    cut in parallel, one thread each (the codecs release Python's lock), in memory that depends on
+    neither the shard nor its lines. A shard's blocks appear when it has been read to its end. A
+    shard that was cut before is left as it is if neither its content nor the block size has
+    changed, and otherwise replaces its own blocks. Other sources' blocks in ``out`` stay.
 
     Raises:
         UsageProblem: a size below 1, a Parquet shard, or a shard that lies in ``out``.
-        BadInput: after everything else is done, shards that cannot be read to their end.
+        BadInput: shards that can't be read to their end; raised after the others are cut.
         Interrupted: stopped from the keyboard.
 
     >>> import tempfile
@@ -130,7 +130,7 @@ def split_shards(
             raise error
     if failed:
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        raise BadInput(f"{failed[0]}{more}", "", "no blocks of it were kept; the rest is cut")
+        raise BadInput(f"{failed[0]}{more}", "", "no blocks of it were kept; the others are cut")
     found = [t.result() for t in tasks]
     return SplitDone(tuple(s for s, _ in found), sum(kept for _, kept in found))
 
@@ -169,7 +169,7 @@ def _check(shards: Sequence[Path], out: Path, block_bytes: int) -> None:
 def _labels(shards: Sequence[tuple[Path, str]]) -> list[str]:
     """Start of the names of each shard's blocks, from its name and fingerprint.
 
-    A moved shard keeps its label; copies of one shard in one command have their own.
+    A moved shard keeps its label; copies of one shard in one command get different ones.
 
     >>> _labels([(Path("x/a.jsonl.zst"), "0123456789"), (Path("y/a.jsonl"), "0123456789")])
     ['a-01234567', 'a-01234567-2']
@@ -193,7 +193,7 @@ class _Job:
         self.labels: set[str] = set()
 
     def run(self, path: Path, mark: str, label: str) -> tuple[Source, bool]:
-        """Cut one shard; returns its entry and whether it had been there already."""
+        """Cut one shard; returns its entry and whether that existed before."""
         known = self.ledger.get(label)
         if known and known.fingerprint == mark and self._is_whole(known):
             return known, True
@@ -206,7 +206,7 @@ class _Job:
             self._publish(entry, staging)
         except OSError as e:
             problem = e.strerror or str(e)
-            fix = f"see to the disk; {_RESUME}"
+            fix = f"check the disk; {_RESUME}"
             raise BadInput(f"output directory {self.out}", problem, fix) from e
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -231,7 +231,7 @@ class _Job:
             raise Interrupted("split", "interrupted", _RESUME)
 
     def _publish(self, entry: Source, staging: Path) -> None:
-        """Rename the blocks into place, then enter them in the ledger; older ones go first."""
+        """Remove older blocks, rename the new ones into place, then enter them in the ledger."""
         home = Path(entry.source).resolve()
         with self._lock:
             old = [
@@ -245,9 +245,9 @@ class _Job:
                     del self.ledger[s.label]
                 self._save()
             stale = [self.out / b.name for s in old for b in s.blocks]
-            # Blocks of a command killed between the renames and the ledger.
-            head = f"{entry.label}."
-            stale += [f for f in self.out.glob("*.jsonl.zst") if f.name.startswith(head)]
+            # A command killed between the renames and the ledger leaves blocks of this label.
+            blocks = self.out.glob("*.jsonl.zst")
+            stale += [f for f in blocks if f.name.startswith(f"{entry.label}.")]
             for file in stale:
                 file.unlink(missing_ok=True)
             for block in entry.blocks:
@@ -262,18 +262,18 @@ class _Job:
         os.replace(temporary, self.out / LEDGER)
 
 
-#: A run of bytes and whether the block ends after it.
+#: Some bytes of the stream, and whether a block ends after them.
 _Piece = tuple[memoryview, bool]
 
 
 def _cut(stream: ByteStream, block_bytes: int, stop: threading.Event) -> Iterator[_Piece]:
-    """The stream in pieces; the size of a block counts from the end of the one before."""
-    chunk = bytearray(_CHUNK)
+    """The stream in pieces, which end where their chunk or their block does."""
+    chunk = bytearray(_CHUNK_BYTES)
     size = 0
     while (n := stream.readinto(chunk)) and not stop.is_set():
         at = 0
         while at < n:
-            # The block may end with the newline that is its byte number `block_bytes`, or later.
+            # The first newline at or after byte number `block_bytes` ends the block.
             newline = chunk.find(b"\n", at + max(block_bytes - size - 1, 0), n)
             end = n if newline < 0 else newline + 1
             size = 0 if newline >= 0 else size + end - at

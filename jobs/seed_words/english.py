@@ -1,7 +1,7 @@
 """Whether a word is English: fastText's language identification (lid.176) and WordNet.
 
-fastText and nltk are imported only when they are loaded. Neither the model nor WordNet's files are
-part of the project: they are installed, given by path, or downloaded once and checked.
+fastText and nltk are imported only when used. Neither the model nor WordNet's files are part of the
+project: they are installed, given by path, or downloaded once and checked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INSTALL = "pip install 'plumbline[vocabulary]'"
 #: Where Debian's package `wordnet-base` puts WordNet's own files.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
 INSTALL_WORDNET = "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
-# The package lacks the file that names the lexicographers' files, which no look-up needs.
+# Debian's package lacks `lexnames`, which nltk reads but no look-up needs.
 _LEXNAMES = "".join(f"{n:02} file-{n:02} 0\n" for n in range(45))
 
 
@@ -83,7 +83,7 @@ def download(target: Path) -> Path:
     The file appears only when it is complete and has the published hash.
 
     Raises:
-        MissingComponent: the server can't be reached, or the download breaks off.
+        MissingComponent: the server can't be reached, or the download fails.
         BadInput: the server's file has another hash.
     """
     import pooch
@@ -152,10 +152,10 @@ def _own_files(directory: Path) -> Any:
             return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """No synset is looked up by its number in another version."""
+            """Skipped: it serves look-ups by the synset numbers of another version."""
 
     # nltk opens files below these directories only.
     if str(directory) not in nltk.data.path:
         nltk.data.path.append(str(directory))
-    # Other languages, the second argument, are read only when one is used: none is.
+    # The second argument, a reader of other languages, is required but never used.
     return Reader(nltk.data.FileSystemPathPointer(str(directory)), nltk.corpus.extended_omw)

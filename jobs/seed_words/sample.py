@@ -25,10 +25,10 @@ N_EDGES = 20
 
 
 def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
-    """The interval that holds 0 when the range of delta is cut into 19 equal ones.
+    """The interval around 0 when the range of delta is cut into 19 equal ones.
 
     The range goes from -m to m, where m is the largest magnitude rounded up to a whole nat, so the
-    interval is +-m/19. It is (0, 0) without any delta or when all are 0.
+    interval is +-m/19. It is (0, 0) if there is no delta or all are 0.
 
     Args:
         deltas: leans in nats.
@@ -62,7 +62,7 @@ def bands(counts: Mapping[str, int], n_bands: int) -> list[list[str]]:
     [['mead', 'ale', 'gin'], ['rum', 'tea']]
     """
     if not 1 <= n_bands <= len(counts):
-        problem = f"expected 1 or more, and no more than the {len(counts):,} words there are"
+        problem = f"expected 1 or more, and no more than the {len(counts):,} words available"
         raise UsageProblem(f"{n_bands:,} frequency bands", problem)
     ordered = sorted(counts, key=lambda word: (counts[word], word))
     return [list(band) for band in np.array_split(np.array(ordered, object), n_bands)]
@@ -131,23 +131,25 @@ def select_seed_words(
 ) -> SampledSeedWords:
     """Sample ``n`` words from the interval of delta that holds 0 (:func:`neutral_interval`).
 
-    If the corpus has a ``vocabulary``, only its kept words count, for the interval too. In a closed
-    world the words that its frames are made of are excluded, since no frame takes them. Excluded
-    and rejected words do not change the interval. The sample replaces one of the same corpus,
-    contrast and seed; others stay.
+    If the corpus has a ``vocabulary``, only its kept words are used, also for the interval. In a
+    closed world the words of the sentence frames are excluded, since no frame has a slot for them.
+    Excluded and rejected words do not change the interval. The sample replaces an earlier one of
+    the same corpus, contrast and seed.
 
     Args:
-        n: sample size; ``None`` for all words, of which every smaller sample is the start.
+        n: sample size; ``None`` for all words. A smaller sample is the start of a larger one.
         exclude: words not to sample.
-        n_bands: bands of frequency to draw equally from; 1 ignores frequency.
+        n_bands: frequency bands to draw equally from; 1 ignores frequency.
 
     Raises:
-        UsageProblem: the corpus is unknown, or has no delta of the contrast, or fewer than ``n``
-            words.
+        UsageProblem: the corpus is unknown, has no delta of the contrast, or has fewer than ``n``
+            such words.
     """
-    of = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
+    by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
     kept, vocabulary_run = _vocabulary(store, corpus)
-    usable = of if kept is None else {word: row for word, row in of.items() if word in kept}
+    usable = by_word
+    if kept is not None:
+        usable = {word: row for word, row in by_word.items() if word in kept}
     if not usable:
         problem = f"no word of its vocabulary has a delta of {contrast}"
         raise UsageProblem(f"corpus {corpus!r}", problem)
@@ -167,14 +169,23 @@ def select_seed_words(
     left_out = {"excluded": sorted(excluded), "rejected": sorted(rejected)}
     with recorded(store, "corpus words", {**config, **options, **left_out}) as run_id:
         fixed = {**config, "low_nats": low, "high_nats": high, "run_id": run_id}
+        columns = ("word", "n_word", "delta_nats")
         rows = [
-            {**fixed, "position": k, **{c: of[word][c] for c in ("word", "n_word", "delta_nats")}}
+            {**fixed, "position": k, **{column: by_word[word][column] for column in columns}}
             for k, word in enumerate(chosen, start=1)
         ]
         store.publish("seed_word", rows, unit=f"{contrast} {seed}", run_id=run_id)
-    n_outside = None if kept is None else len(of) - len(usable)
-    n_words = len(usable), n_outside, len(inside), len(excluded), len(rejected)
-    return SampledSeedWords(*n_words, low, high, tuple(chosen))
+    n_outside = None if kept is None else len(by_word) - len(usable)
+    return SampledSeedWords(
+        n_defined=len(usable),
+        n_outside=n_outside,
+        n_within=len(inside),
+        n_excluded=len(excluded),
+        n_rejected=len(rejected),
+        low_nats=low,
+        high_nats=high,
+        words=tuple(chosen),
+    )
 
 
 def _vocabulary(store: Store, corpus: str) -> tuple[set[str] | None, str | None]:

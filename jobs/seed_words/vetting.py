@@ -1,4 +1,4 @@
-"""What a person decides about words: accepted or rejected, and why, in table ``seed_verdict``."""
+"""A person's verdicts on words: accepted or rejected, and why, in table ``seed_verdict``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def read_verdicts(path: Path) -> list[SeedVerdict]:
 
 @writes_corpus
 def vet(store: Store, corpus: str, given: Sequence[SeedVerdict]) -> Vetted:
-    """Record verdicts; for a word that had one the new verdict replaces it.
+    """Record verdicts; a word's new verdict replaces its old one.
 
     Raises:
         UsageProblem: the corpus is unknown, no verdict is given, a word is both accepted and

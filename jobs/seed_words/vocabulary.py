@@ -1,4 +1,4 @@
-"""Which words of a corpus are candidate seed words: table ``vocabulary``, with a reason for each.
+"""The candidate seed words of a corpus: table ``vocabulary``, with a reason for every word.
 
 After UnStereoEval (Belem et al., ICLR 2024): words of the letters a-z, English according to
 fastText or WordNet, and more frequent than the rarest fifth of those.
@@ -23,7 +23,7 @@ from plumbline.warehouse.storage.store import Store
 
 NOT_LETTERS, FOREIGN, RARE = "not a-z", "not English", "rare"
 FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNet", "any language"
-#: Every reason, those of kept words last.
+#: Every reason; those of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
 
@@ -34,8 +34,8 @@ class Rules:
 
     Attributes:
         quantile: share of the English words to leave out as rare, from 0 (none) to below 1.
-        min_score: probability of English from which fastText's answer counts, from 0 to 1.
-        any_language: skip the check of the language.
+        min_score: lowest probability at which fastText's answer means English, from 0 to 1.
+        any_language: skip the language checks.
     """
 
     quantile: float = 0.2
@@ -51,7 +51,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class EnglishChecks:
-    """The checks of the language that are available, and messages on those that are missing."""
+    """The language checks that are available, and messages on those that are missing."""
 
     model: english.LanguageModel | None = None
     wordnet: english.WordNet | None = None
@@ -78,7 +78,7 @@ class VocabularyWord:
 
 @dataclass(frozen=True)
 class VocabularySummary:
-    """Words by reason, the count that kept words exceed, the checks made, those missing."""
+    """Words by reason, the count that kept words exceed, the checks made and those missing."""
 
     n_words: int
     n_kept: int
