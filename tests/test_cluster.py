@@ -24,7 +24,7 @@ import pytest
 from plumbline.jobs.kernel.cache import BROUGHT
 from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
-from plumbline.jobs.spark.session import SENT, read_conf
+from plumbline.jobs.spark.session import CODE_ARCHIVE, read_conf
 from plumbline.pipelines.cli.main import main as plumbline
 from plumbline.pipelines.counting import submit_command
 from plumbline.pipelines.dist import write_dist
@@ -272,7 +272,7 @@ def check_origin(found: dict[str, Any], archive: str, work: Path) -> None:
     for task in tasks:
         assert Path(task["directory"]).is_relative_to(work)
         for module in ("jobs", "warehouse"):
-            assert f"/{SENT}/plumbline/{module}/" in task[module]
+            assert f"/{CODE_ARCHIVE}/plumbline/{module}/" in task[module]
             assert not task[module].startswith((archive, str(REPOSITORY)))
 
 
@@ -335,4 +335,4 @@ def test_spark_submit_to_a_standalone_cluster(
     assert contents(warehouse) == undisturbed
     assert f"{N_SHARDS} shards" in log.read_text()
     (application,) = (tmp_path / "work").iterdir()
-    assert sorted(p.parent.name for p in application.glob(f"*/{SENT}")) == ["0", "1"]
+    assert sorted(p.parent.name for p in application.glob(f"*/{CODE_ARCHIVE}")) == ["0", "1"]

@@ -110,7 +110,7 @@ def test_a_java_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
     gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
     gone.wait()
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=gone))
-    with pytest.raises(Interrupted, match="Spark: its Java process has gone"), losses_named():
+    with pytest.raises(Interrupted, match="Spark: its Java process has ended"), losses_named():
         raise ConnectionRefusedError(111, "Connection refused")
     with pytest.raises(UsageProblem), losses_named():
         raise UsageProblem("warehouse", "not there")
@@ -152,7 +152,7 @@ RAISED = [
     (failed_job("org.apache.spark.shuffle.MetadataFetchFailedException: x"), "FetchFailed"),
     (java_error(*_HEAP.split(": ")), "Java heap space"),
     (java_error(_SPARK, "Job 3 cancelled because SparkContext was shut down"), "shut down"),
-    (Py4JNetworkError("Answer from Java side is empty"), "Java process has gone"),
+    (Py4JNetworkError("Answer from Java side is empty"), "Java process has ended"),
     (failed_job(_NO_MODULE), None),
     (failed_job("java.lang.NullPointerException\n\tat ExecutorLostFailure"), None),
     (failed_job("java.io.IOException: No space left on device\n\tat"), None),

@@ -17,7 +17,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.jobs.counting.shard import sweep_shard
+from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.ingest import split
 from plumbline.jobs.ingest.split import LEDGER, read_ledger, split_shards
 from plumbline.jobs.kernel import CountOptions
@@ -57,7 +57,7 @@ def joined(out: Path) -> bytes:
 def test_blocks_are_the_source(body: list[bytes], final: bool, size: int, chunk: int) -> None:
     data = b"\n".join(body) + (b"\n" if final and body else b"")
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(split, "_CHUNK", chunk)
+        patch.setattr(split, "_CHUNK_BYTES", chunk)
         source, out = Path(place, "a.jsonl"), Path(place, "out")
         source.write_bytes(data)
         entry = split_shards([source], out, size).sources[0]
@@ -88,7 +88,7 @@ def test_every_form_counts_the_same(tmp_path: Path, name: str, data: bytes) -> N
     split_shards([source], out, 20_000)
     assert joined(out) == BODY and len(blocks_of(out)) == -(-len(BODY) // 20_010)
     options = CountOptions(("she", "he"), "pairs", 10)
-    whole, parts = sweep_shard(source, options), [sweep_shard(b, options) for b in blocks_of(out)]
+    whole, parts = count_shard(source, options), [count_shard(b, options) for b in blocks_of(out)]
     for field in fields(whole):
         if field.name.startswith("n_"):
             total = sum(getattr(p, field.name) for p in parts)

@@ -13,7 +13,7 @@ from plumbline.jobs.kernel.cache import BROUGHT, compiled_files
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-#: Its name in what `make dist` writes.
+#: The archive's file name in the output of `make dist`.
 NAME = "plumbline.zip"
 
 
@@ -30,22 +30,22 @@ def write_archive(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in _files():
-            # A name alone has the date 1980-01-01, whatever the clock says.
+            # Without a date ZipInfo uses 1980-01-01, so the clock does not change the bytes.
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return path
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    # All of the project, as a driver may run from it too.
+    # The whole project, since a driver may run from the archive too.
     yield from _files_below(resources.files("plumbline"), "plumbline")
-    # Executors on processors like this one then compile nothing.
+    # Executors on processors like this one load this code instead of compiling it.
     for name, data in compiled_files().items():
         yield f"plumbline/jobs/kernel/{name}", data
     try:
         project = metadata.distribution("plumbline")
     except metadata.PackageNotFoundError:
         return
-    # With it, runs from the archive can say which version they are.
+    # Runs from the archive read their version from this.
     text = project.read_text("METADATA") or ""
     yield f"plumbline-{project.version}.dist-info/METADATA", text.encode()
 

