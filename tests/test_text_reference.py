@@ -47,10 +47,13 @@ b.org/x?y=1 @ foo Bar BAZ 10 3.14 1,000 km m² $ US$ C$ € % + = < > ^ * _ ~ # 
 """
 
 
-def test_random_chunks_split_as_in_spacy() -> None:
-    chance = random.Random(20260)
+@pytest.mark.parametrize(
+    ("seed", "n_chunks"), [(20360, 1200), pytest.param(20260, 4000, marks=pytest.mark.slow)]
+)
+def test_random_chunks_split_as_in_spacy(seed: int, n_chunks: int) -> None:
+    chance = random.Random(seed)
     specials, pieces = list(language()["specials"]), PIECES.split()
-    for _ in range(4000):
+    for _ in range(n_chunks):
         pool = [chance.choice(pieces if chance.random() < 0.85 else specials) for _ in range(5)]
         chunk = "".join(pool[: chance.randint(1, 5)])
         assert tokenize(chunk) == reference_tokens(chunk, DEFAULT_TARGETS), chunk
@@ -68,15 +71,18 @@ def test_agreement_on_reference_shards(data: Path, shard: str) -> None:
     assert common / total >= 0.999
 
 
-def test_words_in_plain_punctuation_split_as_in_spacy() -> None:
-    chance = random.Random(20261)
+@pytest.mark.parametrize(
+    ("seed", "n_chunks"), [(20361, 2000), pytest.param(20261, 6000, marks=pytest.mark.slow)]
+)
+def test_words_in_plain_punctuation_split_as_in_spacy(seed: int, n_chunks: int) -> None:
+    chance = random.Random(seed)
     words = [*"aAsSo", "word", "Word", "WORD", "U.S", "AB", "man", "Mr", "don", "e.g", "cant"]
     before, after = (
         list("\"'([{*_“‘—$"),
         [*".,;:!?\"')]}*_”’—", "..", "...", "'s", "’s", "'S"],
     )
     joints = ["-", "--", "---", "----", "—", "——", "–", ",--", "'", "/", "."]
-    for _ in range(6000):
+    for _ in range(n_chunks):
         chunk = "".join(chance.choices(before, k=chance.choice([0, 0, 1, 2])))
         chunk += chance.choice(words)
         for _ in range(chance.choice([0, 0, 1, 2])):

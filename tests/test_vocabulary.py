@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -50,6 +51,14 @@ def counted(store: Store, counts: dict[str, int]) -> Store:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(tmp_path_factory.mktemp("language"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def wordnet_read_once() -> Iterator[None]:
+    """Reading WordNet's files takes seconds; those of one directory are read once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(english, "_own_files", functools.cache(english._own_files))
+        yield
 
 
 _WORD = st.text("abz.é", min_size=1, max_size=4)
