@@ -13,6 +13,7 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,16 +48,24 @@ def test_every_table_goes_in_and_comes_out_through_its_view(store: Store, name: 
     row = {c.name: _SAMPLE[c.type] for c in TABLES[name].columns}
     store.publish(name, [row], unit="one", run_id="r")
     assert store.read(name).to_pylist() == [row]
-    with connect.connect(store.root) as connection:
-        view = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table()
+    query = f'SELECT * FROM "{name}"'
+    with connect.connect(store.root, query) as connection:
+        view = connection.sql(query).to_arrow_table()
     assert view.column_names == TABLES[name].arrow.names
     assert view.to_pylist() == [row]
 
 
+@pytest.fixture(scope="module")
+def on_nothing(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    """A connection on an empty warehouse."""
+    return connect.connect(Store.open(tmp_path_factory.mktemp("empty") / "w").root)
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_an_empty_table_is_an_empty_view_of_the_same_types(store: Store, name: str) -> None:
-    with connect.connect(store.root) as connection:
-        view = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table()
+def test_an_empty_table_is_an_empty_view_of_the_same_types(
+    on_nothing: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    view = on_nothing.sql(f'SELECT * FROM "{name}"').to_arrow_table()
     assert view.num_rows == 0
     assert view.schema.types == TABLES[name].arrow.types
 

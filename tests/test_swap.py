@@ -17,7 +17,7 @@ from plumbline.warehouse.storage.paths import retry_missing
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
-N_UNITS, N_ROWS, N_ROUNDS = 12, 40, 25
+N_UNITS, N_ROWS = 12, 40
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 #: Reads until its input ends; then what it found, and how often.
 _READER = """
@@ -77,13 +77,16 @@ def started(code: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_readers_see_every_row_once_while_the_warehouse_is_compacted(store: Store) -> None:
+@pytest.mark.parametrize("n_rounds", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_readers_see_every_row_once_while_the_warehouse_is_compacted(
+    store: Store, n_rounds: int
+) -> None:
     for unit in range(N_UNITS):
         store.publish("word_count", rows(unit), unit=str(unit), run_id="r")
     readers = [started(_READER, str(store.root), how) for how in ("store", "view", "fresh")]
     for reader in readers:
         assert reader.stdout is not None and reader.stdout.readline() == "in\n"
-    for _ in range(N_ROUNDS):
+    for _ in range(n_rounds):
         assert [m.table for m in compact(store, "r").merges] == ["word_count"]
         staged = store.stage("word_count", {"corpus": "c"}, "r")
         for unit in range(N_UNITS):
@@ -95,12 +98,17 @@ def test_readers_see_every_row_once_while_the_warehouse_is_compacted(store: Stor
         assert reader.returncode == 0 and set(json.loads(out)) == {str((n, n))}
 
 
+@pytest.mark.parametrize("n_times", [20, pytest.param(90, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("exchanges", [True, False])
-def test_of_writers_at_once_the_last_one_stays_whole(store: Store, exchanges: bool) -> None:
+def test_of_writers_at_once_the_last_one_stays_whole(
+    store: Store, exchanges: bool, n_times: int
+) -> None:
     """Also where the disk can't exchange two directories."""
     if exchanges and not _can_exchange(store.root):
         pytest.skip("the disk can't exchange two directories")
-    writers = [started(_WRITER, str(store.root), name, "60", str(exchanges)) for name in "abc"]
+    writers = [
+        started(_WRITER, str(store.root), name, str(n_times), str(exchanges)) for name in "abc"
+    ]
     for writer in writers:
         writer.communicate(timeout=120)
         assert writer.returncode == 0
