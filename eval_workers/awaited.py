@@ -11,7 +11,7 @@ from plumbline.eval_workers.score import Progress, Work, check_imported
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
 
 #: Seconds between two looks: a disk that many machines share is not asked more often.
 _PERIOD_S = 2.0

@@ -15,7 +15,7 @@ from plumbline.eval_workers.benchmarks import find
 from plumbline.eval_workers.card_text import Card, card_text
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.query.connection import connect, query
+from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
 from plumbline.warehouse.storage.store import Store
@@ -59,18 +59,19 @@ def statistics(
     ``pair_ids`` are the pairs they are of, ``None`` for all natural ones. Raises ``UsageProblem``
     when the warehouse has no such benchmark.
     """
-    connection = connect(root)
+    names = ("benchmarks/statistics", "benchmarks/seed_delta")
+    connection = connect(root, "".join(map(sql, names)))
     params = {
         "benchmark": benchmark,
         "gendered": list(wordlists.load(GENDERED).targets),
         "placeholder": PLACEHOLDER.pattern,
         "pair_ids": None if pair_ids is None else list(pair_ids),
     }
-    rows = query(connection, "benchmarks/statistics", params).to_pylist()
+    rows = query(connection, names[0], params).to_pylist()
     if not rows:
         fix = f"run `plumbline benchmark import {benchmark}`"
         raise UsageProblem(f"benchmark {benchmark!r}", "has no pair in the warehouse", fix)
-    deltas = query(connection, "benchmarks/seed_delta", params).to_pylist()
+    deltas = query(connection, names[1], params).to_pylist()
     return {**rows[0], "seed_delta": deltas}
 
 

@@ -14,9 +14,9 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.fairpair.spec import FairPairSpec
     from plumbline.eval_workers.held_out import HeldOut
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.score import Progress
 
 

@@ -1,21 +1,26 @@
-"""What a ``score`` command would do and take, said before it is started. Nothing is written."""
+"""What scoring would take, estimated before it starts. Writes nothing."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE
-from plumbline.warehouse.text.output import say
+from plumbline.eval_workers.options import ModelOptions
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.backends.estimate import Prospect
-    from plumbline.eval_workers.score_cli import Task
     from plumbline.warehouse.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model with its options, and the benchmarks to score with it."""
+
+    model: str
+    options: ModelOptions
+    benchmarks: tuple[str, ...]
+    n_workers: int = 1
 
 
 @dataclass(frozen=True)
@@ -52,23 +57,21 @@ def todo(store: Store, prospect: Prospect, benchmark: str, per_token: bool) -> T
     return Todo(benchmark, n_pairs, *counts, n_computed, len(problems), first)
 
 
-def print_estimate(store: Store, task: Task) -> None:
-    """Print what a task would take: pairs, tokens, memory, time."""
+def estimate(store: Store, task: Task) -> Iterator[str]:
+    """Lines on what a task would take: pairs, tokens, memory, time."""
     from plumbline.eval_workers.backends.estimate import prospect
 
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options.per_token) for name in task.benchmarks]
     size = model.size
-    say(
+    yield (
         f"Model {model.identity.model}, key {model.identity.key}: {size.n_parameters:,} parameters,"
         f" {size.n_embedding:,} of them embeddings, {task.options.dtype}"
     )
     for count in counts:
-        for line in _count_lines(count):
-            say(line)
-    say(_memory_line(model, task))
-    for line in _time_lines(model, task, sum(count.n_computed for count in counts)):
-        say(line)
+        yield from _count_lines(count)
+    yield _memory_line(model, task)
+    yield from _time_lines(model, task, sum(count.n_computed for count in counts))
 
 
 def _count_lines(count: Todo) -> Iterator[str]:
@@ -134,28 +137,3 @@ def duration(seconds: float) -> str:
 
 def _gb(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:,.2f} GB"
-
-
-def command(
-    benchmarks: Sequence[str],
-    model: str,
-    models: str,
-    options: ModelOptions,
-    n_workers: int,
-    warehouse: Path,
-) -> str:
-    """The command line that does what was estimated; what is a default is left out."""
-    words = ["plumbline", "score"]
-    words += ["--model", model] if model else ["--models", models]
-    for name in benchmarks:
-        words += ["--benchmark", name]
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if value != field.default:
-            option = f"--{field.name.replace('_', '-')}"
-            words += [option] if value is True else [option, str(value)]
-    if n_workers > 1:
-        words += ["--workers", str(n_workers)]
-    if warehouse != DEFAULT_WAREHOUSE:
-        words += ["--warehouse", str(warehouse)]
-    return shlex.join(words)

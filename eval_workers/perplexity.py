@@ -21,7 +21,8 @@ from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends._continuer import Continuer
-    from plumbline.eval_workers.backends.base import ModelOptions, TextScore
+    from plumbline.eval_workers.backends.base import TextScore
+    from plumbline.eval_workers.options import ModelOptions
 
 Row = dict[str, Any]
 

@@ -34,7 +34,7 @@ from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
 
 #: Called with the samples done, those to do, and how many a second this run draws, once it has.
 Progress = Callable[[int, int, "float | None"], None]

@@ -14,12 +14,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.generation.asker import Job
 from plumbline.eval_workers.generation.budget import Budget, Price, Spent
-from plumbline.eval_workers.generation.requests import Endpoint, Reply, Request
+from plumbline.eval_workers.generation.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.generation.session import Build, Server
 from plumbline.eval_workers.sample import Progress, publish_rows
 from plumbline.eval_workers.sample_rows import Sampled, alike, outcome, sample_rows, wanted
@@ -44,7 +44,7 @@ class ServedModel:
 
     name: str
     endpoint: Endpoint = "completions"
-    token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    token_limit: TokenLimit = "max_tokens"
 
     def row(self) -> dict[str, Any]:
         """Its columns of table ``model``, without ``run_id``; what is not known is NULL.

@@ -25,14 +25,8 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import (
-        Backend,
-        Identity,
-        Model,
-        ModelOptions,
-        TextScore,
-        TextScorer,
-    )
+    from plumbline.eval_workers.backends.base import Backend, Identity, Model, TextScore, TextScorer
+    from plumbline.eval_workers.options import ModelOptions
 
 #: Called with the benchmark, its pairs done, and its pairs to do.
 Progress = Callable[[str, int, int], None]

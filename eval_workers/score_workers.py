@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
 
 #: Seconds that a helper has to put down its work, and that its death is not told for: when the
 #: command itself ends with an error, that is what there is to say.
@@ -182,8 +182,8 @@ def main() -> int:
     """A helper: read a job from standard input, work until there is nothing left; exit status."""
     job = Job(**json.loads(sys.stdin.buffer.readline()))
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.score import help_score
     from plumbline.warehouse.errors import disk_problems
     from plumbline.warehouse.storage.store import Store

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from plumbline.warehouse.provenance.runs import config_hash, package_versions
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 MARKER = "plumbline.json"
 #: Raised when the same options would give other weights.
@@ -226,3 +228,10 @@ def put_in_place(work: Path, path: Path) -> None:
     work.rename(path)
     if old.exists():
         shutil.rmtree(old)
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Progress]:
+    """Show the steps of a training and its loss, for the length of the block."""
+    with progress(f"train {name}", "steps") as update:
+        yield lambda step, n_steps, loss: update(step, n_steps, note=f"loss {loss:.3f}")

@@ -74,7 +74,7 @@ def attach_scores(store: Store, benchmarks: Sequence[str]) -> None:
 
 def attach_metrics(store: Store) -> None:
     """The two tables that `plumbline measure` prints, where they have rows."""
-    rows, labels = store.read("metric_value"), model_labels(connect(store.root))
+    rows, labels = store.read("metric_value"), model_labels(connect(store.root, "model_label"))
     tables = {"preference": preference_table(rows, labels), "fit": fit_table(rows, labels)}
     for key, (names, lines) in tables.items():
         if lines:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from plumbline.eval_workers.backends.base import Identity, ModelOptions
+from plumbline.eval_workers.backends.base import Identity
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.comparison import Side
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.fairpair import steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.held_out import HeldOut, read_held_out, text_files
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store

@@ -124,7 +124,7 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
 
 def _check_model(location: str) -> None:
     from plumbline.eval_workers.backends import open_backend
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
 
     _ = open_backend(location, ModelOptions()).identity
 
@@ -217,7 +217,7 @@ def disclosure(
 
 
 def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
 
     warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
     names = tuple(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.disclosure.measure import Measured
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
 from plumbline.pipelines.disclosure_order import Order, Outcome, command_path
 from plumbline.warehouse.query.connection import connect, query
 from plumbline.warehouse.storage.store import Store

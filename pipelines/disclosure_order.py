@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.measure import Measured
 from plumbline.eval_workers.disclosure.probes import IMPORTED, RELEASED, released_file
 from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -30,8 +30,7 @@ from plumbline.warehouse.text.output import say
 @task(task_run_name="write {corpus.name}")
 def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
     """Write the shards of a closed world; returns their paths."""
-    from plumbline.eval_workers.closed_world.writer import WorldOptions
-    from plumbline.eval_workers.model_cli import write_recorded_world
+    from plumbline.eval_workers.closed_world.writer import WorldOptions, write_recorded_world
 
     options = WorldOptions(settings.demo_tokens, settings.seed, corpus.world)
     store = Store.open(settings.warehouse_path())
@@ -100,13 +99,12 @@ def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     """Train a small model on a corpus; returns the directory of its weights."""
     from plumbline.eval_workers import training
-    from plumbline.eval_workers.model_cli import training_bar
 
     options = training.preset(model.preset, settings.seed, settings.train_tokens)
     out = Path(settings.out) / "models"
     store = Store.open(settings.warehouse_path())
     config = {"name": model.name, "corpus": model.corpus, **asdict(options)}
-    with recorded(store, "train", config) as run_id, training_bar(model.name) as progress:
+    with recorded(store, "train", config) as run_id, training.progress_bar(model.name) as progress:
         trained = training.train_model(shards, model.name, model.corpus, options, out, progress)
         training.record_model(store, trained, run_id)
     return str(trained.path)
@@ -115,7 +113,7 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
 @task(task_run_name="score {location}", **RETRY)
 def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
     """Log-probability of both sentences of every pair under a model, here or by others."""
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.score import score_benchmarks
     from plumbline.eval_workers.scoring_bar import scoring_bar
 
@@ -134,12 +132,14 @@ def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
 def _await_scores(store: Store, location: str, names: tuple[str, ...]) -> None:
     """Wait until other processes have scored a model, and say how they are started."""
     from plumbline.eval_workers.awaited import await_scores
-    from plumbline.eval_workers.backends.base import ModelOptions
-    from plumbline.eval_workers.dry_run import command
+    from plumbline.eval_workers.dry_run import Task
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.scoring_bar import scoring_bar
+    from plumbline.pipelines.cli.score import command
 
     options = ModelOptions()
-    say(f"waiting for: {command(names, location, '', options, 1, store.root)}")
+    task = Task(location, options, names)
+    say(f"waiting for: {command(['--model', location], task, options, store.root)}")
     with scoring_bar() as progress:
         await_scores(store, location, names, options, progress)
 
@@ -252,8 +252,8 @@ def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
 
 def _disclosure(settings: Settings, name: str, location: str, stages: Stages) -> None:
     """Disclosure of one model on a set of prompts that ships with Plumbline."""
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.pipelines.disclosure_flow import audit, prompts
     from plumbline.pipelines.disclosure_order import Order, Subject, missing_sets
 

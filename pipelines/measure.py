@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import typer
 
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.query.connection import connect, model_labels, query, sql_names
+from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 
@@ -75,10 +71,11 @@ def compute(root: Path, options: MeasureOptions, run_id: str) -> pa.Table:
 
     An empty warehouse gives no rows.
     """
-    connection = connect(root)
+    names = sql_names("metrics")
+    connection = connect(root, "".join(map(sql, names)))
     schema = TABLES["metric_value"]
     parts = []
-    for name in sql_names("metrics"):
+    for name in names:
         rows = query(connection, name, options.params())
         parts.append(cast(schema, rows.append_column("run_id", pa.array([run_id] * len(rows)))))
     table = pa.concat_tables(parts)
@@ -152,50 +149,3 @@ def figure_with_interval(row: Mapping[str, float | None], scale: float, digits: 
     if low is None or high is None:
         return text
     return f"{text} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"
-
-
-def command(
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-    epsilon: Annotated[
-        float, typer.Option(help="Largest |log ratio| that is no preference, in nats.")
-    ] = math.log(1.65),
-    eta: Annotated[
-        list[float] | None,
-        typer.Option(help="Constraint on |MaxPMI| in nats; repeat for several."),
-    ] = None,
-    log_base: Annotated[
-        list[float] | None,
-        typer.Option(help="Base of AuFC's log ratios; repeat for several. Default: e."),
-    ] = None,
-    sd_pairs: Annotated[
-        int | None,
-        typer.Option(help="Pairs in US's standard deviation in place of the subset's own number."),
-    ] = None,
-) -> None:
-    """Compute US, PD, AuFC, gaps and how far models follow their corpus.
-
-    Example: plumbline measure --eta 0.5 --eta 0.65
-    """
-    from rich.console import Console
-
-    from plumbline.pipelines.sql_cli import show
-
-    usual = MeasureOptions()
-    options = MeasureOptions(
-        epsilon, tuple(eta or usual.etas), tuple(log_base or usual.log_bases), sd_pairs
-    )
-    store = Store.open(warehouse, create=False)
-    with recorded(store, "measure", asdict(options)) as run_id:
-        rows = measure(store, run_id, options)
-    console = Console(highlight=False, markup=False, emoji=False)
-    if rows.num_rows == 0:
-        console.print("nothing to measure yet: run `plumbline score` first")
-        return
-    labels = model_labels(connect(warehouse))
-    for names, lines in (preference_table(rows, labels), fit_table(rows, labels)):
-        if lines:
-            show(console, names, lines)
-    console.print("in brackets: 95% intervals")
-    console.print(
-        f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report", soft_wrap=True
-    )

@@ -12,8 +12,8 @@ from typing import Any
 
 import duckdb
 
+from plumbline.pipelines.cli.sql import run_query
 from plumbline.pipelines.report.write import as_csv
-from plumbline.pipelines.sql_cli import run_query
 from plumbline.warehouse.query.connection import model_labels
 
 

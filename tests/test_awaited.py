@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers import awaited
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs, _score

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from tests.backend_contract import BackendContract
 

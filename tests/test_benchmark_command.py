@@ -28,16 +28,16 @@ from tests.tiny_models import save
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [
-        ("modle = 'm'", 2, "no key 'modle' (known: corpus, contrast,"),
-        ("n_sentences = 'five'", 2, "n_sentences is 'five' (expected a whole number)"),
-        ("judge = 1", 2, "judge is 1 (expected true or false)"),
-        ("words = 'tea'", 2, "words is 'tea' (expected a list of texts)"),
-        ("token_limit = 'tokens'", 2, "(expected 'max_tokens' or 'max_completion_tokens')"),
-        ("n_words = 0", 2, "n_words = 0: has to be more than 0"),
+        ("modle = 'm'", 2, "key 'modle': is unknown (known: corpus, contrast,"),
+        ("n_sentences = 'five'", 2, "n_sentences = 'five': should be a valid integer"),
+        ("judge = 1", 2, "judge = 1: should be a valid boolean"),
+        ("words = 'tea'", 2, "words = 'tea': should be a valid tuple"),
+        ("token_limit = 'tokens'", 2, "should be 'max_tokens' or 'max_completion_tokens'"),
+        ("n_words = 0", 2, "n_words = 0: should be greater than 0"),
         ("max_cost = 1.5", 2, "max_cost: needs the model's price"),
         ("words = ", 3, "can't be read"),
         ("max_difference_nats_per_token = 0.5", 2, "needs a model that scores"),
-        ("naturalness_model = 1", 2, "naturalness_model is 1 (expected text)"),
+        ("naturalness_model = 1", 2, "naturalness_model = 1: should be a valid string"),
         ("base_url = 'http://me:hidden@host/v1'", 2, "may not hold a user, password or query"),
     ],
 )
@@ -61,7 +61,10 @@ def test_a_wrong_configuration_is_one_line(
         (["demo", "--corpus", "c", "--model", "m"], "plumbline corpus words --corpus c --seed 0"),
         (["demo", "--offline", "--replay"], "contradict each other"),
         (["demo", "--config", "nowhere.toml"], "nowhere.toml: no such file"),
-        (["demo", "--offline", "--max-difference", "1.5"], "add naturalness_model = ID_OR_PATH"),
+        (
+            ["demo", "--offline", "--max-difference-nats-per-token", "1.5"],
+            "add naturalness_model = ID_OR_PATH",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(
@@ -238,7 +241,7 @@ def test_the_command(here: Path, prefect_home: Callable[[Path], Path]) -> None:
     prefect_home(here / "out/prefect")
     model = save("neox", here / "tiny-neox")
     replay = ["--replay", "--base-url", "http://127.0.0.1:9/v1"]
-    limit = ["--max-difference", "0.25"]
+    limit = ["--max-difference-nats-per-token", "0.25"]
     with serving(imperfect) as server:
         command = _configured(here, server.url)
         runs = [

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import typer
 
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.fairpair import prompts
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.mitigation.tune import tune
-from plumbline.pipelines.compare_cli import compare
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.pipelines.cli.compare import compare
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.guard import lock

@@ -11,13 +11,14 @@ import torch
 import transformers
 
 from plumbline.eval_workers import backends
-from plumbline.eval_workers.backends.base import ModelOptions, TextScore
+from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.disclosure.measure import Measured, measure_set
 from plumbline.eval_workers.disclosure.probe import probe_set
 from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sample import sample_set
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect

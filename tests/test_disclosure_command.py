@@ -305,7 +305,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["tune", "topics", "--test-sets", "novel"], 2, "prompts 'novel': are not in the"),
         (["tune", "topics", "--probe"], 2, "there is no set but those tuned on"),
         (["tune", "topics", "--backend", "vllm"], 2, "--backend vllm: can't be tuned"),
-        (["tune", "topics", "--rank", "0"], 2, "rank = 0: has to be 1 or more"),
+        (["tune", "topics", "--rank", "0"], 2, "rank = 0: should be greater than 0"),
         (
             *(["tune", "topics", "--distance", "0", "--total", "0", "--difference", "0"], 2),
             "losses: all have weight 0",

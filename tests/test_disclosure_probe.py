@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.backends.base import ModelOptions, TextScore
+from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure import probe
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.disclosure.probe import Probed, probe_set
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store

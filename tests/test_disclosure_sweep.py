@@ -14,14 +14,14 @@ import typer
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sample import sample_set
-from plumbline.pipelines.sweep_cli import sweep
+from plumbline.pipelines.cli.sweep import sweep
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store

@@ -187,8 +187,8 @@ def measured(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 
 
 def measure(store: Store, model: Path) -> Store:
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.backends.sampling import SamplingOptions
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.sample import sample_set
 
     fill(store, "probe_prompt", prompt_rows("r"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.eval_workers.backends.base import ModelOptions, Tokens
+from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.mitigation import losses
@@ -19,6 +19,7 @@ from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.mitigation.passes import Reader
 from plumbline.eval_workers.mitigation.targets import Target, target
 from plumbline.eval_workers.mitigation.train import adapted
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair

@@ -17,13 +17,13 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.probe import probe_set
 from plumbline.eval_workers.mitigation.options import LOSSES, TuneOptions
 from plumbline.eval_workers.mitigation.prompts import training_prompts
 from plumbline.eval_workers.mitigation.train import _Run
 from plumbline.eval_workers.mitigation.tune import Tuned, tune
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store

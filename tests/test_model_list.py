@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers import models
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.release.models import HUB_IDS
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -43,7 +43,7 @@ def test_entries_say_what_differs_from_the_command_line(tmp_path: Path) -> None:
     assert second.options(defaults) == ModelOptions("v1", "float16", "cpu")
 
 
-_KNOWN = ", ".join(["id", "name", *(field.name for field in fields(ModelOptions))])
+_KNOWN = ", ".join(field.name for field in fields(ModelOptions))
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,27 @@ _KNOWN = ", ".join(["id", "name", *(field.name for field in fields(ModelOptions)
     [
         (
             '[[model]]\nid = "a"\nsize = 3',
-            f"entry 1 (a) has the unknown key size; known: {_KNOWN}",
+            f"entry 1 (a): key 'size': is unknown (known: {_KNOWN})",
         ),
-        ('[[model]]\nid = "a"\n[[model]]\nid = 3', "entry 2: id = 3 has to be str"),
+        ('[[model]]\nid = "a"\n[[model]]\nid = 3', "entry 2: id = 3: should be a text"),
         (
             '[[model]]\nid = "a"\nbatch_tokens = "9"',
-            "(a): batch_tokens = '9' has to be int",
+            "(a): batch_tokens = '9': should be a valid integer",
         ),
-        ('[[model]]\nid = "a"\nbatch_tokens = true', "batch_tokens = True has to be int"),
-        ('[[model]]\nid = "a"\nrevision = 1', "entry 1 (a): revision = 1 has to be str"),
+        (
+            '[[model]]\nid = "a"\nbatch_tokens = true',
+            "batch_tokens = True: should be a valid integer",
+        ),
+        (
+            '[[model]]\nid = "a"\nrevision = 1',
+            "entry 1 (a): revision = 1: should be a valid string",
+        ),
         ('[[model]]\ndtype = "float16"', "entry 1 has no id"),
         ('[[model]]\nid = ""', "has no id"),
         ('[[model]]\nid = "a"\n\n[[model]]\nid = "a"', "entry 2 (a) repeats entry 1"),
         ('[[model]]\nid = "a\n', "at line 2"),
         ('models = ["a"]', "[[model]] entries and nothing else"),
-        ('model = ["a"]', "entry 1 is no [[model]]"),
+        ('model = ["a"]', "entry 1 is not a [[model]]"),
         ("", "[[model]] entries and nothing else"),
     ],
 )

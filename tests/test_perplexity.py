@@ -17,9 +17,9 @@ import transformers
 from scipy import stats
 
 from plumbline.eval_workers import perplexity
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.held_out import HeldOut, read_held_out, text_files
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.perplexity import Measured, measure_perplexity
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect

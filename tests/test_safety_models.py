@@ -19,9 +19,9 @@ from plumbline.eval_workers import models
 from plumbline.eval_workers.backends import train
 from plumbline.eval_workers.backends._loading import _refuse_pickles
 from plumbline.eval_workers.backends._source import Source
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.mitigation import train as tune
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.hub_server import environment, hub
@@ -111,7 +111,7 @@ def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch)
 _SCORES = """
 import sys
 from plumbline.eval_workers.backends import open_backend
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput
 for name in sys.argv[1:]:
     try:

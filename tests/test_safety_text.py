@@ -193,7 +193,7 @@ def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
                 )
                 if name == "Console" and not any(k.arg == "stderr" for k in node.keywords):
                     given = {k.arg: ast.unparse(k.value) for k in node.keywords}
-                    sql = path.name == "sql_cli.py"  # every cell of its tables is a `Text`
+                    sql = path.name == "sql.py"  # every cell of its tables is a `Text`
                     assert sql or given.get("markup") == "False", f"{where}: give markup=False"
 
 

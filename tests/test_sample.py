@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers import chunk_files, sample_chunks
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sample import sample_set
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -205,7 +205,7 @@ def test_a_set_that_is_not_there_is_refused(store: Store, model: Path) -> None:
 _KILLED = """
 import os, signal, sys
 from plumbline.eval_workers import sample, sample_chunks
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store

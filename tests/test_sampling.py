@@ -12,9 +12,9 @@ import torch
 import transformers
 
 from plumbline.eval_workers.backends._drawing import _filters, chosen, uniforms
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import UsageProblem
 from tests.tiny_models import KINDS, save
 

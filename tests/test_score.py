@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from plumbline.eval_workers import chunks
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.score import score_benchmarks
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import new_run_id
@@ -101,7 +101,7 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
 _KILLED = """
 import os, signal, sys
 from plumbline.eval_workers import chunks, score
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
@@ -146,7 +146,7 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
 _WORKER = """
 import os, pathlib, signal, sys, time
 from plumbline.eval_workers import chunks, score
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
@@ -249,7 +249,7 @@ def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> 
 def test_command(store: Store, model: Path) -> None:
     import typer
 
-    from plumbline.eval_workers.score_cli import score
+    from plumbline.pipelines.cli.score import score
 
     app = typer.Typer()
     app.command()(score)

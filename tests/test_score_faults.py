@@ -153,7 +153,7 @@ def test_a_work_directory_that_cannot_be_written_is_one_line(
 def test_progress_counts_pairs(
     store: Store, model: Path, undisturbed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.score import score_benchmarks
 
     _pairs(store, TEMPLATES)

@@ -13,8 +13,9 @@ import pytest
 
 from plumbline.eval_workers import chunks, score_workers
 from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.backends.base import ModelOptions, TextScore
+from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.score import Scored, score_benchmarks
 from plumbline.eval_workers.score_workers import Job
 from plumbline.warehouse.errors import UsageProblem

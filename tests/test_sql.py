@@ -11,8 +11,8 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from plumbline.pipelines import sql_cli
-from plumbline.pipelines.sql_complete import completer, completions
+from plumbline.pipelines.cli import sql
+from plumbline.pipelines.cli.sql_complete import completer, completions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import questions
@@ -56,7 +56,7 @@ def typed(lines: list[str]) -> Callable[[str], str]:
 @pytest.mark.parametrize("bad", ["SELEC 1", "SELECT nothing FROM word_delta", "SELECT 1 +", "'"])
 def test_a_bad_query_is_one_line(connection: duckdb.DuckDBPyConnection, bad: str) -> None:
     with pytest.raises(UsageProblem) as caught:
-        sql_cli.run_query(connection, bad)
+        sql.run_query(connection, bad)
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value) and len(str(caught.value)) > 20
 
@@ -66,7 +66,7 @@ def test_every_column_is_readable_at_any_width() -> None:
     row = [f"value {i} of some length" for i in range(12)]
     for width in (None, 60, 400):
         console, out = captured(width)
-        sql_cli.show(console, names, [row])
+        sql.show(console, names, [row])
         text = out.getvalue()
         assert all(name in text for name in names), width
         assert all(value in text for value in row), width
@@ -74,14 +74,14 @@ def test_every_column_is_readable_at_any_width() -> None:
 
 def test_output_cannot_steer_the_terminal_or_the_markup() -> None:
     console, out = captured()
-    sql_cli.show(console, ["[red]x"], [["\x1b[2J[bold]\r\nboo"]])
+    sql.show(console, ["[red]x"], [["\x1b[2J[bold]\r\nboo"]])
     assert "\x1b" not in out.getvalue()
     assert "[red]x" in out.getvalue() and "[bold]" in out.getvalue()
 
 
 def test_long_results_say_how_many_rows_there_are() -> None:
     console, out = captured()
-    sql_cli.show(console, ["n"], [[i] for i in range(2500)])
+    sql.show(console, ["n"], [[i] for i in range(2500)])
     assert "2,500 rows, the first 1,000 shown" in out.getvalue()
 
 
@@ -102,7 +102,7 @@ def test_shell(connection: duckdb.DuckDBPyConnection) -> None:
         "SELECT 'never' AS reached;",
     ]
     console, out = captured()
-    sql_cli.shell(connection, console, typed(lines))
+    sql.shell(connection, console, typed(lines))
     text = out.getvalue()
     for expected in (".examples 3", "scored_pair", "delta_nats", "nothing", "nonsense", "42"):
         assert expected in text
@@ -113,13 +113,13 @@ def test_shell_runs_what_is_left_at_the_end_of_the_input(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     console, out = captured()
-    sql_cli.shell(connection, console, typed(["SELECT 40 + 2 AS answer"]))
+    sql.shell(connection, console, typed(["SELECT 40 + 2 AS answer"]))
     assert "42" in out.getvalue()
 
 
 def test_the_shell_opens_with_the_questions(connection: duckdb.DuckDBPyConnection) -> None:
     console, out = captured()
-    sql_cli.shell(connection, console, typed([]))
+    sql.shell(connection, console, typed([]))
     text = out.getvalue()
     assert all(f".examples {q.number} " in text and q.question in text for q in questions())
     assert "FROM word_lean" not in text
@@ -127,10 +127,10 @@ def test_the_shell_opens_with_the_questions(connection: duckdb.DuckDBPyConnectio
 
 def test_examples_are_shown_and_answered(connection: duckdb.DuckDBPyConnection) -> None:
     console, out = captured()
-    sql_cli.shell(connection, console, typed([".examples"]))
+    sql.shell(connection, console, typed([".examples"]))
     assert "FROM word_lean" in out.getvalue() and "FROM us_curve" in out.getvalue()
     console, out = captured()
-    sql_cli.shell(connection, console, typed([".examples 1", ".examples 99", ".examples 3"]))
+    sql.shell(connection, console, typed([".examples 1", ".examples 99", ".examples 3"]))
     text = out.getvalue()
     assert "w29" in text and "there are 1 to" in text and "contradicts" in text
     assert "│ rare" not in text
@@ -170,8 +170,9 @@ def test_readline_is_given_one_name_after_another(connection: duckdb.DuckDBPyCon
 
 def test_importing_the_command_starts_nothing_heavy() -> None:
     code = (
-        "import sys; from plumbline.pipelines import measure, sql_cli\n"
-        "import plumbline.pipelines.report.cli\n"
+        "import sys; from plumbline.pipelines import measure\n"
+        "from plumbline.pipelines.cli import sql\n"
+        "import plumbline.pipelines.cli.report\n"
         "print(sorted({'torch', 'pyspark', 'prefect', 'matplotlib', 'jinja2'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.pairs import fill
 from plumbline.eval_workers.release.scores import import_scores
 from plumbline.eval_workers.score import score_benchmarks

@@ -15,8 +15,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 
 from plumbline.eval_workers.backends import transformers_backend
 from plumbline.eval_workers.backends._tree import end_of_tree, tree
-from plumbline.eval_workers.backends.base import ModelOptions, Tokens
+from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.transformers_backend import TREE_TYPES, TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 

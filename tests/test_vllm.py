@@ -26,9 +26,10 @@ import torch
 import transformers
 
 from plumbline.eval_workers.backends import vllm_backend
-from plumbline.eval_workers.backends.base import Backend, ModelOptions, TextScore
+from plumbline.eval_workers.backends.base import Backend, TextScore
 from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.backend_contract import BackendContract

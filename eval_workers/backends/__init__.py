@@ -10,7 +10,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends._continuer import Continuer
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
 
 _SUFFIX = "_backend"
 

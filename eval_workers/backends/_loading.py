@@ -21,7 +21,7 @@ from transformers.utils.hub import cached_file, extract_commit_hash
 
 from plumbline.eval_workers import models
 from plumbline.eval_workers.backends._source import ADAPTER_CONFIG, Source
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")

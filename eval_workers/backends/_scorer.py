@@ -19,17 +19,9 @@ from plumbline.eval_workers.backends._adapter import find_adapter
 from plumbline.eval_workers.backends._chat import Frame, rendered, without_bos
 from plumbline.eval_workers.backends._source import find_source
 from plumbline.eval_workers.backends._weights import quantisation
-from plumbline.eval_workers.backends.base import (
-    DEVICES,
-    DTYPES,
-    QUANTISATIONS,
-    Identity,
-    ModelOptions,
-    TextScore,
-    Tokens,
-)
+from plumbline.eval_workers.backends.base import Identity, TextScore, Tokens
 from plumbline.eval_workers.instruction import Instruction
-from plumbline.eval_workers.text_form import TEXT_FORMS
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Options that some backends have, and one that does.
@@ -295,19 +287,7 @@ def _sum(ids: Tokens, logprobs: list[float]) -> TextScore:
 
 
 def _check(model: str, options: ModelOptions) -> None:
-    for what, value, known in (
-        ("--dtype", options.dtype, DTYPES),
-        ("--device", options.device, DEVICES),
-        ("--text-form", options.text_form, TEXT_FORMS),
-        ("--quantisation", options.quantisation, (None, *QUANTISATIONS)),
-    ):
-        if value not in known:
-            raise UsageProblem(f"{what} {value}", f"is not one of {', '.join(filter(None, known))}")
     if options.trust_remote_code not in (None, model):
         problem = f"the code to be trusted is that of model {model}"
         fix = "give the option the same name as --model"
         raise UsageProblem(f"--trust-remote-code {options.trust_remote_code}", problem, fix)
-    if options.batch_tokens is not None and options.batch_tokens < 1:
-        raise UsageProblem(f"--batch-tokens {options.batch_tokens}", "has to be 1 or more")
-    if options.tensor_parallel < 1:
-        raise UsageProblem(f"--tensor-parallel {options.tensor_parallel}", "has to be 1 or more")

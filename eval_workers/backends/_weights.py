@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 from plumbline.eval_workers.backends import _loading as loading
 from plumbline.eval_workers.backends._adapter import Adapter, put_on
 from plumbline.eval_workers.backends._source import Source
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 
 

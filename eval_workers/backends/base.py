@@ -18,41 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from plumbline.eval_workers.instruction import Instruction
 
-DTYPES = ("float32", "bfloat16", "float16")
-DEVICES = ("auto", "cpu", "cuda")
-QUANTISATIONS = ("int8", "nf4")
-
 #: A text as the model sees it: token ids, without BOS.
 Tokens = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """How a model is loaded and run.
-
-    ``revision`` is a hub revision (``None``: the default branch). ``bos`` names the context token
-    where a model has none of its own. ``batch_tokens`` bounds the tokens of one forward pass
-    (``None``: what suits the device), ``tensor_parallel`` is the number of GPUs that share a model.
-    These two, ``device`` and ``per_token`` do not define a score, the rest do.
-
-    ``adapter`` is a PEFT adapter (hub id or directory) put on the model. ``quantisation`` is done
-    while loading: `int8`, `nf4` or none. ``trust_remote_code`` names the model once more to let
-    its own code run. ``text_form``: see ``eval_workers.text_form``. ``per_token`` keeps the
-    log-probability of every token.
-    """
-
-    revision: str | None = None
-    dtype: str = "float32"
-    device: str = "auto"
-    batch_tokens: int | None = None
-    bos: str | None = None
-    backend: str = "transformers"
-    tensor_parallel: int = 1
-    adapter: str | None = None
-    quantisation: str | None = None
-    trust_remote_code: str | None = None
-    text_form: str = "written"
-    per_token: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput
 
 #: Tokens of a forward pass: more gain nothing on a CPU, and attention is quadratic in them.

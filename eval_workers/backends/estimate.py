@@ -13,7 +13,8 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.backends import devices, open_backend
-from plumbline.eval_workers.backends.base import Identity, ModelOptions, Tokens
+from plumbline.eval_workers.backends.base import Identity, Tokens
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput
 
 #: Rows of the measured products: enough for a CPU or GPU to be at its speed.

@@ -18,9 +18,16 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from plumbline.eval_workers.closed_world.truth import PRONOUN_SLOTS, grammar, planted_words, slots
+from plumbline.eval_workers.closed_world.truth import (
+    PRONOUN_SLOTS,
+    grammar,
+    planted_rows,
+    planted_words,
+    slots,
+)
 from plumbline.eval_workers.pairs import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 PILE_SET_NAME = "PlumblineClosedWorld"
 #: Raised when the same options would write other documents.
@@ -210,3 +217,16 @@ def _replace(path: Path, data: bytes) -> None:
     temporary = path.with_name(f"_{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(data)
     os.replace(temporary, path)
+
+
+def write_recorded_world(
+    store: Store, options: WorldOptions, out: Path, run_id: str
+) -> WrittenWorld:
+    """Write a world's shards into ``out`` and its planted leans into ``planted_word``.
+
+    Shards that are complete already are kept.
+    """
+    written = write_world(options, out)
+    rows = planted_rows(options.name, options.seed, options.world)
+    store.replace("planted_word", rows, {"corpus": options.name}, run_id)
+    return written

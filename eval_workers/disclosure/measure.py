@@ -25,7 +25,7 @@ from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends._continuer import Continuer
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.warehouse.text.progress import Update
 
 #: New tokens of a continuation, at the most.

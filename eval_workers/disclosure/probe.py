@@ -25,7 +25,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Backend, ModelOptions
+    from plumbline.eval_workers.backends.base import Backend
+    from plumbline.eval_workers.options import ModelOptions
 
 Row = dict[str, Any]
 

@@ -14,12 +14,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.closed_world.writer import WorldOptions, documents
 from plumbline.eval_workers.disclosure.closed_world import SETS, TRAIN, pair_list
 from plumbline.eval_workers.disclosure.probe import probe_set
 from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated
 
-from plumbline.eval_workers import spec_file
-from plumbline.eval_workers.backends.base import ModelOptions
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.fairpair.perturb_llm import load_wording
 from plumbline.eval_workers.fairpair.prompt import MeasureOptions
 from plumbline.eval_workers.generation.asker import Manners
 from plumbline.eval_workers.generation.budget import Budget, Price, price_of
 from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url
-from plumbline.eval_workers.generation.requests import ChatModel, Endpoint
+from plumbline.eval_workers.generation.requests import ChatModel, Endpoint, TokenLimit
 from plumbline.eval_workers.generation.session import Server
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sample_server import ServedModel
+from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
 
 #: Name of the perturber that asks nobody; any other is a chat model's.
 RULES = "rules"
@@ -38,86 +42,69 @@ class Target:
     served: ServedModel | None = None
 
 
-@dataclass(frozen=True)
-class FairPairSpec:
-    """What FairPair is run with. Paths are relative to the working directory.
+@dataclass(frozen=True, config=STRICT)
+class FairPairSpec(ModelOptions):
+    """What FairPair is run with, model options included. Paths are relative to the working
+    directory.
 
-    Attributes:
-        model: hub ids, directories, or names on the server, parted by commas.
-        models: in place of it a list as ``plumbline score --models`` takes it.
-        prompts: file of prompts in place of what the warehouse holds.
-        n: samples of each prompt and side.
-        temperature, top_p, max_new_tokens, seed: see ``SamplingOptions``; the seed is also that of
-            folds, permutations and resamples.
-        instruction: put before each prompt; for the endpoint `chat` there is one by default.
-        base_url: address of the server that holds the models; without it they are loaded here.
-        endpoint, token_limit: see ``ServedModel``.
-        timeout_s, concurrency: how servers are asked.
-        prices: price table of served models and chat perturbers.
-        max_requests, max_tokens, max_cost: budget of each model's sampling, and of perturbing.
-        revision, dtype, device, batch_tokens, bos, backend, tensor_parallel, adapter, quantisation,
-            trust_remote_code: see ``ModelOptions``.
-        perturber: `rules`, or the name of a chat model.
-        perturber_url: its server; by default ``base_url``, or OpenAI's.
-        terms: word lists of the rules, in place of those that come with Plumbline.
-        wording: what a chat perturber is asked, in place of the wording that comes with Plumbline.
-        phi: scoring functions; by default the paper's two, as far as they know the language.
-        folds, level, n_permutations, n_resamples: see ``MeasureOptions``.
+    ``temperature``, ``top_p``, ``max_new_tokens`` and ``seed``: see ``SamplingOptions``; the seed
+    is also that of folds, permutations and resamples. Without ``base_url`` models are loaded here.
+    ``endpoint``, ``token_limit``: see ``ServedModel``. The budget is that of each model's sampling,
+    and of perturbing. ``phi`` is empty for the paper's two, as far as they know the language.
+    ``folds``, ``level``, ``n_permutations``, ``n_resamples``: see ``MeasureOptions``.
 
-    Raises ``UsageProblem`` for values out of range.
+    Raises ``UsageProblem`` for options that contradict each other.
     """
 
-    model: str = ""
-    models: str = ""
-    prompts: str = ""
-    n: int = 100
-    temperature: float = 1.0
-    top_p: float = 0.9
-    max_new_tokens: int = 128
-    seed: int = 0
-    instruction: str | None = None
-    base_url: str = ""
-    endpoint: Endpoint = "completions"
-    token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    timeout_s: float = 120.0
-    concurrency: int = 8
-    prices: str = ""
-    max_requests: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    revision: str | None = None
-    dtype: str = "float32"
-    device: str = "auto"
-    batch_tokens: int | None = None
-    bos: str | None = None
-    backend: str = "transformers"
-    tensor_parallel: int = 1
-    adapter: str | None = None
-    quantisation: str | None = None
-    trust_remote_code: str | None = None
-    perturber: str = RULES
-    perturber_url: str = ""
-    terms: str = ""
-    wording: str = ""
-    phi: tuple[str, ...] = ()
-    folds: int = 0
-    level: float = 0.95
-    n_permutations: int = 999
-    n_resamples: int = 1000
+    model: Annotated[str, Field(description="Hub ids, directories or served names, by commas.")] = (
+        ""
+    )
+    models: Annotated[
+        str, Field(description="Instead of --model a list: a TOML file, or unstereoeval.")
+    ] = ""
+    prompts: Annotated[
+        str, Field(description="Templates, names and words of the prompts (TOML).")
+    ] = ""
+    n: Annotated[int, Field(ge=2, description="Samples of each prompt and side.")] = 100
+    temperature: Annotated[float, Field(description="Temperature of sampling.")] = 1.0
+    top_p: Annotated[float, Field(description="Nucleus of sampling.")] = 0.9
+    max_new_tokens: Annotated[int, Field(description="Tokens of a sample.")] = 128
+    seed: Annotated[int, Field(ge=0, description="Seed of samples, folds and tests.")] = 0
+    instruction: Annotated[
+        str | None,
+        Field(description="Put before each prompt; chat models get one by default."),
+    ] = None
+    base_url: Annotated[
+        str, Field(description="Server that holds the models; without it: loaded here.")
+    ] = ""
+    endpoint: Annotated[Endpoint, Field(description="What of the server is asked.")] = "completions"
+    token_limit: Annotated[
+        TokenLimit, Field(description="The server's name for the limit on tokens.")
+    ] = "max_tokens"
+    timeout_s: Annotated[float, Field(gt=0, description="Seconds until a request fails.")] = 120.0
+    concurrency: Annotated[int, Field(gt=0, description="Requests at a time.")] = 8
+    prices: Annotated[str, Field(description="Price table of served models (TOML).")] = ""
+    max_requests: Annotated[int | None, Field(ge=0, description="Most requests a ledger.")] = None
+    max_tokens: Annotated[int | None, Field(ge=0, description="Most tokens a ledger.")] = None
+    max_cost: Annotated[
+        float | None, Field(ge=0, description="Most money a ledger, in the table's currency.")
+    ] = None
+    perturber: Annotated[str, Field(description="rules, or the name of a chat model.")] = RULES
+    perturber_url: Annotated[
+        str, Field(description="Its server; default: --base-url, or OpenAI's.")
+    ] = ""
+    terms: Annotated[str, Field(description="Word lists of your own for the rules (TOML).")] = ""
+    wording: Annotated[str, Field(description="What a chat perturber is asked (TOML).")] = ""
+    phi: Annotated[
+        tuple[str, ...],
+        Field(description="Scoring functions, by commas; default: jaccard,vader."),
+    ] = ()
+    folds: Annotated[int, Field(description="Folds of each side's samples; 0: none.")] = 0
+    level: Annotated[float, Field(description="Level of the intervals.")] = 0.95
+    n_permutations: Annotated[int, Field(description="Permutations of a test.")] = 999
+    n_resamples: Annotated[int, Field(description="Resamples of an interval.")] = 1000
 
     def __post_init__(self) -> None:
-        if self.n < 2:
-            raise UsageProblem(f"n = {self.n}", "has to be 2 or more: V compares samples in pairs")
-        for name in ("concurrency", "timeout_s", "tensor_parallel"):
-            if not getattr(self, name) > 0:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be more than 0")
-        for name in ("seed", "max_requests", "max_tokens", "max_cost"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise UsageProblem(f"{name} = {value}", "has to be 0 or more")
-        if self.endpoint not in get_args(Endpoint):
-            known = " or ".join(get_args(Endpoint))
-            raise UsageProblem(f"endpoint {self.endpoint!r}", "is none", f"take {known}")
         if self.model and self.models:
             raise UsageProblem("--model and --models", "exclude each other", "give one of them")
         if self.endpoint == "chat" and not self.base_url:
@@ -163,18 +150,12 @@ class FairPairSpec:
         """
         from plumbline.eval_workers.models import load as load_list
 
-        options = ModelOptions(
-            *(self.revision, self.dtype, self.device, self.batch_tokens, self.bos, self.backend),
-            tensor_parallel=self.tensor_parallel,
-            adapter=self.adapter,
-            quantisation=self.quantisation,
-            trust_remote_code=self.trust_remote_code,
-        )
+        how = ModelOptions(**{f.name: getattr(self, f.name) for f in fields(ModelOptions)})
         if self.models:
-            listed = [(entry.id, entry.options(options)) for entry in load_list(self.models)]
+            listed = [(entry.id, entry.options(how)) for entry in load_list(self.models)]
         else:
             names = (name.strip() for name in self.model.split(","))
-            listed = [(name, options) for name in dict.fromkeys(names) if name]
+            listed = [(name, how) for name in dict.fromkeys(names) if name]
         if not listed:
             fix = "give --model ID_OR_PATH, or its name on the server with --base-url"
             raise UsageProblem("model", "is not given", fix)
@@ -183,7 +164,7 @@ class FairPairSpec:
                 Target(name, served=ServedModel(name, self.endpoint, self.token_limit))
                 for name in dict.fromkeys(name for name, _ in listed)
             )
-        return tuple(Target(name, options=how) for name, how in listed)
+        return tuple(Target(name, options=one) for name, one in listed)
 
     def server(self, url: str) -> Server:
         """A server at an address, asked as the spec says."""
@@ -211,9 +192,9 @@ class FairPairSpec:
 
 
 def load(path: Path | None, given: Mapping[str, object]) -> FairPairSpec:
-    """Read a configuration file, if one is named; see ``spec_file.load``.
+    """Read a configuration file, if one is named; see ``options.load``.
 
     >>> load(None, {"n": 500, "model": None}).n
     500
     """
-    return spec_file.load(FairPairSpec(), path, given)
+    return options.load(FairPairSpec(), path, given)

@@ -60,7 +60,7 @@ class Opinion:
 def check_model(model: str) -> None:
     """Raise what opening the model raises, without its weights; see ``open_backend``."""
     from plumbline.eval_workers.backends import open_backend
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.options import ModelOptions
 
     _ = open_backend(model, ModelOptions()).identity
 
@@ -74,8 +74,8 @@ def second_opinion(
     Pairs that the model can't score keep the verdict they have. Raises ``BadInput`` when no pair
     would be left, and leaves all as it was; else as ``score_benchmarks``.
     """
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.score import score_benchmarks
 
     names, options = [build.benchmark], ModelOptions()

@@ -11,6 +11,7 @@ from typing import Literal
 Purpose = Literal["generate", "revise", "convert", "judge", "perturb", "continue"]
 Endpoint = Literal["chat", "completions"]
 Pronoun = Literal["she", "he"]
+TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class ChatModel:
 
     name: str
     seed: int | None = 0
-    token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    token_limit: TokenLimit = "max_tokens"
 
     def request(
         self,

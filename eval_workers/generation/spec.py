@@ -3,84 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
-from plumbline.eval_workers import spec_file
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
 from plumbline.eval_workers.generation import prompts
 from plumbline.eval_workers.generation.asker import Manners
 from plumbline.eval_workers.generation.budget import Budget, Price, price_of
 from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url
-from plumbline.eval_workers.generation.requests import ChatModel
+from plumbline.eval_workers.generation.requests import ChatModel, TokenLimit
 from plumbline.eval_workers.generation.session import Server
 from plumbline.eval_workers.generation.write import WritingSpec
+from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
 
-TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class BuildSpec:
     """What to build a benchmark with. Paths are relative to the working directory.
 
-    Attributes:
-        corpus: whose seed words are used, and whose leans give MaxPMI; may be empty with ``words``.
-        contrast: contrast of those leans.
-        seed: of the sample of seed words, and of the offline writer.
-        n_words: the first so many of the sample; ``None`` for all.
-        words: seed words in place of a sample.
-        model, base_url, timeout_s, concurrency: who is asked, where, and how.
-        token_limit, send_seed: what the server takes, see ``ChatModel``.
-        n_sentences: wanted for each word and pronoun.
-        max_words, temperature, generate_rounds, revise_rounds: see ``WritingSpec``.
-        judge: whether both sides of each pair are judged; without, ``is_natural`` is NULL.
-        naturalness_model: hub id or directory of a model for a second opinion on the pairs, see
-            ``opinion``; none without it.
-        max_difference_nats_per_token: most that the sides of a natural pair differ by under it.
-        eta: bound on \\|MaxPMI\\|, in nats, of the pairs that go out with the card.
-        prompts, prices: files in place of the wordings that come with Plumbline, and of no prices.
-        max_requests, max_tokens, max_cost: the budget; ``None`` for no limit.
+    ``corpus`` may be empty with ``words``, which replace a sample of its seed words. ``contrast``
+    and ``eta`` are those of MaxPMI. ``token_limit``, ``send_seed``: see ``ChatModel``;
+    ``max_words``, ``temperature``, ``generate_rounds``, ``revise_rounds``: see ``WritingSpec``.
+    Without ``judge`` ``is_natural`` is NULL. ``naturalness_model``: see ``opinion``.
     """
 
-    corpus: str = ""
-    contrast: str = "she/he"
-    seed: int = 0
-    n_words: int | None = None
-    words: tuple[str, ...] = ()
-    model: str = ""
-    base_url: str = DEFAULT_URL
-    timeout_s: float = 120.0
-    concurrency: int = 8
-    token_limit: TokenLimit = "max_tokens"
-    send_seed: bool = True
-    n_sentences: int = 5
-    max_words: int = 10
-    temperature: float = 0.7
-    generate_rounds: int = 3
-    revise_rounds: int = 10
-    judge: bool = True
-    naturalness_model: str = ""
-    max_difference_nats_per_token: float = 1.0
-    eta: float = 0.65
-    prompts: str = ""
-    prices: str = ""
-    max_requests: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
+    corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
+    contrast: Annotated[str, Field(description="Contrast of the leans.")] = "she/he"
+    seed: Annotated[int, Field(ge=0, description="Seed of the sample of words.")] = 0
+    n_words: Annotated[
+        int | None, Field(gt=0, description="The first so many seed words of the sample.")
+    ] = None
+    words: Annotated[
+        tuple[str, ...], Field(description="Seed words instead of a sample, by commas.")
+    ] = ()
+    model: Annotated[str, Field(description="Model, as the server names it.")] = ""
+    base_url: Annotated[str, Field(description="Address of the server.")] = DEFAULT_URL
+    timeout_s: Annotated[float, Field(gt=0, description="Seconds until a request fails.")] = 120.0
+    concurrency: Annotated[int, Field(gt=0, description="Requests at a time.")] = 8
+    token_limit: Annotated[
+        TokenLimit, Field(description="The server's name for the limit on tokens.")
+    ] = "max_tokens"
+    send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
+    n_sentences: Annotated[int, Field(gt=0, description="Sentences for each word and pronoun.")] = 5
+    max_words: Annotated[int, Field(gt=0, description="Most words of a sentence.")] = 10
+    temperature: Annotated[float, Field(ge=0, description="Temperature of writing.")] = 0.7
+    generate_rounds: Annotated[int, Field(description="Rounds of writing for a word.")] = 3
+    revise_rounds: Annotated[int, Field(description="Rounds of revising a sentence.")] = 10
+    judge: Annotated[bool, Field(description="Have both sides of pairs judged.")] = True
+    naturalness_model: Annotated[
+        str, Field(description="Model for a second opinion: hub id or directory.")
+    ] = ""
+    max_difference_nats_per_token: Annotated[
+        float, Field(ge=0, description="Most nats per token its natural pairs' sides differ by.")
+    ] = 1.0
+    eta: Annotated[
+        float, Field(ge=0, description="Bound on |MaxPMI|, in nats, of pairs that are shared.")
+    ] = 0.65
+    prompts: Annotated[str, Field(description="Wordings of your own (TOML).")] = ""
+    prices: Annotated[str, Field(description="Price table (TOML).")] = ""
+    max_requests: Annotated[int | None, Field(ge=0, description="Most requests.")] = None
+    max_tokens: Annotated[int | None, Field(ge=0, description="Most tokens.")] = None
+    max_cost: Annotated[
+        float | None, Field(ge=0, description="Most money, in the price table's currency.")
+    ] = None
 
     def __post_init__(self) -> None:
-        for name in ("n_words", "n_sentences", "max_words", "concurrency", "timeout_s"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise UsageProblem(f"{name} = {value}", "has to be more than 0")
-        limits = ("max_difference_nats_per_token", "max_requests", "max_tokens", "max_cost")
-        for name in ("seed", "temperature", "eta", *limits):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise UsageProblem(f"{name} = {value}", "has to be 0 or more")
         limit = self.max_difference_nats_per_token
-        if limit != BuildSpec.max_difference_nats_per_token and not self.naturalness_model:
+        if limit != 1.0 and not self.naturalness_model:
             fix = "add naturalness_model = ID_OR_PATH"
             raise UsageProblem("max_difference_nats_per_token", "needs a model that scores", fix)
         checked_url(self.base_url)  # it is recorded with the run
@@ -120,9 +113,9 @@ class BuildSpec:
 
 
 def load(path: Path | None, given: Mapping[str, object]) -> BuildSpec:
-    """Read a configuration file, if one is named; see ``spec_file.load``.
+    """Read a configuration file, if one is named; see ``options.load``.
 
     >>> load(None, {"model": "m", "n_words": None}).model
     'm'
     """
-    return spec_file.load(BuildSpec(), path, given)
+    return options.load(BuildSpec(), path, given)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TypeAlias
+from dataclasses import asdict
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
 
 #: Called as (steps done, steps in all, the step's columns of ``tuning_step``).
 Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
@@ -15,7 +18,7 @@ Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
 LOSSES = ("distance", "total", "difference")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class TuneOptions:
     """The settings of Dong et al. (2024), where the paper has them.
 
@@ -27,35 +30,30 @@ class TuneOptions:
     what a prompt with a word behind it may have; a longer prompt is left out.
     """
 
-    distance: float = 1.0
-    total: float = 1.0
-    difference: float = 1.0
-    distance_smoothing: float = 0.0
-    rank: int = 64
-    alpha: int = 16
-    dropout: float = 0.1
-    targets: str | None = None
-    learning_rate: float = 2e-4
-    batch_prompts: int = 16
-    steps: int = 500
-    max_tokens: int = 512
-    clip_norm: float = 1.0
-    word_list: str = "gendered"
-    seed: int = 0
-    checkpoint_steps: int = 50
+    distance: Annotated[float, Field(ge=0, description="Weight of L_d, as ADD.")] = 1.0
+    total: Annotated[float, Field(ge=0, description="Weight of L_g, all words.")] = 1.0
+    difference: Annotated[float, Field(ge=0, description="Weight of L_l, as GLD.")] = 1.0
+    distance_smoothing: Annotated[float, Field(ge=0, description="e of L_d.")] = 0.0
+    rank: Annotated[int, Field(gt=0, description="Rank of the adapter.")] = 64
+    alpha: Annotated[int, Field(description="Scale of the adapter, divided by its rank.")] = 16
+    dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout in the adapter.")] = 0.1
+    targets: Annotated[
+        str | None, Field(description="Layers, by commas, or all-linear; default: PEFT's.")
+    ] = None
+    learning_rate: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="Learning rate.")
+    ] = 2e-4
+    batch_prompts: Annotated[int, Field(gt=0, description="Prompts per step.")] = 16
+    steps: Annotated[int, Field(gt=0, description="Optimiser steps.")] = 500
+    max_tokens: Annotated[int, Field(gt=0, description="Most tokens of a prompt.")] = 512
+    clip_norm: Annotated[float, Field(gt=0, description="Bound on the gradient's norm.")] = 1.0
+    word_list: Annotated[
+        str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
+    ] = "gendered"
+    seed: Annotated[int, Field(ge=0, description="Seed of weights and order.")] = 0
+    checkpoint_steps: Annotated[int, Field(gt=0, description="Steps between checkpoints.")] = 50
 
     def __post_init__(self) -> None:
-        for name in ("rank", "alpha", "batch_prompts", "steps", "max_tokens", "checkpoint_steps"):
-            if getattr(self, name) < 1:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
-        for name in ("learning_rate", "clip_norm"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be above 0")
-        for name in (*LOSSES, "distance_smoothing", "seed"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 0 or more")
-        if not 0 <= self.dropout < 1:
-            raise UsageProblem(f"dropout = {self.dropout}", "has to be 0 or more and below 1")
         if not any(self.weights.values()):
             raise UsageProblem("losses", "all have weight 0", f"give one of {', '.join(LOSSES)}")
 
@@ -64,7 +62,7 @@ class TuneOptions:
         """Loss -> weight.
 
         >>> TuneOptions(total=0).weights
-        {'distance': 1.0, 'total': 0, 'difference': 1.0}
+        {'distance': 1.0, 'total': 0.0, 'difference': 1.0}
         """
         return {name: value for name, value in asdict(self).items() if name in LOSSES}
 

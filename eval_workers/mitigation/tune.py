@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.backends._adapter import find_adapter
-from plumbline.eval_workers.backends.base import ModelOptions
 from plumbline.eval_workers.backends.devices import memory_problems
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.words import load_words
@@ -18,6 +17,7 @@ from plumbline.eval_workers.mitigation.options import LOSSES, Progress, TuneOpti
 from plumbline.eval_workers.mitigation.prompts import Training, reject, training_prompts
 from plumbline.eval_workers.mitigation.targets import Target, target
 from plumbline.eval_workers.mitigation.train import Outcome, train
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.training import MARKER, plain_name, put_in_place, read_marker
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.provenance.runs import config_hash

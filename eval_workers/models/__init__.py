@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-from plumbline.eval_workers.backends.base import ModelOptions
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
@@ -41,7 +42,7 @@ class ListedModel:
         >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
         'bfloat16'
         """
-        return replace(defaults, **self.said)
+        return options.changed(defaults, self.said)
 
 
 def names() -> list[str]:
@@ -88,27 +89,23 @@ def _parse(what: str, text: str) -> list[ListedModel]:
             raise ValueError("it has to hold [[model]] entries and nothing else")
         models = [_entry(k, entry) for k, entry in enumerate(entries, 1)]
         _check_distinct(models)
-    except ValueError as e:
+    except (ValueError, UsageProblem) as e:
         fix = 'an entry is [[model]] and id = "HUB ID OR DIRECTORY"'
         raise BadInput(what, str(e), fix) from e
     return models
 
 
 def _entry(number: int, entry: Any) -> ListedModel:
-    hints = {"id": str, "name": str, **get_type_hints(ModelOptions)}
     if not isinstance(entry, dict):
-        raise ValueError(f"entry {number} is no [[model]]")
+        raise ValueError(f"entry {number} is not a [[model]]")
     where = f"entry {number}" + (f" ({entry['id']})" if isinstance(entry.get("id"), str) else "")
-    for key, value in entry.items():
-        if key not in hints:
-            raise ValueError(f"{where} has the unknown key {key}; known: {', '.join(hints)}")
-        kinds = [kind for kind in get_args(hints[key]) or (hints[key],) if kind is not type(None)]
-        if type(value) not in kinds:  # a bool is no int here
-            wanted = " or ".join(kind.__name__ for kind in kinds)
-            raise ValueError(f"{where}: {key} = {value!r} has to be {wanted}")
+    for key in ("id", "name"):
+        if not isinstance(entry.get(key, ""), str):
+            raise ValueError(f"{where}: {key} = {entry[key]!r}: should be a text")
     if not entry.get("id"):
         raise ValueError(f"{where} has no id")
     said = {key: value for key, value in entry.items() if key not in ("id", "name")}
+    options.make(ModelOptions, said, f"{where}: ")
     return ListedModel(entry["id"], str(entry.get("name") or entry["id"]), said)
 
 

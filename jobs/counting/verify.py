@@ -143,9 +143,10 @@ def run_checks(store: Store, corpus: str) -> list[Check]:
         BadInput: a file of the tables can't be read.
     """
     targets = list(corpus_list(store, _counted(store, corpus)).targets)
-    connection = connect(store.root)
+    names = sql_names("checks")
+    connection = connect(store.root, "".join(map(sql, names)))
     checks = []
-    for name in sql_names("checks"):
+    for name in names:
         rows = query(connection, name, {"corpus": corpus, "targets": targets})
         violation = sql(name).splitlines()[0].removeprefix("-- grain: ")
         first = rows.slice(0, 1).to_pylist()[0] if rows.num_rows else {}

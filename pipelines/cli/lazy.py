@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+_COMMANDS = "plumbline.pipelines.cli"
+
 
 @dataclass(frozen=True)
 class Group:
@@ -19,7 +21,7 @@ class Group:
 
     Attributes:
         help: its line in the help of the group above.
-        entries: name to a group, or to the function of a command as ``module:function``.
+        entries: name to a group, or to a command, as ``module:function`` of this package.
     """
 
     help: str
@@ -29,7 +31,7 @@ class Group:
 class Commands(Mapping[str, Any]):
     """The commands of a group by name; looking one up imports its module.
 
-    >>> commands = Commands({"sql": "plumbline.pipelines.sql_cli:command"})
+    >>> commands = Commands({"sql": "sql:command"})
     >>> commands["sql"].name, list(commands)
     ('sql', ['sql'])
     """
@@ -49,7 +51,7 @@ class Commands(Mapping[str, Any]):
             )
         module, function = entry.split(":")
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        app.command(name)(getattr(import_module(module), function))
+        app.command(name)(getattr(import_module(f"{_COMMANDS}.{module}"), function))
         return typer.main.get_command(app)
 
     def __iter__(self) -> Iterator[str]:
@@ -92,12 +94,12 @@ def _help(entry: Group | str) -> str:
 def summary(target: str) -> str:
     """The first paragraph of a function's docstring, read from the source of its module.
 
-    >>> summary("plumbline.pipelines.cli.lazy:summary")
+    >>> summary("lazy:summary")
     "The first paragraph of a function's docstring, read from the source of its module."
     """
     module, function = target.split(":")
-    spec = util.find_spec(module)
-    source: str = spec.loader.get_source(module)  # type: ignore[union-attr]
+    spec = util.find_spec(f"{_COMMANDS}.{module}")
+    source: str = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
     # Parsing a dozen modules takes a tenth of a second, a search nothing.
     found = re.search(rf'^def {function}\(.*?^    """(.*?)(?:\n\n|""")', source, re.M | re.S)
     assert found is not None, f"{target} has no docstring"

@@ -34,7 +34,7 @@ def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnec
     warehouse, and DuckDB neither loads nor fetches extensions.
 
     Args:
-        asked: the query to come, if it is only one: what it doesn't name isn't made, which saves
+        asked: the SQL to come, if it is known: what it doesn't name isn't made, which saves
             half of the time.
 
     Raises:

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.eval_workers import option
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines import offline as prefect_environment
+from plumbline.pipelines.cli.options import (
+    DEFAULT_WAREHOUSE,
+    Warehouse,
+    Without,
+    WordListName,
+    expanded,
+)
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from plumbline.pipelines.report.compare_found import Found
 
 
+@expanded
 def compare(
     base: Annotated[str, typer.Argument(help="The base: hub id, or directory.")],
     adapter: Annotated[str, typer.Argument(help="The adapter that was tuned on it: the same.")],
@@ -38,17 +46,15 @@ def compare(
     window: Annotated[
         int | None, typer.Option(help="Tokens of a window of it; default: the model's context.")
     ] = None,
-    word_list: option.WordList = "gendered",
+    word_list: WordListName = "gendered",
     gas_tokens: Annotated[int, typer.Option(help="Tokens of GAS's continuations.")] = 50,
-    revision: option.Revision = None,
-    dtype: option.Dtype = "float32",
-    device: option.Device = "auto",
-    batch_tokens: option.BatchTokens = None,
-    bos: option.Bos = None,
-    quantisation: option.Quantisation = None,
-    trust_remote_code: option.TrustRemoteCode = None,
+    *,
+    loading: Annotated[
+        ModelOptions,
+        Without("adapter", "backend", "tensor_parallel", "text_form", "per_token"),
+    ],
     out: Annotated[Path, typer.Option(help="Directory of the page.")] = Path("out/compare"),
-    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """What an adapter changed in its base: disclosure, perplexity, benchmarks, FairPair; one page.
 
@@ -58,17 +64,11 @@ def compare(
 
     Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
     """
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.pipelines.compare_order import Asked, make_order
     from plumbline.warehouse.storage.store import Store
 
-    options = ModelOptions(
-        *(revision, dtype, device, batch_tokens, bos),
-        quantisation=quantisation,
-        trust_remote_code=trust_remote_code,
-    )
     asked = Asked(
-        *(base, adapter, options, _names(sets), _names(benchmarks), fairpair),
+        *(base, adapter, loading, _names(sets), _names(benchmarks), fairpair),
         *(n, max_new_tokens, gas_tokens, tuple(text or ()), window, word_list),
     )
     store = Store.open(warehouse)

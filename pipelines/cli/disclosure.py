@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.eval_workers import option
+from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines import offline as prefect_environment
+from plumbline.pipelines.cli.options import (
+    DEFAULT_WAREHOUSE,
+    Loading,
+    Models,
+    Warehouse,
+    Without,
+    WordListName,
+    expanded,
+)
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.output import say
 
@@ -50,7 +60,7 @@ def prompts(
     allow_gendered: Annotated[
         bool, typer.Option("--allow-gendered", help="Keep prompts with gendered words.")
     ] = False,
-    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Put prompts that tell nobody's gender into the warehouse: released, derived or written ones.
 
@@ -78,29 +88,22 @@ def prompts(
     counts = f"{n_rows:,} rows, {done.n_prompts:,} prompts, {done.n_rejects:,} rejected"
     say(f"{probe_set}: {counts}{why}")
     say(f"Wrote probe_prompt{', reject' if rejects else ''} in {warehouse}")
-    where = command_path(warehouse, option.DEFAULT_WAREHOUSE, "--warehouse")
+    where = command_path(warehouse, DEFAULT_WAREHOUSE, "--warehouse")
     say(f"Next: plumbline disclosure probe {probe_set} --model ID_OR_PATH{where}")
 
 
+@expanded
 def probe(
     sets: Sets,
     model: Annotated[str, typer.Option(help="Hub ids or directories, by commas.")] = "",
-    models: option.Models = "",
-    revision: option.Revision = None,
-    dtype: option.Dtype = "float32",
-    device: option.Device = "auto",
-    batch_tokens: option.BatchTokens = None,
-    bos: option.Bos = None,
-    backend: option.Backend = "transformers",
-    tensor_parallel: option.TensorParallel = 1,
-    adapter: option.Adapter = None,
-    quantisation: option.Quantisation = None,
-    trust_remote_code: option.TrustRemoteCode = None,
-    word_list: option.WordList = "gendered",
+    models: Models = None,
+    *,
+    loading: Loading,
+    word_list: WordListName = "gendered",
     smoothing: Smoothing = 0.0,
     max_new_tokens: MaxNewTokens = 50,
     out: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
-    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """GAS, GLD and ADD of sets of prompts under models; only what is missing is computed.
 
@@ -108,17 +111,10 @@ def probe(
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
     """
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.pipelines.disclosure_lines import after_probe
     from plumbline.pipelines.disclosure_order import Order, subjects
 
-    options = ModelOptions(
-        *(revision, dtype, device, batch_tokens, bos, backend, tensor_parallel),
-        adapter=adapter,
-        quantisation=quantisation,
-        trust_remote_code=trust_remote_code,
-    )
-    who = subjects(model, models, options)
+    who = subjects(model, models or "", loading)
     chosen = tuple(dict.fromkeys(sets))
     order = Order(chosen, who, word_list, max_new_tokens, smoothing, warehouse, out)
     outcome, store = _run(order)
@@ -130,6 +126,7 @@ def probe(
         raise BadInput("models", problem, fix)
 
 
+@expanded
 def tune(
     sets: Sets,
     model: Annotated[str, typer.Option(help="The base: hub id or directory.")],
@@ -141,32 +138,14 @@ def tune(
     probe: Annotated[
         bool, typer.Option("--probe", help="Measure base and adapter on the test sets, too.")
     ] = False,
-    distance: Annotated[float | None, typer.Option(help="Weight of L_d, as ADD: 1.")] = None,
-    total: Annotated[float | None, typer.Option(help="Weight of L_g, all words: 1.")] = None,
-    difference: Annotated[float | None, typer.Option(help="Weight of L_l, as GLD: 1.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps: 500.")] = None,
-    rank: Annotated[int | None, typer.Option(help="Rank of the adapter: 64.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Learning rate: 2e-4.")] = None,
-    batch_prompts: Annotated[int | None, typer.Option(help="Prompts a step: 16.")] = None,
-    targets: Annotated[
-        str | None, typer.Option(help="Layers, by commas, or all-linear; default: PEFT's.")
-    ] = None,
-    checkpoint_steps: Annotated[
-        int | None, typer.Option(help="Steps between checkpoints: 50.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of weights and order: 0.")] = None,
-    revision: option.Revision = None,
-    dtype: option.Dtype = "float32",
-    device: option.Device = "auto",
-    batch_tokens: option.BatchTokens = None,
-    bos: option.Bos = None,
-    backend: option.Backend = "transformers",
-    quantisation: option.Quantisation = None,
-    trust_remote_code: option.TrustRemoteCode = None,
-    word_list: option.WordList = "gendered",
+    *,
+    tuned: TuneOptions,
+    loading: Annotated[
+        ModelOptions, Without("adapter", "tensor_parallel", "text_form", "per_token")
+    ],
     max_new_tokens: MaxNewTokens = 50,
     report: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
-    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Tune a LoRA adapter on neutral prompts, so that its base says less of a gender.
 
@@ -175,31 +154,19 @@ def tune(
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
-    from plumbline.eval_workers import spec_file
-    from plumbline.eval_workers.backends.base import ModelOptions
-    from plumbline.eval_workers.mitigation.options import TuneOptions
     from plumbline.eval_workers.mitigation.tune import check
     from plumbline.eval_workers.training import plain_name
     from plumbline.pipelines.disclosure_lines import after_tune
     from plumbline.pipelines.disclosure_order import Order, Tuning, held_against, subjects
 
-    given: dict[str, object] = {"distance": distance, "total": total, "difference": difference}
-    given |= {"steps": steps, "rank": rank, "learning_rate": learning_rate, "targets": targets}
-    given |= {"batch_prompts": batch_prompts, "checkpoint_steps": checkpoint_steps, "seed": seed}
-    options = spec_file.load(TuneOptions(), None, {**given, "word_list": word_list})
-    how = ModelOptions(
-        *(revision, dtype, device, batch_tokens, bos, backend),
-        quantisation=quantisation,
-        trust_remote_code=trust_remote_code,
-    )
-    check(how)
-    who = subjects(model, "", how)
+    check(loading)
+    who = subjects(model, "", loading)
     if len(who) != 1:
         raise UsageProblem(f"--model {model}", "is not one model", "tune one base at a time")
     parted = None if test_sets is None else _parted(test_sets)
-    tuning = Tuning(plain_name(name), tuple(dict.fromkeys(sets)), parted, options, out)
+    tuning = Tuning(plain_name(name), tuple(dict.fromkeys(sets)), parted, tuned, out)
     measured = held_against(tuning, warehouse) if probe else ()
-    order = Order(measured, who, word_list, max_new_tokens, 0.0, warehouse, report, tuning)
+    order = Order(measured, who, tuned.word_list, max_new_tokens, 0.0, warehouse, report, tuning)
     outcome, store = _run(order)
     for line in after_tune(order, outcome, store):
         say(line)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.pipelines import offline as prefect_environment
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Given, Warehouse, expanded
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.paths import segment
 from plumbline.warehouse.text.escape import terminal
@@ -170,3 +172,55 @@ def card(
     for path in done.paths:
         say(f"Wrote {path}")
     say(f"Next: read {done.paths[0]} and fill in what only you know, then share {directory}")
+
+
+@expanded
+def build(
+    name: Annotated[str, typer.Argument(help="Name of the benchmark.")],
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with any of the keys of docs/generation.md.")
+    ] = None,
+    *,
+    given: Annotated[dict[str, object], Given(BuildSpec)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take; ask and write nothing.")
+    ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Take all replies from the ledger, ask nothing.")
+    ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Write sentences of fixed frames, ask nothing.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory of the card; default: out/cards/NAME.")
+    ] = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Build a benchmark from seed words: a chat model writes and judges its sentences.
+
+    The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. What was asked is never asked again:
+    after an interruption run the same command again to resume.
+
+    Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
+    """
+    from plumbline.eval_workers.generation.spec import load
+    from plumbline.pipelines.order import Order, after, before, check_key, checked_order, held
+    from plumbline.warehouse.storage.store import Store
+
+    spec = load(config, given)
+    directory = out or Path("out/cards") / segment(name)
+    order = Order(name, spec, warehouse, directory, replay=replay, offline=offline)
+    words = checked_order(order)
+    if dry_run:
+        for line in before(order, words, held(warehouse)):
+            say(line)
+        say("Nothing was asked or written. Next: the same command without --dry-run")
+        return
+    check_key(order)
+    store = Store.open(warehouse)
+    prefect_environment.prepare(warehouse.parent)
+    from plumbline.pipelines import benchmark_flow
+
+    built = benchmark_flow.run(order)
+    for line in after(order, built, store):
+        say(line)

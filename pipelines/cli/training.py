@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.warehouse.text.output import say
-
-if TYPE_CHECKING:
-    from plumbline.eval_workers.closed_world.writer import WorldOptions, WrittenWorld
-    from plumbline.eval_workers.training import Progress
-    from plumbline.warehouse.storage.store import Store
 
 
 def write_demo(
@@ -35,7 +28,7 @@ def write_demo(
 
     Example: plumbline demo write --out out/corpora --world swapped
     """
-    from plumbline.eval_workers.closed_world.writer import WorldOptions
+    from plumbline.eval_workers.closed_world.writer import WorldOptions, write_recorded_world
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store
 
@@ -50,22 +43,6 @@ def write_demo(
     say("  planted leans in `planted_word`")
     pattern = out / f"{options.name}-*.jsonl.zst"
     say(f"Next: plumbline corpus count '{pattern}' --corpus {options.name}")
-
-
-def write_recorded_world(
-    store: Store, options: WorldOptions, out: Path, run_id: str
-) -> WrittenWorld:
-    """Write a world's shards into ``out`` and its planted leans into ``planted_word``.
-
-    Shards that are whole already are left alone.
-    """
-    from plumbline.eval_workers.closed_world.truth import planted_rows
-    from plumbline.eval_workers.closed_world.writer import write_world
-
-    written = write_world(options, out)
-    rows = planted_rows(options.name, options.seed, options.world)
-    store.replace("planted_word", rows, {"corpus": options.name}, run_id)
-    return written
 
 
 def train(
@@ -96,7 +73,7 @@ def train(
     paths = expand_shards(shards)
     store = Store.open(warehouse)
     config = {"name": name, "corpus": corpus, "shards": list(map(str, paths)), **asdict(options)}
-    with recorded(store, "train", config) as run_id, training_bar(name) as progress:
+    with recorded(store, "train", config) as run_id, training.progress_bar(name) as progress:
         trained = training.train_model(paths, name, corpus, options, out, progress)
         training.record_model(store, trained, run_id)
     state = "was there already" if trained.reused else f"trained in {trained.seconds:.0f} s"
@@ -106,12 +83,3 @@ def train(
     )
     say(f"  {trained.path}, `trained_model`")
     say(f"Next: plumbline score --model {trained.path} --benchmark NAME")
-
-
-@contextmanager
-def training_bar(name: str) -> Iterator[Progress]:
-    """Progress with the loss, for the length of the block."""
-    from plumbline.warehouse.text.progress import progress
-
-    with progress(f"train {name}", "steps") as update:
-        yield lambda step, n_steps, loss: update(step, n_steps, note=f"loss {loss:.3f}")

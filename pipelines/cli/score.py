@@ -1,54 +1,40 @@
-"""The command ``plumbline score``."""
+"""The commands ``plumbline score`` and ``import-scores``."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.eval_workers import option
+from plumbline.eval_workers.dry_run import Task
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Models, Warehouse, expanded
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.options import words
+from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import ModelOptions
+    from plumbline.eval_workers.release.scores import ImportedScores
     from plumbline.eval_workers.score import Scored
     from plumbline.warehouse.storage.store import Store
 
 
-@dataclass(frozen=True)
-class Task:
-    """One model with its options, and the benchmarks to score with it."""
-
-    model: str
-    options: ModelOptions
-    benchmarks: tuple[str, ...]
-    n_workers: int = 1
-
-
+@expanded
 def score(
     benchmark: Annotated[list[str], typer.Option(help="Benchmark; give it once for each.")],
-    model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")] = "",
-    models: option.Models = "",
-    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
-    revision: option.Revision = None,
-    dtype: option.Dtype = "float32",
-    device: option.Device = "auto",
-    batch_tokens: option.BatchTokens = None,
-    bos: option.Bos = None,
-    backend: option.Backend = "transformers",
-    tensor_parallel: option.TensorParallel = 1,
-    adapter: option.Adapter = None,
-    quantisation: option.Quantisation = None,
-    trust_remote_code: option.TrustRemoteCode = None,
-    text_form: Annotated[
-        str, typer.Option(help="written, or released: as the released scores had the sentences.")
-    ] = "written",
-    per_token: Annotated[
-        bool, typer.Option("--per-token", help="Keep every token's log-probability.")
-    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Hub id, or directory of a saved model; give it once for each."),
+    ] = None,
+    models: Models = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+    *,
+    options: ModelOptions,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes on this machine; each has its own GPUs or cores.")
     ] = 1,
@@ -63,41 +49,52 @@ def score(
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.score import check_imported
     from plumbline.warehouse.storage.store import Store
 
-    options = ModelOptions(
-        *(revision, dtype, device, batch_tokens, bos, backend, tensor_parallel),
-        adapter=adapter,
-        quantisation=quantisation,
-        trust_remote_code=trust_remote_code,
-        text_form=text_form,
-        per_token=per_token,
-    )
     store = Store.open(warehouse, create=False)
     benchmarks = tuple(dict.fromkeys(benchmark))
     check_imported(store, benchmarks)
-    tasks = [Task(name, o, benchmarks, workers) for name, o in _chosen(model, models, options)]
+    chosen = _chosen(model or [], models, options)
+    tasks = [Task(name, how, benchmarks, workers) for name, how in chosen]
     if dry_run:
-        from plumbline.eval_workers.dry_run import command, print_estimate
+        from plumbline.eval_workers.dry_run import estimate
 
-        _each(tasks, lambda task: print_estimate(store, task))
-        say(f"Run: {command(benchmarks, model, models, options, workers, warehouse)}")
+        def print_estimate(task: Task) -> None:
+            for line in estimate(store, task):
+                say(line)
+
+        _each(tasks, print_estimate)
+        given = [w for name in model or [] for w in ("--model", name)]
+        say(f"Run: {command(given or ['--models', str(models)], tasks[0], options, warehouse)}")
         return
     _each(tasks, lambda task: _score(store, task))
     say("Next: plumbline measure")
 
 
-def _chosen(model: str, models: str, options: ModelOptions) -> list[tuple[str, ModelOptions]]:
+def command(given: Sequence[str], task: Task, options: ModelOptions, warehouse: Path) -> str:
+    """The command line that scores; what is a default is left out."""
+    line = ["plumbline", "score", *given]
+    line += [word for name in task.benchmarks for word in ("--benchmark", name)]
+    line += words(options)
+    if task.n_workers > 1:
+        line += ["--workers", str(task.n_workers)]
+    if warehouse != DEFAULT_WAREHOUSE:
+        line += ["--warehouse", str(warehouse)]
+    return shlex.join(line)
+
+
+def _chosen(
+    model: Sequence[str], models: str | None, options: ModelOptions
+) -> list[tuple[str, ModelOptions]]:
     from plumbline.eval_workers.models import load
 
     if bool(model) == bool(models):
         problem = "exclude each other" if model else "are both missing"
         raise UsageProblem("--model and --models", problem, "give one of them")
-    if model:
-        return [(model, options)]
-    return [(entry.id, entry.options(options)) for entry in load(models)]
+    if models:
+        return [(entry.id, entry.options(options)) for entry in load(models)]
+    return [(name, options) for name in dict.fromkeys(model)]
 
 
 def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
@@ -158,3 +155,47 @@ def _summary(one: Scored) -> str:
     rate = f", {one.pairs_per_s:,.1f} pairs/s" if one.pairs_per_s else ""
     counts = f"{one.n_scored:,} of {one.n_pairs:,} pairs in `pair_score`, {one.n_new:,} new"
     return f"{one.benchmark}: {counts}{rejected}{rate}"
+
+
+def import_scores(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Released results: *__scores__*.csv[.gz].")
+    ],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Read released scores of sentence pairs; what can't be used is kept in `reject`.
+
+    Import the benchmarks first. Pairs without a score are counted as missing.
+
+    Example: plumbline import-scores unstereo-eval/results
+    """
+    from plumbline.eval_workers.release import scores
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
+
+    store = Store.open(warehouse, create=False)
+    with recorded(store, "import-scores", {"directory": str(directory)}) as run_id:
+        done = scores.import_scores(store, directory, run_id)
+    _print_imported(done)
+    say("Next: plumbline measure")
+
+
+def _print_imported(done: Sequence[ImportedScores]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("model", "benchmark", "pairs", "scored", "rejected", "missing")
+    table.columns[0].overflow = "fold"
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for one in done:
+        figures = (one.n_pairs, one.n_scored, one.n_rejected, one.n_missing)
+        table.add_row(terminal(one.model), terminal(one.benchmark), *(f"{n:,}" for n in figures))
+    Console(markup=False, emoji=False).print(table)
+    n_files = sum(len(one.files) for one in done)
+    n_scored = sum(one.n_scored for one in done)
+    say(f"{n_files:,} files: {n_scored:,} scores in `pair_score`")
+    if n_rejected := sum(one.n_rejected for one in done):
+        say(f"{n_rejected:,} rows were not used: table `reject`, stage `import`")
+    if n_missing := sum(one.n_missing for one in done):
+        say(f"Incomplete: {n_missing:,} pairs have no score and are in no metric")

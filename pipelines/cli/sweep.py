@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plumbline.eval_workers import option
+from plumbline.pipelines.cli.options import (
+    DEFAULT_WAREHOUSE,
+    Loading,
+    Warehouse,
+    WordListName,
+    expanded,
+)
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.output import say
 
@@ -23,11 +29,12 @@ Row = dict[str, Any]
 _BY = ("decoding", "instruction")
 
 
+@expanded
 def sweep(
     probe_set: Annotated[str, typer.Argument(help="Set of prompts in the warehouse.")],
     model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
     by: Annotated[str, typer.Option(help="decoding or instruction.")],
-    word_list: option.WordList = "gendered",
+    word_list: WordListName = "gendered",
     temperature: Annotated[
         str | None, typer.Option(help="Temperatures, by commas: 0.3,0.5,0.7,1.")
     ] = None,
@@ -44,18 +51,10 @@ def sweep(
         str | None, typer.Option(help="prefix (the default), chat, or both by a comma.")
     ] = None,
     max_new_tokens: Annotated[int, typer.Option(help="Tokens of a continuation.")] = 50,
-    revision: option.Revision = None,
-    dtype: option.Dtype = "float32",
-    device: option.Device = "auto",
-    batch_tokens: option.BatchTokens = None,
-    bos: option.Bos = None,
-    backend: option.Backend = "transformers",
-    tensor_parallel: option.TensorParallel = 1,
-    adapter: option.Adapter = None,
-    quantisation: option.Quantisation = None,
-    trust_remote_code: option.TrustRemoteCode = None,
+    *,
+    loading: Loading,
     out: Annotated[Path, typer.Option(help="Directory of the plot.")] = Path("out/report"),
-    warehouse: option.Warehouse = option.DEFAULT_WAREHOUSE,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Measure a set under many ways to decode, or under many instructions, beside none.
 
@@ -65,7 +64,6 @@ def sweep(
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
-    from plumbline.eval_workers.backends.base import ModelOptions
     from plumbline.eval_workers.disclosure.measure import opened
     from plumbline.eval_workers.disclosure.probe import check_probe
     from plumbline.eval_workers.disclosure.words import load_words
@@ -80,20 +78,8 @@ def sweep(
     )
     grid = _grid(temperature, top_p, top_k, n, seed, max_new_tokens) if by == _BY[0] else None
     asked = _asked(instructions, form) if grid is None else []
-    options = ModelOptions(
-        revision=revision,
-        dtype=dtype,
-        device=device,
-        batch_tokens=batch_tokens,
-        bos=bos,
-        backend=backend,
-        tensor_parallel=tensor_parallel,
-        adapter=adapter,
-        quantisation=quantisation,
-        trust_remote_code=trust_remote_code,
-    )
     store = Store.open(warehouse, create=False)
-    check_probe(store, probe_set, options)
+    check_probe(store, probe_set, loading)
     words = load_words(store, word_list)
     said: dict[str, object] = {
         "probe_set": probe_set,
@@ -102,7 +88,7 @@ def sweep(
         "word_list": words.name,
     }
     said |= {"grid": str(grid), "instructions": [str(one) for one in asked]}
-    with opened(store, model, options) as ready:
+    with opened(store, model, loading) as ready:
         for one in asked:
             ready.lead(one)
         with recorded(store, "disclosure sweep", said) as run_id:

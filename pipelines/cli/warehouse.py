@@ -1,18 +1,26 @@
-"""``plumbline warehouse``: check, compact, migrate and export a warehouse."""
+"""``plumbline warehouse``: check, compact, migrate, export and copy a warehouse."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
-from plumbline.pipelines.sql_cli import show
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.sql import show
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.progress import progress
+
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.mirror import Mirrored
+
+Uri = Annotated[str, typer.Argument(help="s3://BUCKET/DIR, gs://, abfs://, hdfs:// or file:///.")]
+Force = Annotated[bool, typer.Option("--force", help="Also while a run may be writing.")]
 
 
 def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
@@ -115,3 +123,63 @@ def export(
     rows = [(item.name, item.n_rows, str(item.path)) for item in made]
     show(Console(highlight=False, markup=False), ["table or view", "rows", "file"], rows)
     say(f"wrote {len(made)} tables and dictionary.md to {out}; next: read {out}/dictionary.md")
+
+
+def push(
+    uri: Uri,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Remove files there that are not here.")
+    ] = False,
+    force: Force = False,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Copy the warehouse to object storage or another file system: only what changed.
+
+    Each file is read back and compared by its hash; the list of all comes last. After an
+    interruption run the same command again to resume. What the server wants to know (keys, region)
+    comes from its own environment variables and files.
+
+    Example: plumbline warehouse push s3://bucket/warehouse
+    """
+    from plumbline.warehouse.provenance.runs import refuse_beside_runs
+    from plumbline.warehouse.storage.mirror import push as send
+    from plumbline.warehouse.storage.remote import shown
+
+    store = Store.open(warehouse, create=False)
+    if not force:
+        refuse_beside_runs(store, "push")
+    with progress("push", "files") as update:
+        done = send(warehouse, uri, delete=delete, progress=update)
+    say(f"{shown(uri)}: {_copied(done)}")
+    say(f"next, on another machine: plumbline warehouse pull {shown(uri)}")
+
+
+def pull(
+    uri: Uri,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Remove files here that are not there.")
+    ] = False,
+    force: Force = False,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Bring a warehouse that was pushed to this machine, or up to date: only what changed.
+
+    Every file is compared by its hash before any takes its place. After an
+    interruption run the same command again to resume.
+
+    Example: plumbline warehouse pull s3://bucket/warehouse
+    """
+    from plumbline.warehouse.provenance.runs import refuse_beside_runs
+    from plumbline.warehouse.storage.mirror import pull as fetch
+
+    if (warehouse / MARKER).exists() and not force:
+        refuse_beside_runs(Store.open(warehouse, create=False), "pull")
+    with progress("pull", "files") as update:
+        done = fetch(uri, warehouse, delete=delete, progress=update)
+    say(f"{warehouse}: {_copied(done)}")
+    say("next: plumbline warehouse check")
+
+
+def _copied(done: Mirrored) -> str:
+    copied = f"{done.n_copied:,} of {done.n_files:,} files copied, {done.n_bytes / 1e6:,.1f} MB"
+    return f"{copied}, {done.n_removed:,} removed"

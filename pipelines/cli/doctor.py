@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.eval_workers.option import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:

@@ -1,0 +1,56 @@
+"""How a model is loaded and run: the options of every command that takes a model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.warehouse.options import STRICT
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+Device = Literal["auto", "cpu", "cuda"]
+Quantisation = Literal["int8", "nf4"]
+TextForm = Literal["written", "released"]
+
+
+@dataclass(frozen=True, config=STRICT)
+class ModelOptions:
+    """How a model is loaded and run.
+
+    ``batch_tokens``, ``tensor_parallel``, ``device`` and ``per_token`` don't define a score, the
+    rest does. ``text_form``: see ``eval_workers.text_form``.
+    """
+
+    revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
+        None
+    )
+    dtype: Annotated[Dtype, Field(description="Type of the weights.")] = "float32"
+    device: Annotated[Device, Field(description="auto: a GPU if there is one.")] = "auto"
+    batch_tokens: Annotated[
+        int | None, Field(gt=0, description="Tokens of a forward pass; default: by the device.")
+    ] = None
+    bos: Annotated[str | None, Field(description="Context token, for a model that names none.")] = (
+        None
+    )
+    backend: Annotated[str, Field(description="transformers, vllm, or one of your own.")] = (
+        "transformers"
+    )
+    tensor_parallel: Annotated[int, Field(gt=0, description="GPUs that share a model (vllm).")] = 1
+    adapter: Annotated[
+        str | None, Field(description="PEFT adapter for the model: hub id or directory.")
+    ] = None
+    quantisation: Annotated[
+        Quantisation | None, Field(description="Done while loading (bitsandbytes).")
+    ] = None
+    trust_remote_code: Annotated[
+        str | None,
+        Field(description="The model's name once more: run the Python code that comes with it."),
+    ] = None
+    text_form: Annotated[
+        TextForm, Field(description="released: as the released scores had the sentences.")
+    ] = "written"
+    per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
+        False
+    )

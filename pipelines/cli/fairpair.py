@@ -1,0 +1,131 @@
+"""The commands ``plumbline fairpair run``, ``score`` and ``report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.pipelines import offline as prefect_environment
+from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Given, Warehouse, expanded
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.text.output import say
+
+ProbeSet = Annotated[str, typer.Argument(help="Set of prompts; common-sents comes with Plumbline.")]
+Config = Annotated[
+    Path | None, typer.Option(help="TOML file with any of the keys of docs/fairpair.md.")
+]
+#: What is not about sampling: `score` takes it too.
+_MEASURING = ("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed", "prices")
+Out = Annotated[Path, typer.Option(help="Directory of the report.")]
+_OUT = Path("out/report")
+
+
+@expanded
+def run(
+    probe_set: ProbeSet,
+    config: Config = None,
+    *,
+    given: Annotated[dict[str, object], Given(FairPairSpec, without=("text_form", "per_token"))],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take; draw and write nothing.")
+    ] = False,
+    out: Out = _OUT,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
+
+    What is drawn or answered is kept: after an interruption run the same command again to resume;
+    a larger --n draws only the further samples. Keys of servers come from PLUMBLINE_API_KEY or
+    OPENAI_API_KEY.
+
+    Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
+    """
+    from plumbline.pipelines.fairpair_order import after, check_means, checked_order
+    from plumbline.pipelines.fairpair_plan import before
+    from plumbline.pipelines.order import held
+    from plumbline.warehouse.storage.store import Store
+
+    order, rows = checked_order(probe_set, config, given, warehouse, out)
+    if dry_run:
+        for line in before(order, rows, held(warehouse)):
+            say(line)
+        say("Nothing was drawn, asked or written. Next: the same command without --dry-run")
+        return
+    check_means(order)
+    store = Store.open(warehouse)
+    prefect_environment.prepare(warehouse.parent)
+    from plumbline.pipelines import fairpair_flow
+
+    outcome = fairpair_flow.run(order)
+    for line in after(order, outcome, store):
+        say(line)
+    if outcome.failures:
+        problem = f"{len(outcome.failures)} of {len(order.targets)} failed: {outcome.failures[0]}"
+        fix = "the others are done; the same command tries these again"
+        raise BadInput("models", problem, fix)
+
+
+@expanded
+def score(
+    probe_set: ProbeSet,
+    model: Annotated[
+        str | None, typer.Option(help="Only that of these names or keys, by commas.")
+    ] = None,
+    config: Config = None,
+    *,
+    given: Annotated[dict[str, object], Given(FairPairSpec, only=_MEASURING)],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Measure anew what is in the warehouse: other folds, scoring functions or perturber.
+
+    No sample is drawn. Figures of other folds, scoring functions and perturbers stay.
+
+    Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
+    """
+    from dataclasses import asdict
+
+    from plumbline.eval_workers.fairpair import steps
+    from plumbline.eval_workers.fairpair.spec import load
+    from plumbline.pipelines.fairpair_order import TABLES, figures
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.store import Store
+
+    spec = load(config, {"model": model, **given})
+    store = Store.open(warehouse, create=False)
+    found = steps.continued(store, probe_set, spec)
+    rows = store.read("probe_prompt", probe_set=probe_set).to_pylist()
+    steps.check(spec, probe_set, rows)
+    chosen = steps.scoring_functions(spec, rows)
+    said = {"probe_set": probe_set, "continued": found, **asdict(spec), "phi": chosen}
+    with recorded(store, "fairpair score", said) as run_id:
+        for one in found:
+            say(f"{probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
+            whose = (one.model_key, one.sampling_key)
+            sampled = steps.perturb(store, probe_set, *whose, spec, run_id)
+            for name in chosen:
+                steps.score(store, sampled, name, spec, run_id)
+                steps.converge(store, sampled, name, spec, run_id)
+                steps.calibrate(store, sampled, name, spec, run_id)
+            for line in figures(store, sampled, chosen, spec.folds):
+                say(line)
+    say(f"Wrote {', '.join(TABLES)} in {warehouse}")
+    say("Next: plumbline fairpair report")
+
+
+def report(out: Out = _OUT, warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
+    """Write the report of all that is measured: one HTML page, and its plots as SVG files.
+
+    Example: plumbline fairpair report --out out/report
+    """
+    from plumbline.pipelines.report.write import write_report
+    from plumbline.warehouse.storage.store import Store
+
+    store = Store.open(warehouse, create=False)
+    if not store.read("fairpair_set").num_rows:
+        fix = "run plumbline fairpair run common-sents --model ID_OR_PATH"
+        raise UsageProblem(f"warehouse {warehouse}", "has no figures of FairPair", fix)
+    say(f"Wrote {write_report(store, out)}")
+    say("Next: open it in a browser")

@@ -1,0 +1,143 @@
+"""Options of commands: those that many share, and commands whose options come from dataclasses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
+
+import typer
+from pydantic.fields import FieldInfo
+
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.warehouse import options
+
+DEFAULT_WAREHOUSE = Path("out/warehouse")
+Warehouse = Annotated[
+    Path,
+    typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
+]
+Models = Annotated[
+    str | None,
+    typer.Option(help="Instead of --model a list: a TOML file, or unstereoeval."),
+]
+WordListName = Annotated[
+    str, typer.Option("--word-list", help="Pairs of gendered words: name, or path of a TOML file.")
+]
+
+
+class Without:
+    """Names fields that are not options of a command: ``Annotated[Kind, Without("a", "b")]``."""
+
+    def __init__(self, *fields: str) -> None:
+        self.fields = fields
+
+
+#: How a model is loaded for anything but scores of whole sentences.
+Loading = Annotated[ModelOptions, Without("text_form", "per_token")]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Marks a ``dict`` that receives the options of ``kind`` that were given, and no defaults.
+
+    For commands that also take a file of options. ``only`` those fields, if any are named, and not
+    those in ``without``.
+    """
+
+    kind: type
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the fields of a dataclass as options instead of the dataclass.
+
+    Type, bounds, default and help of an option are those of the field. The command receives the
+    dataclass, or where a parameter is marked ``Given`` a dict.
+
+    >>> from plumbline.eval_workers.options import ModelOptions
+    >>> def load(model: str, how: ModelOptions) -> None:
+    ...     print(model, how.dtype)
+    >>> expanded(load)(model="m", **{**vars(ModelOptions()), "dtype": "float16"})
+    m float16
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    sources: dict[str, _Source] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        source = _source(hints[parameter.name])
+        if source is None:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+        else:
+            sources[parameter.name] = source
+            parameters += [source.parameter(field) for field in source.fields]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, source in sources.items():
+            values[name] = source.value({f.name: values.pop(f.name) for f in source.fields})
+        command(**values)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A dataclass whose ``fields`` are options; ``is_given``: of a dict instead of the class."""
+
+    kind: type
+    fields: tuple[Field[Any], ...]
+    is_given: bool
+
+    def parameter(self, field: Field[Any]) -> inspect.Parameter:
+        """A field as a parameter of which Typer makes an option."""
+        hint = get_type_hints(self.kind, include_extras=True)[field.name]
+        kind, *marks = get_args(hint)
+        (about,) = (mark for mark in marks if isinstance(mark, FieldInfo))
+        default = None if field.default is MISSING else field.default
+        if get_origin(kind) is tuple:
+            kind, default = str, ",".join(default or ())
+        name = f"--{field.name.replace('_', '-')}"
+        if kind is bool and (default is True or self.is_given):
+            name = f"{name}/--no-{name[2:]}"
+        shown: bool | str = default not in (None, "", False)
+        if self.is_given:
+            shown, kind, default = str(default) if shown else False, kind | None, None
+        option = typer.Option(name, help=about.description, show_default=shown)
+        return inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[kind, option],
+        )
+
+    def value(self, given: dict[str, Any]) -> Any:
+        """What the command receives for these values of the options."""
+        hints = get_type_hints(self.kind)
+        for name, text in given.items():
+            if get_origin(hints[name]) is tuple and text is not None:
+                given[name] = tuple(filter(None, map(str.strip, text.split(","))))
+        return given if self.is_given else options.make(self.kind, given)
+
+
+def _source(hint: Any) -> _Source | None:
+    """The dataclass that a parameter's type names, if it names one."""
+    kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    for mark in marks:
+        if isinstance(mark, Given):
+            own = mark.kind.__annotations__  # before those that it inherits
+            listed = sorted(fields(mark.kind), key=lambda field: field.name not in own)
+            chosen = [f for f in listed if not mark.only or f.name in mark.only]
+            left = tuple(f for f in chosen if f.name not in mark.without)
+            return _Source(mark.kind, left, is_given=True)
+    if not is_dataclass(kind):
+        return None
+    without = {name for mark in marks if isinstance(mark, Without) for name in mark.fields}
+    left = tuple(f for f in fields(kind) if f.name not in without)
+    return _Source(cast(type, kind), left, is_given=False)

@@ -1,0 +1,97 @@
+"""Options declared once: the same checks for a command, a file and code; every command has them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import load, make, words
+from tests.conftest import REPOSITORY
+
+#: Commands that load a model, and options of one that they don't take.
+_LOADING = {
+    "score": (),
+    "fairpair run": ("text_form", "per_token"),
+    "disclosure probe": ("text_form", "per_token"),
+    "disclosure sweep": ("text_form", "per_token"),
+    "disclosure tune": ("text_form", "per_token", "adapter", "tensor_parallel"),
+    "disclosure compare": ("text_form", "per_token", "adapter", "tensor_parallel", "backend"),
+}
+_BAD = {
+    "dtype": ("int3", "should be 'float32', 'bfloat16' or 'float16'"),
+    "batch_tokens": (0, "should be greater than 0"),
+    "tensor_parallel": (0, "should be greater than 0"),
+    "quantisation": ("int3", "should be 'int8' or 'nf4'"),
+    "revision": (1, "should be a valid string"),
+    "per_token": ("yes", "should be a valid boolean"),
+}
+
+
+@pytest.mark.parametrize("name", _BAD)
+def test_a_wrong_value_is_one_line_wherever_it_comes_from(name: str, tmp_path: Path) -> None:
+    value, problem = _BAD[name]
+    with pytest.raises(UsageProblem, match=f"^{name} = {value!r}: {problem}$"):
+        make(ModelOptions, {name: value})
+    file = tmp_path / "o.toml"
+    file.write_text(f"{name} = {value!r}")
+    with pytest.raises(UsageProblem, match=f"^config .*o.toml: {name} = .*{problem}$"):
+        load(ModelOptions(), file, {})
+
+
+def test_a_file_is_read_once_and_the_command_wins(tmp_path: Path) -> None:
+    file = tmp_path / "o.toml"
+    file.write_text('dtype = "float16"\nbos = "<s>"')
+    assert load(ModelOptions(), file, {"dtype": "bfloat16", "bos": None}) == ModelOptions(
+        dtype="bfloat16", bos="<s>"
+    )
+    file.write_text("dtyp = 1")
+    with pytest.raises(UsageProblem, match=r"key 'dtyp': is unknown .known: revision, dtype"):
+        load(ModelOptions(), file, {})
+    file.write_text("dtype")
+    with pytest.raises(BadInput, match="can't be read"):
+        load(ModelOptions(), file, {})
+
+
+@pytest.mark.parametrize("command", _LOADING)
+def test_every_command_that_loads_a_model_takes_its_options(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main([*command.split(), "--help"]) == 0
+    shown = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    for field in fields(ModelOptions):
+        option = f"--{field.name.replace('_', '-')}"
+        assert (option in shown) == (field.name not in _LOADING[command]), option
+
+
+def test_a_wrong_option_of_a_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "--benchmark", "b", "--model", "m", "--batch-tokens", "0"]) == 2
+    assert "batch_tokens = 0: should be greater than 0" in capsys.readouterr().err
+
+
+def test_words_of_options_make_the_same_options() -> None:
+    chosen = ModelOptions(dtype="float16", batch_tokens=9, per_token=True, adapter="a b")
+    assert words(chosen) == [
+        *("--dtype", "float16", "--batch-tokens", "9", "--adapter", "a b", "--per-token")
+    ]
+
+
+def test_the_type_of_weights_is_declared_in_one_place() -> None:
+    found = []
+    for room in ("eval_workers", "pipelines"):
+        for path in (REPOSITORY / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                is_field = isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "dtype"
+                if is_field and node.value is not None:
+                    found.append(path.name)
+                if isinstance(node, ast.FunctionDef) and node.args.defaults:
+                    names = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
+                    found += [path.name] * ("dtype" in names)
+    assert found == ["options.py"]
