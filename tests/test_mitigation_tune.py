@@ -25,6 +25,7 @@ from plumbline.eval_workers.mitigation.train import _Run
 from plumbline.eval_workers.mitigation.tune import Tuned, tune
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import changed
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -358,14 +359,14 @@ def test_what_can_t_be_tuned_is_refused(
 ) -> None:
     for wrong in ({"distance": 0, "total": 0, "difference": 0}, {"rank": 0}, {"dropout": 1.0}):
         with pytest.raises(UsageProblem):
-            replace(TINY, **wrong)
+            changed(TINY, wrong)
     for nonsense in (
         {"total": -1.0},
         {"learning_rate": float("nan")},
         {"distance_smoothing": float("inf")},
     ):
         with pytest.raises(UsageProblem):
-            replace(TINY, **nonsense)
+            changed(TINY, nonsense)
     with pytest.raises(UsageProblem, match="does not fit the model"):
         run(filled, base, words, tmp_path, targets="no_such_layer")
     with pytest.raises(BadInput, match="no prompt can be tuned on"):

@@ -105,6 +105,8 @@ class FairPairSpec(ModelOptions):
     n_resamples: Annotated[int, Field(description="Resamples of an interval.")] = 1000
 
     def __post_init__(self) -> None:
+        if (self.text_form, self.per_token) != ("written", False):
+            raise UsageProblem("text_form and per_token", "are for scores of sentences")
         if self.model and self.models:
             raise UsageProblem("--model and --models", "exclude each other", "give one of them")
         if self.endpoint == "chat" and not self.base_url:

@@ -30,10 +30,18 @@ class TuneOptions:
     what a prompt with a word behind it may have; a longer prompt is left out.
     """
 
-    distance: Annotated[float, Field(ge=0, description="Weight of L_d, as ADD.")] = 1.0
-    total: Annotated[float, Field(ge=0, description="Weight of L_g, all words.")] = 1.0
-    difference: Annotated[float, Field(ge=0, description="Weight of L_l, as GLD.")] = 1.0
-    distance_smoothing: Annotated[float, Field(ge=0, description="e of L_d.")] = 0.0
+    distance: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="Weight of L_d, as ADD.")
+    ] = 1.0
+    total: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="Weight of L_g, all words.")
+    ] = 1.0
+    difference: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="Weight of L_l, as GLD.")
+    ] = 1.0
+    distance_smoothing: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="e of L_d.")
+    ] = 0.0
     rank: Annotated[int, Field(gt=0, description="Rank of the adapter.")] = 64
     alpha: Annotated[int, Field(description="Scale of the adapter, divided by its rank.")] = 16
     dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout in the adapter.")] = 0.1
@@ -46,7 +54,9 @@ class TuneOptions:
     batch_prompts: Annotated[int, Field(gt=0, description="Prompts per step.")] = 16
     steps: Annotated[int, Field(gt=0, description="Optimiser steps.")] = 500
     max_tokens: Annotated[int, Field(gt=0, description="Most tokens of a prompt.")] = 512
-    clip_norm: Annotated[float, Field(gt=0, description="Bound on the gradient's norm.")] = 1.0
+    clip_norm: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="Bound on the gradient's norm.")
+    ] = 1.0
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = "gendered"
