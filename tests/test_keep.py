@@ -110,15 +110,15 @@ def test_a_run_that_begins_while_files_are_read_is_known(
     kept: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files may be seen before its row of `run` has been looked for."""
-    read = checking._file
+    read = checking._file_problems
 
     def beside(*given: object) -> object:
-        monkeypatch.setattr(checking, "_file", read)
+        monkeypatch.setattr(checking, "_file_problems", read)
         with runs.recorded(kept, "beside", {}) as run_id:
             kept.publish("word_count", words("late", cup=1), unit="u", run_id=run_id)
         return read(*given)
 
-    monkeypatch.setattr(checking, "_file", beside)
+    monkeypatch.setattr(checking, "_file_problems", beside)
     assert check(kept) == []
     assert kept.units("word_count", corpus="late") == {"u"}
 

@@ -1,6 +1,6 @@
 """Errors for users: one line, and an exit status by the kind of error.
 
-Every room raises these; the `plumbline` command prints the line and leaves with ``exit_code``.
+Every room raises these; the `plumbline` command prints the line and exits with ``exit_code``.
 Any other exception is a defect and keeps its traceback.
 """
 
@@ -18,7 +18,7 @@ class PlumblineError(Exception):
     """Base of all errors with a one-line message for the user.
 
     Attributes:
-        exit_code: the process status the command line leaves with (1 here, see the subclasses).
+        exit_code: exit status of the command (1 here, see the subclasses).
 
     >>> BadInput("shard 3", "truncated", "download it again").exit_code
     3
@@ -34,9 +34,8 @@ class PlumblineError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, problem: str = "", fix: str = "") -> None:
+        super().__init__(what, problem, fix)
         message = f"{what}: {problem}" if problem else what
-        super().__init__(f"{message} ({fix})" if fix else message)
-        self.args = (what, problem, fix)
         self.message = f"{message} ({fix})" if fix else message
 
     def __str__(self) -> str:
@@ -44,7 +43,7 @@ class PlumblineError(Exception):
 
 
 class UsageProblem(PlumblineError):
-    """The request names something that does not exist, or contradicts itself (status 2)."""
+    """The request names something that does not exist or contradicts itself (status 2)."""
 
     exit_code = 2
 

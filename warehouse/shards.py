@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.paths import replacing
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 _PACK = "make a shard of text files with plumbline corpus pack"
 _BLOCK = 1 << 22
-#: Bytes of a line that is read as a Python object; counting reads longer ones, through a file.
+#: Bytes of the longest line read as a Python object; counting reads longer ones through a file.
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
@@ -35,9 +35,9 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
     Raises:
-        UsageProblem: a URI, such as of a bucket.
-        BadInput: no pattern, a pattern or path that names no file, a directory, or a suffix that is
-            no shard's.
+        UsageProblem: a pattern is a URI, such as a bucket's.
+        BadInput: there is no pattern, or one matches no file, a directory, or a file without a
+            shard's suffix.
 
     >>> expand_shards([])
     Traceback (most recent call last):
@@ -155,13 +155,13 @@ def text_batches(path: Path, column: str = "text") -> Iterator[pa.LargeStringArr
 
 
 def documents(path: Path) -> Iterator[str]:
-    """The texts of a shard as Python strings: those that counting counts, in the same order.
+    """The texts of a shard as Python strings: the documents that are counted, in the same order.
 
     Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
 
     Raises:
         BadInput: truncated, damaged or unreadable shard, or a line of more than ``LONGEST_LINE``
-            bytes, when the reading gets there.
+            bytes; raised when reading reaches that place.
     """
     if is_parquet(path):
         for batch in text_batches(path):

@@ -112,7 +112,7 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, t
 def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
     """``options`` and ``versions`` that differ between two rows of ``run``.
 
-    The git commit and the command count among the versions.
+    The versions include the git commit and the command.
     """
     versions = [
         {**json.loads(row["packages"]), "git commit": row["git_commit"], "command": row["command"]}
@@ -125,9 +125,9 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
 def compare(store: Store, first: str, second: str) -> Row:
     """Two runs: which options and versions differ, and the metrics that exist for both.
 
-    A measuring run's metrics are those it computed, as far as no later one replaced them; a scoring
-    run's are those of what it scored. ``difference`` is the second less the first, in the metric's
-    unit; ``None`` where one has no value. Raises as ``find``.
+    The metrics of a run that measured are those it computed and no later run has replaced; those of
+    a run that scored are the metrics of what it scored. ``difference`` is the second value minus
+    the first, in the metric's unit; ``None`` if one is missing. Raises as ``find``.
     """
     a, b = find(store, first), find(store, second)
     with connect(store.root) as connection:

@@ -1,4 +1,4 @@
-"""The ``run`` table: what wrote to the warehouse, with which options, versions and outcome."""
+"""The ``run`` table: every command that wrote to the warehouse, with options and outcome."""
 
 from __future__ import annotations
 
@@ -20,8 +20,15 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk
 from plumbline.warehouse.storage.store import Store
 
 _PACKAGES = (
-    *("plumbline", "duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark"),
-    *("torch", "transformers"),
+    "plumbline",
+    "duckdb",
+    "numba",
+    "numpy",
+    "peft",
+    "pyarrow",
+    "pyspark",
+    "torch",
+    "transformers",
 )
 _PROCESS = re.compile(r"process (\d+) on (.+)$")
 
@@ -49,9 +56,9 @@ def new_run_id() -> str:
 def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
     """Run a step under a new run id and record it: when it starts, and how it ended.
 
-    Yields the run id. Exceptions are recorded (status ``failed``, or ``interrupted`` for what
-    running the command again resumes; their first line) and re-raised. The row of a killed process
-    stays as it was at the start, ``running``. Raises ``BadInput`` for a disk that can't be written.
+    Yields the run id. An exception is recorded with its first line and re-raised; the status is
+    ``interrupted`` if the same command can resume, otherwise ``failed``. The row of a killed
+    process stays ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     run_id, started = new_run_id(), datetime.now(timezone.utc)
     row = {
@@ -96,7 +103,7 @@ def _publish(store: Store, row: Mapping[str, object]) -> None:
 def may_be_running(row: dict[str, Any]) -> bool:
     """Whether a row of ``run`` has no end yet and its process may still be running.
 
-    Processes of other hosts are taken to be.
+    A process on another host is assumed to be running.
 
     >>> may_be_running({"status": "finished", "error": None})
     False
@@ -111,7 +118,7 @@ def may_be_running(row: dict[str, Any]) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True
 
 
@@ -136,7 +143,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _git_commit(file: Path = Path(__file__)) -> str | None:
-    """Commit of the repository that tracks this very file; ``None`` for an installed package.
+    """Commit of the repository that tracks this file; ``None`` for an installed package.
 
     A user's own repository, with Plumbline installed somewhere in it, doesn't track the file.
     """

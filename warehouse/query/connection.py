@@ -22,8 +22,8 @@ from plumbline.warehouse.text.escape import sql_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MADE = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
-#: What asks DuckDB for all that there is.
+_CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
+#: Queries that list tables, views or columns, so all of them must exist.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 
 
@@ -34,8 +34,8 @@ def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnec
     warehouse, and DuckDB neither loads nor fetches extensions.
 
     Args:
-        asked: the SQL to come, if it is known: what it doesn't name isn't made, which saves
-            half of the time.
+        asked: the SQL that will be run, if known: views and tables that it doesn't use are not
+            made, which saves half of the time.
 
     Raises:
         BadInput: ``root`` is not a warehouse of this version, or a table's file is damaged or has
@@ -52,7 +52,7 @@ def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnec
     )
     connection.execute("SET TimeZone = 'UTC'")
     views, tables = _named(asked)
-    # A view is bound to what it reads when it is made: to empty tables here, to files below.
+    # DuckDB binds a view to what it reads: first to empty tables, which views of files replace.
     connection.execute(_on_empty_tables(views, tables))
     for table in tables:
         _make_view(connection, root, table)
@@ -60,12 +60,12 @@ def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnec
 
 
 def _named(asked: str | None) -> tuple[list[str], list[Table]]:
-    """Texts of ``sql/views`` that a query takes, and tables that it or these name; None: all."""
+    """Texts of the ``sql/views`` that a query uses, and the tables they need; all for ``None``."""
     if asked is None or _LISTS.search(asked):
         return _views(), list(TABLES.values())
     found, named = [], _words(asked)
-    for text in reversed(_views()):  # each names only what is made before it
-        if named.intersection(_MADE.findall(text)):
+    for text in reversed(_views()):  # a view uses only earlier ones
+        if named.intersection(_CREATED.findall(text)):
             found.append(text)
             named |= _words(text)
     return found[::-1], [table for name, table in TABLES.items() if name in named]
@@ -81,7 +81,7 @@ def _words(text: str) -> set[str]:
 
 
 def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
-    """Statements that make views on empty tables and drop these again."""
+    """Statements that make views on empty tables, then drop the tables."""
     creates = []
     for table in tables:
         columns = ", ".join(f'"{c.name}" {c.sql_type}' for c in table.columns)
@@ -100,9 +100,9 @@ def _make_view(connection: duckdb.DuckDBPyConnection, root: Path, table: Table) 
 
 
 def table_view(root: Path, table: Table, place: Path | None = None) -> str:
-    """The statement that makes a table's view over its Parquet files; empty without any.
+    """The statement that makes a table's view over its Parquet files; an empty view without files.
 
-    ``place`` is what the statement calls the warehouse's directory, its absolute path otherwise.
+    ``place`` is the warehouse's directory as the statement names it, by default its absolute path.
     """
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     columns = ", ".join(f'"{c.name}"' for c in table.columns)
@@ -119,7 +119,7 @@ def table_view(root: Path, table: Table, place: Path | None = None) -> str:
 
 
 def _with_new_columns(table: Table, pattern: str) -> str:
-    """Files of which some may be from before their table gained a column: NULL there."""
+    """The source of files some of which lack columns added since, which are NULL there."""
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable]
     files = f"read_parquet({pattern}, hive_partitioning = false, union_by_name = true)"
     return f"(SELECT {', '.join(nulls)} WHERE false UNION ALL BY NAME FROM {files})"
@@ -129,11 +129,11 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
     """SQL that makes a view for each table of the warehouse at ``root``, and all views and macros.
 
     Args:
-        relative_to: the Parquet files are named by their path from this directory, in which DuckDB
-            then has to be started; without it by their absolute path.
+        relative_to: name the Parquet files by their path from this directory, in which DuckDB must
+            then be started; by default by their absolute path.
 
-    A table that has no files yet is an empty view: make the file again once it has. Raises
-    ``BadInput`` when ``root`` is not a warehouse of this version.
+    A table without files is an empty view: make the SQL again once it has some. Raises ``BadInput``
+    when ``root`` is not a warehouse of this version.
 
     >>> import tempfile
     >>> init_sql(open_warehouse(tempfile.mkdtemp() + "/w")).count('CREATE OR REPLACE VIEW "run"')
@@ -156,7 +156,7 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """What to call each scoring identity where names are shown, by model key (`model_label`)."""
+    """The name to show for each scoring identity, by model key (`model_label`)."""
     rows = connection.execute("SELECT model_key, label FROM model_label").fetchall()
     return {str(key): str(label) for key, label in rows}
 
@@ -181,7 +181,7 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run ``warehouse/sql/<name>.sql`` with those of ``params`` that it names as ``$name``."""
+    """Run ``warehouse/sql/<name>.sql``; ``params`` that it does not use are ignored."""
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     given = {key: value for key, value in (params or {}).items() if key in named}

@@ -37,10 +37,10 @@ class Exported:
 def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Exported]:
     """Write tables and views into the directory ``out``, with ``dictionary.md`` and ``.json``.
 
-    Each becomes ``NAME.<kind>``, or all one ``warehouse.duckdb``; files of those names are
-    replaced, each once it is whole. No names: all tables that have rows. Text of CSV is
-    escaped by ``csv_cell``. Raises ``UsageProblem`` for an unknown name or
-    format and a directory inside the warehouse, ``BadInput`` for a disk that can't be written.
+    Each becomes ``NAME.<kind>``, or all become one ``warehouse.duckdb``; an existing file is
+    replaced once the new one is complete. Without names, all tables with rows are exported. Text in
+    CSV is escaped by ``csv_cell``. Raises ``UsageProblem`` for an unknown name or format and for a
+    directory inside the warehouse, ``BadInput`` for a disk that can't be written.
     """
     if kind not in FORMATS:
         raise UsageProblem(f"format {kind!r}", f"use one of {', '.join(FORMATS)}")
@@ -67,7 +67,7 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str]:
-    """The views of these names; only known ones, so that no name leads out of the directory."""
+    """The tables and views to export; an unknown name, which could be a path, is refused."""
     known = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
     for name in names:
         if name not in known:
@@ -97,7 +97,7 @@ def _export(
 
 
 def _without_formulas(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """A query of a view in whose text no spreadsheet finds a formula."""
+    """A query of a view with its text escaped, so that no spreadsheet takes it for a formula."""
     columns = []
     for column, kind, *_ in connection.execute(f"DESCRIBE {name}").fetchall():
         quoted = f'"{column}"'

@@ -1,7 +1,7 @@
 """Guard for queries that a person typed: they may read and make tables in memory, not write files.
 
-DuckDB names the kind of each statement before it runs. Kinds that reach files or hide others are
-refused unless writing is allowed; kinds that load code are always refused.
+DuckDB names the kind of each statement before it runs. Kinds that may write files or contain other
+statements are refused unless writing is allowed; kinds that load code are always refused.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import duckdb
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Read, or change what is in memory and ends with the connection.
+#: Kinds that read, or change only what is in memory.
 _READING = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "ALTER", "DROP", "SET"}
     | {"VARIABLE_SET", "TRANSACTION", "ANALYZE", "VACUUM", "RELATION"}
 )
-#: Write files, or contain other statements, whose kind is unknown.
+#: Kinds that write files, or contain other statements of unknown kind.
 _WRITING = frozenset(
     {"COPY", "EXPORT", "COPY_DATABASE", "ATTACH", "DETACH", "PREPARE", "EXECUTE", "PRAGMA"}
     | {"CALL", "MULTI", "EXPLAIN"}
 )
-#: What a statement of several parts (`MULTI`: one that pivots) may begin with and only read.
+#: First words of statements of several parts (`MULTI`: those that pivot) that only read.
 _PIVOTING = frozenset({"pivot", "unpivot", "from", "with", "select", "create", "insert"})
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fix a connection's settings for good, with Python's variables and kept secrets out of reach.
+    """Lock a connection's settings, with Python's variables and stored secrets out of reach.
 
     Some settings name files that DuckDB writes to, others let it fetch extensions. ``SET VARIABLE``
     still works.
@@ -36,7 +36,7 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = False) -> None:
-    """Refuse statements that may write files, unless ``write``; those that load code always.
+    """Refuse statements that load code and, unless ``write``, those that may write files.
 
     Nothing is run. Raises ``UsageProblem`` naming the kind; ``duckdb.Error`` for invalid SQL.
 
@@ -44,7 +44,7 @@ def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = Fal
     >>> check(duckdb.connect(), "COPY (SELECT 1) TO 'x.csv'")
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.UsageProblem: COPY: may write files, which a query does not (use \
+    plumbline.warehouse.errors.UsageProblem: COPY: may write files, which a query may not (use \
 --write)
     """
     for statement in connection.extract_statements(text):
@@ -53,8 +53,8 @@ def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = Fal
             continue
         if kind in _WRITING:
             first = (_words(statement.query) or [(0, kind)])[0][1].upper()
-            raise UsageProblem(first, "may write files, which a query does not", "use --write")
-        raise UsageProblem(kind, "loads or fetches extensions, which no query does here")
+            raise UsageProblem(first, "may write files, which a query may not", "use --write")
+        raise UsageProblem(kind, "loads or fetches extensions, which a query may not")
 
 
 def _kind(statement: duckdb.Statement) -> str:
@@ -92,13 +92,13 @@ def _after_explain(words: list[tuple[int, str]]) -> int:
 
 
 def _words(text: str) -> list[tuple[int, str]]:
-    """Place and lowercase text of each token, comments left out."""
-    coded = text.encode()  # the places are those of bytes
+    """Offset and lowercase text of each token, without comments."""
+    encoded = text.encode()  # DuckDB counts offsets in bytes
     tokens = duckdb.tokenize(text)
-    ends = [place for place, _ in tokens[1:]] + [len(coded)]
+    ends = [start for start, _ in tokens[1:]] + [len(encoded)]
     found = []
-    for (place, kind), end in zip(tokens, ends, strict=True):
+    for (start, kind), end in zip(tokens, ends, strict=True):
         if kind != duckdb.token_type.comment:
-            before = len(coded[:place].decode())
-            found.append((before, coded[place:end].decode().strip().lower()))
+            offset = len(encoded[:start].decode())
+            found.append((offset, encoded[start:end].decode().strip().lower()))
     return found

@@ -1,4 +1,4 @@
-"""Reference of tables, views and functions, and the worked questions, read from what runs.
+"""Reference of tables, views, functions and worked questions, from the schema and the SQL files.
 
 It fills ``docs/tables.md`` and ``docs/sql.md`` (``python -m plumbline.warehouse.query.reference
 docs/tables.md docs/sql.md``), the shell's list of questions, and the dictionary of an export.
@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Entry:
-    """A view, table macro or function: how it is written, its kind, grain and description.
+    """A view, table macro or function: its signature, kind, grain and description.
 
     ``grain`` is empty for functions, which have no rows. The description ends at the comment's
     first empty line.
@@ -129,10 +129,10 @@ def _questions_markdown() -> str:
 
 
 def described(columns: Mapping[str, Iterable[tuple[str, str]]]) -> list[dict[str, Any]]:
-    """The data dictionary of some tables and views, whose columns are given as names and types.
+    """The data dictionary of tables and views, whose columns are given as names and types.
 
-    A column of a view has the unit and description of the tables' columns of its name, where all
-    of them agree, and none otherwise.
+    A view's column has the unit and description of the tables' columns of the same name if all of
+    these agree, and none otherwise.
 
     >>> made = described({"word_count": [("word", "VARCHAR")]})[0]
     >>> made["columns"][0]["description"], made["key"]

@@ -38,8 +38,8 @@ class Problem:
 def check(store: Store) -> list[Problem]:
     """All problems of a warehouse, in the order of their paths; nothing is written.
 
-    Every file is read to its end. While a run may be writing, leftovers of commands are not looked
-    for: they may be that run's.
+    Every file is read to its end. While a run may be writing, leftovers are not reported, since
+    they may be its unfinished work.
 
     >>> import tempfile
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
@@ -47,20 +47,20 @@ def check(store: Store) -> list[Problem]:
     """
     runs = _runs(store)
     found = list(_foreign(store.root))
-    whole_files: list[Path] = []
+    good_files: list[Path] = []
     for table in TABLES.values():
-        whole = []
+        good = []
         for path in sorted((store.root / table.name).rglob("*")):
             if path.is_file() and not path.name.endswith(".tmp"):
-                problems = list(_file(store, table, path))
+                problems = list(_file_problems(store, table, path))
                 found += problems
-                whole += [] if problems else [path]
-        found += _repeated_keys(store.root / table.name, table, whole)
-        whole_files += whole
+                good += [] if problems else [path]
+        found += _repeated_keys(store.root / table.name, table, good)
+        good_files += good
     if not any(may_be_running(row) for row in runs):
         found += _leftover_problems(store)
-    # Read again: files that a running command wrote meanwhile have their run there by now.
-    found += _without_run(whole_files, {row["run_id"] for row in _runs(store)})
+    # Read again: a command may have begun, and written files, since the first time.
+    found += _without_run(good_files, {row["run_id"] for row in _runs(store)})
     return sorted(found, key=lambda problem: problem.path)
 
 
@@ -79,17 +79,21 @@ def _without_run(paths: Iterable[Path], runs: set[str]) -> Iterator[Problem]:
         except FileNotFoundError:  # replaced meanwhile
             continue
         for run_id in sorted(run_ids - runs):
-            yield Problem(path, f"its run {run_id or '(none)'} is not in `run`", _away(path))
+            yield Problem(path, f"its run {run_id or '(none)'} is not in `run`", _move_away(path))
 
 
 def _foreign(root: Path) -> Iterator[Problem]:
     for path in root.iterdir():
         if path.name not in {*TABLES, MARKER, "_staging", "_work"} and path.suffix != ".tmp":
-            yield Problem(path, "belongs to no table", _away(path))
+            yield Problem(path, "belongs to no table", _move_away(path))
 
 
-def _away(path: Path) -> str:
+def _move_away(path: Path) -> str:
     return f"mv {shlex.quote(str(path))} elsewhere"
+
+
+def _write_again(path: Path) -> str:
+    return f"{_move_away(path)}, then run again what wrote it"
 
 
 def _leftover_problems(store: Store) -> Iterator[Problem]:
@@ -103,10 +107,10 @@ def _leftover_problems(store: Store) -> Iterator[Problem]:
             yield Problem(path, "a partition whose replacement was not finished", fix)
 
 
-def _file(store: Store, table: Table, path: Path) -> Iterator[Problem]:
-    """Problems of one file; those of its content only when it can be read as the table's."""
+def _file_problems(store: Store, table: Table, path: Path) -> Iterator[Problem]:
+    """Problems of one file; its rows are checked only if it has the table's schema."""
     if path.suffix != ".parquet":
-        yield Problem(path, "is not a Parquet file", _away(path))
+        yield Problem(path, "is not a Parquet file", _move_away(path))
         return
     try:
         file = pq.ParquetFile(path)
@@ -116,46 +120,49 @@ def _file(store: Store, table: Table, path: Path) -> Iterator[Problem]:
         return
     except (pa.ArrowException, OSError, ValueError) as e:
         problem = f"can't be read: {str(e).splitlines()[0]}"
-        yield Problem(path, problem, f"{_away(path)}, then run again what wrote it")
+        yield Problem(path, problem, _write_again(path))
         return
-    shape = list(_shape(store, table, path, rows.schema))
-    yield from shape
-    if shape:
+    of_schema = list(_schema_problems(store, table, path, rows.schema))
+    yield from of_schema
+    if of_schema:
         return
     metadata = rows.schema.metadata or {}
     named = metadata.get(b"plumbline.table", b"").decode()
     if named != table.name:
-        yield Problem(path, f"belongs to table {named or 'unknown'}", _away(path))
-    yield from _content(store, table, path, rows)
+        yield Problem(path, f"belongs to table {named or 'unknown'}", _move_away(path))
+    yield from _row_problems(store, table, path, rows)
 
 
-def _shape(store: Store, table: Table, path: Path, schema: pa.Schema) -> Iterator[Problem]:
-    again = f"{_away(path)}, then run again what wrote it"
+def _schema_problems(
+    store: Store, table: Table, path: Path, schema: pa.Schema
+) -> Iterator[Problem]:
     for field in table.arrow:
         if field.name in schema.names:
             found = schema.field(field.name).type
             if found != field.type:
-                yield Problem(path, f"{field.name} is {found}, not {field.type}", again)
+                problem = f"{field.name} is {found}, not {field.type}"
+                yield Problem(path, problem, _write_again(path))
         elif not field.nullable:
-            yield Problem(path, f"has no column {field.name}", again)
+            yield Problem(path, f"has no column {field.name}", _write_again(path))
         elif table.name not in older_tables(store.root):
             yield Problem(path, f"has no column {field.name}", _MIGRATE)
     for name in schema.names:
         if name not in table.arrow.names:
-            yield Problem(path, f"has the unknown column {name}", again)
+            yield Problem(path, f"has the unknown column {name}", _write_again(path))
 
 
-def _content(store: Store, table: Table, path: Path, rows: pa.Table) -> Iterator[Problem]:
-    again = f"{_away(path)}, then run again what wrote it"
+def _row_problems(store: Store, table: Table, path: Path, rows: pa.Table) -> Iterator[Problem]:
     for field in table.arrow:
         if not field.nullable and rows[field.name].null_count:
-            yield Problem(path, f"{field.name} holds NULL, which is not allowed", again)
+            problem = f"{field.name} holds NULL, which is not allowed"
+            yield Problem(path, problem, _write_again(path))
     values = {name: pc.unique(rows[name]).to_pylist() for name in table.partitions}
     expected = [f"{name}={quote(str(v[0]), safe='')}" for name, v in values.items() if len(v) == 1]
     if list(path.parent.relative_to(store.root / table.name).parts) != expected:
         several = ", ".join(f"{name}: {len(v)}" for name, v in values.items() if len(v) != 1)
         problem = f"its rows belong to {'/'.join(expected) or 'no partition'}"
-        yield Problem(path, problem + (f" and several ({several})" if several else ""), again)
+        problem += f" and several ({several})" if several else ""
+        yield Problem(path, problem, _write_again(path))
 
 
 def _repeated_keys(directory: Path, table: Table, files: list[Path]) -> Iterator[Problem]:
@@ -171,8 +178,5 @@ def _repeated_keys(directory: Path, table: Table, files: list[Path]) -> Iterator
     if found is not None:
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, found[1:], strict=True))
         problem = f"{found[0]:,} keys more than once, such as {first}"
-        yield Problem(
-            directory,
-            problem,
-            "run again the command that wrote it, see `plumbline runs list`",
-        )
+        fix = "run again the command that wrote it, see `plumbline runs list`"
+        yield Problem(directory, problem, fix)

@@ -24,8 +24,8 @@ from plumbline.warehouse.storage.units import PREFIX, units_metadata, units_of
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
-#: Kind of unfinished work -> the table it ends in, and what its directories are named by.
-_ENDS_IN = {
+#: Kind of unfinished work -> the table it is published in, and the columns its directories name.
+_PUBLISHED_IN = {
     "score": ("pair_score", ("model_key", "benchmark")),
     "sample": ("continuation", ("model_key", "probe_set", "sampling_key")),
     "probe": ("pronoun_probability", ("probe_set", "model_key", "word_list", "instruction_key")),
@@ -35,7 +35,7 @@ _ENDS_IN = {
 
 @dataclass(frozen=True)
 class Merge:
-    """Small files of one partition's directory that are to become one."""
+    """Small files of one partition's directory that become one."""
 
     table: str
     directory: Path
@@ -52,7 +52,7 @@ class Leftover:
 
 @dataclass(frozen=True)
 class Plan:
-    """What there is to compact."""
+    """What to compact."""
 
     merges: tuple[Merge, ...]
     leftovers: tuple[Leftover, ...]
@@ -83,9 +83,9 @@ def compact(store: Store, run_id: str, *, force: bool = False) -> Plan:
     """Do what ``plan`` says, and return it.
 
     A merged file is read back and compared with the rows of its parts before it replaces them; it
-    keeps the names of their units and runs. The whole directory is replaced, as with every
-    partition that the store replaces. Raises ``UsageProblem`` while a run may be writing, unless
-    ``force``; ``BadInput`` for a file that can't be read.
+    records their units and runs. The whole directory is replaced, as the store does. Raises
+    ``UsageProblem`` while a run may be writing, unless ``force``; ``BadInput`` for a file that
+    can't be read.
     """
     if not force:
         refuse_beside_runs(store, "compact")
@@ -106,7 +106,7 @@ def _remove(path: Path) -> None:
 
 
 def _merge(store: Store, merge: Merge, run_id: str) -> None:
-    # The row of this very run is written again at its end.
+    # This run's own row is written again when it ends.
     files = [path for path in merge.files if path.stem != run_id]
     if len(files) < 2:
         return
@@ -118,7 +118,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     write_file(made, rows.replace_schema_metadata(file_metadata(merge.table, run_id) | units))
     if not _same(pq.ParquetFile(made).read(), rows):
         raise BadInput(str(made), "does not hold the rows of its parts", "nothing was changed")
-    # By the times of files `_chunks` knows which unfinished work has been published since.
+    # `_chunks` compares file times to see which unfinished work has been published since.
     newest = max(path.stat().st_mtime_ns for path in files)
     os.utime(made, ns=(newest, newest))
     for path in merge.directory.iterdir():
@@ -138,7 +138,7 @@ def _rows(table: str, path: Path) -> pa.Table:
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
-    """Whether two tables of one schema hold the same rows; NaN is like NaN."""
+    """Whether two tables of one schema hold the same rows; NaN equals NaN."""
     if one.num_rows != other.num_rows:
         return False
     for a, b in zip(one.columns, other.columns, strict=True):
@@ -154,8 +154,8 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
 def leftovers(store: Store) -> list[Leftover]:
     """Everything that may be removed while no run is writing; paths in order.
 
-    Kept are results that save work later: counts of shards, paid replies, chunks of scores, samples
-    and probabilities that are not published.
+    Results that save work later are not leftovers: counts of shards, paid replies, unpublished
+    chunks of scores, samples and probabilities.
     """
     found = [*_temporary(store.root), *_staged(store.root), *_chunks(store), *_partials(store.root)]
     return sorted(found, key=lambda leftover: leftover.path)
@@ -174,9 +174,9 @@ def _staged(root: Path) -> Iterator[Leftover]:
 
 
 def lost_partition(root: Path, staged: Path) -> Path | None:
-    """Where a retired partition belongs whose successor never came; ``None`` for all others.
+    """Where a retired partition belongs if its replacement is missing, otherwise ``None``.
 
-    Between the two renames that replace a partition, a killed command leaves it so.
+    A command killed between the two renames that replace a partition leaves it like this.
     """
     part = next(staged.glob("*.parquet"), None)
     if not staged.name.endswith("-retired") or part is None:
@@ -192,7 +192,7 @@ def lost_partition(root: Path, staged: Path) -> Path | None:
 
 
 def _chunks(store: Store) -> Iterator[Leftover]:
-    for kind, (table, names) in _ENDS_IN.items():
+    for kind, (table, names) in _PUBLISHED_IN.items():
         work = store.root / "_work" / kind
         for path in work.glob("/".join("*" * len(names))):
             if path.suffix == ".claim":

@@ -1,8 +1,8 @@
 """The storage format: its version and columns, kept in ``plumbline.json``, and its migrations.
 
-The version counts ``MIGRATIONS``. The columns record what was added without a migration: a reader
-looks for missing columns only where there may be some, and an older Plumbline refuses a warehouse
-with columns that it doesn't know instead of dropping them.
+The version is one more than the number of ``MIGRATIONS``. The columns record what was added without
+a migration: a reader looks for missing columns only in tables that may lack some, and an older
+Plumbline refuses a warehouse with columns that it doesn't know instead of dropping them.
 
 A new column that may be NULL, or a new table, needs no migration: older files are read with NULL
 there. Any other change of a table (a new column of its key or partitions, one that may not be NULL,
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 MARKER = "plumbline.json"
-#: Rows of one file as the version before had them -> as the next has them.
+#: Brings the rows of one file from one version to the next.
 Change: TypeAlias = "Callable[[pa.Table], pa.Table]"
 
 
 @dataclass(frozen=True)
 class Migration:
-    """One step to the next version: what it is about, and by table how rows change."""
+    """One step to the next version: what it is about, and how the rows of each table change."""
 
     about: str
     changes: Mapping[str, Change]
@@ -74,11 +74,11 @@ def current_format(older: frozenset[str] = frozenset()) -> dict[str, Any]:
 
 
 def open_warehouse(root: str | Path, *, create: bool = True) -> Path:
-    """The directory of a warehouse, made where there is none unless ``create`` is false.
+    """The directory of a warehouse, created if missing unless ``create`` is false.
 
     Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an older
-    one that has to be migrated first;
-    ``UsageProblem`` for a path with glob characters (DuckDB would read them as a pattern).
+    one that must be migrated first; ``UsageProblem`` for a path with glob characters, which DuckDB
+    would read as a pattern.
     """
     root = Path(root)
     if _GLOB_CHARACTERS & set(str(root)):
@@ -142,7 +142,7 @@ def check_format(root: Path) -> None:
 def older_tables(root: Path) -> frozenset[str]:
     """Tables some of whose files may lack columns that were added since, read as NULL.
 
-    All of them in a warehouse whose marker is from before columns were noted.
+    All tables, if the warehouse's marker predates the record of columns.
     """
     content = read_format(root)
     if "columns" not in content:
@@ -153,7 +153,7 @@ def older_tables(root: Path) -> frozenset[str]:
 
 
 def note_format(root: Path) -> None:
-    """Before a file is written: note the current columns, and where older files may lack some."""
+    """Record the current columns, and which tables' older files may lack some, before a write."""
     current = current_format(older_tables(root))
     if read_format(root).get("columns") != current["columns"]:
         write_format(root, current)

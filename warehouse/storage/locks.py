@@ -1,13 +1,11 @@
 """Locks on files: any number of processes share a directory without a server.
 
-A lock belongs to the process that holds it, however long that works, and is free when the process
-ends, however that happens: the operating system keeps it (``flock``, through ``filelock``). The
-lock file names its holder, for messages only.
+The operating system keeps the locks (``flock``, through ``filelock``): a process holds one until it
+releases it or ends, in whatever way. The lock file names its holder, for messages only.
 
-On NFS the server keeps the locks. They exclude processes of different machines; the lock of a
-machine that crashed is free when the server notices, which takes the lease time of NFSv4 (90 s
-unless set) and with NFSv3 may take until that machine is up again. A file system without ``flock``
-(Lustre mounted without that option) raises ``BadInput``.
+On NFS the server keeps the locks, which then work between machines. It frees the lock of a crashed
+machine after the lease time of NFSv4 (90 s by default); with NFSv3, maybe only when that machine is
+up again. A file system without ``flock`` (Lustre mounted without that option) raises ``BadInput``.
 """
 
 from __future__ import annotations
@@ -29,11 +27,10 @@ _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK))
 
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Try to lock the file ``path``; true inside if it is ours, and released at the end.
+    """Try to lock the file ``path`` for the block; yields whether this process holds the lock.
 
-    With ``wait`` it is ours once all who hold it have released it. Its directory is made if it does
-    not exist. Raises ``OSError`` for a disk that can't be written, ``BadInput`` for one without
-    locks.
+    With ``wait``, waits until the lock is free. A missing directory is created. Raises ``OSError``
+    for a disk that can't be written, ``BadInput`` for one without locks.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"
@@ -50,11 +47,11 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        with suppress(OSError):  # a full disk; the lock itself needs no room
+        with suppress(OSError):  # a full disk; the lock itself takes no space
             path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
         yield True
     finally:
-        # While it is locked: who waits for this very file notices, and makes a new one.
+        # Before the release: a process waiting for this file notices, and makes a new one.
         path.unlink(missing_ok=True)
         lock.release()
 
@@ -85,7 +82,7 @@ def sole(path: Path, place: str, fix: str = "wait until it ends") -> Iterator[No
 
 
 def holder(path: Path) -> str:
-    """Which process holds a lock, for a message; a free one's is ``a process that has ended``.
+    """Which process holds a lock, for a message; ``a process that has ended`` if it is free.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"

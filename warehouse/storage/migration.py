@@ -20,7 +20,7 @@ _VERSION = b"plumbline.warehouse_version"
 
 @dataclass(frozen=True)
 class Migrated:
-    """From which version to which, and the files that had to be rewritten."""
+    """The versions before and after, and the files that had to be rewritten."""
 
     before: int
     after: int
@@ -52,7 +52,7 @@ def migrate(root: Path, *, dry_run: bool = False) -> Migrated:
 
 
 def _outdated(root: Path, name: str, before: int) -> list[Path]:
-    """Files with columns missing, or older than a migration of their table."""
+    """Files that lack columns, or are older than a migration of their table."""
     found = []
     for path in sorted((root / name).glob("**/*.parquet")):
         try:
@@ -81,7 +81,7 @@ def _rewrite(store: Store, name: str, path: Path, before: int) -> None:
         made = cast(TABLES[name], rows)
         destination = store.directory(name, store.partition_of(name, made)) / path.name
     except BadInput as e:
-        fix = "no migration brings it to the current format: move it away and write it again"
+        fix = "no migration leads to the current format: move it away and write it again"
         raise BadInput(str(path), str(e), fix) from e
     metadata[_VERSION] = str(newest_version()).encode()
     write_file(destination, made.replace_schema_metadata(metadata))

@@ -1,4 +1,4 @@
-"""Mirror of a warehouse at a URI: only changed files are copied, and checked by reading them back.
+"""Mirror of a warehouse at a URI: only changed files are copied, then read back and compared.
 
 The URI holds the published files under their local names, and a list of them with sizes and hashes,
 which is written last. Unfinished work is not mirrored.
@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Mirrored:
-    """Files of the warehouse; those of them copied, with their bytes; and files removed."""
+    """Numbers of files in the warehouse, files copied, their bytes, and files removed."""
 
     n_files: int
     n_copied: int
@@ -38,11 +38,11 @@ def push(
     """Make the copy at a URI equal to a warehouse.
 
     Every file that is sent is read back and compared. After an interruption the same call sends
-    what is missing; until it has ended, ``pull`` finds the earlier list, and refuses files that
-    differ from it. With ``delete``, files there that are not here are removed.
+    what is missing; until then ``pull`` finds the earlier list, and refuses files that differ from
+    it. With ``delete``, remote files that the warehouse lacks are removed.
 
-    Raises ``UsageProblem`` for such files without ``delete``, ``BadInput`` for what disk or server
-    refuse and for a file that does not come back as it was sent.
+    Raises ``UsageProblem`` for such files without ``delete``, ``BadInput`` for errors of the disk
+    or server and for a file that is read back different.
     """
     remote = Remote(uri)
     with disk_problems(root):
@@ -71,12 +71,12 @@ def pull(
 ) -> Mirrored:
     """Make a warehouse equal to the copy at a URI; a missing directory is created.
 
-    Files are fetched out of sight and compared with the list; when all are there they take their
-    places, by renames, and the warehouse's marker comes last. After an interruption the
-    same call resumes. With ``delete``, files here that are not there are removed.
+    Files are fetched into ``_work`` and compared with the list; when all are complete they are
+    moved into place, the warehouse's marker last. After an interruption the same call resumes. With
+    ``delete``, files of the warehouse that the URI lacks are removed, such as those of local runs.
 
-    Raises ``UsageProblem`` for such files without ``delete``, as of runs that were made here;
-    ``BadInput`` for a URI without a warehouse, and for files that differ from the list.
+    Raises ``UsageProblem`` for such files without ``delete``, ``BadInput`` for a URI without a
+    warehouse and for files that differ from the list.
     """
     remote = Remote(uri)
     with uri_problems(uri):
@@ -152,7 +152,7 @@ def _check_name(name: str, uri: str) -> None:
 def _fetch_all(
     remote: Remote, stage: Path, wanted: dict[str, Entry], progress: Progress | None
 ) -> None:
-    """Fetch files under their hashes, those left out that an earlier call has fetched."""
+    """Fetch files to names that are their hashes, except those that an earlier call has fetched."""
     for done, (name, entry) in enumerate(wanted.items()):
         _report(progress, done, len(wanted))
         target = stage / entry.sha256
@@ -168,7 +168,7 @@ def _fetch_all(
 
 
 def _put_in_place(root: Path, stage: Path, wanted: dict[str, Entry], gone: list[str]) -> None:
-    """Move fetched files to their names; meanwhile, without a marker, nobody opens it."""
+    """Copy fetched files to their names; the marker is absent meanwhile, so nobody reads."""
     marker = stage / "marker"
     if MARKER in wanted:
         shutil.copyfile(stage / wanted[MARKER].sha256, marker)

@@ -1,7 +1,7 @@
 """Paths in a warehouse: names as parts of a path, files and directories replaced in one step.
 
-Names of corpora, benchmarks, models and runs come from files and servers; none of them leads out of
-its directory. Neither does a link in a warehouse that somebody else made.
+Names of corpora, benchmarks, models and runs come from files and servers; none of them may lead out
+of its directory, nor may a link in a warehouse that somebody else made.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from plumbline.warehouse.errors import BadInput
 
 #: Bytes of a file name that the usual file systems allow.
 _LONGEST = 255
-#: Of renameat2 (Linux): paths are relative to the working directory; both names change at once.
+#: For renameat2 (Linux): paths are relative to the working directory; exchange both names.
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-#: Errors of a system or file system without that exchange, as network disks are.
+#: Errors of a system or file system without that exchange, such as a network disk.
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
 _TRIES = 20
 #: DuckDB's errors for a file that it has listed and that was removed since.
@@ -61,7 +61,7 @@ def segment(name: str, before: str = "", after: str = "") -> str:
 def refuse_links(root: Path, path: Path) -> Path:
     """Return ``path``; ``BadInput`` if it, or a directory from ``root`` to it, is a symbolic link.
 
-    Through a link, replacing or removing it would happen somewhere else.
+    Through a link, files outside the warehouse would be replaced or removed.
 
     >>> refuse_links(Path("/"), Path("/nowhere/at/all")).name
     'all'
@@ -81,8 +81,8 @@ def refuse_links(root: Path, path: Path) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write a file to, which replaces ``path`` at the end of the block.
 
-    Readers of ``path`` find the old file or the new one, whole. A missing directory is made; after
-    an error the old file stays and nothing else is left.
+    Readers of ``path`` find the old file or the new one, complete. A missing directory is created;
+    after an error the old file stays and nothing else is left.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a" / "b.txt"
@@ -159,7 +159,7 @@ def replace_directory(directory: Path, destination: Path) -> None:
     name that ends with ``-retired``.
     """
     destination.parent.mkdir(parents=True, exist_ok=True)
-    old = [directory]  # after an exchange
+    old = [directory]  # which holds the old files after an exchange
     if any(directory.iterdir()):
         while not _moved(directory, destination):
             old += _retired(destination, directory.parent)
@@ -196,7 +196,7 @@ def _moved(directory: Path, destination: Path) -> bool:
             raise
     try:
         return exchange(directory, destination)
-    except FileNotFoundError:  # another command has just moved it away
+    except FileNotFoundError:  # another command has just moved the destination away
         return False
 
 

@@ -18,9 +18,9 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: The list of what was pushed, beside the files; written last.
 LIST = "plumbline-files.json"
-#: Stores in which an object is there when it is whole, and renaming is copying.
-_OBJECTS = ("s3", "gcs", "abfs")
-_PIECE = 8 << 20
+#: Stores in which an object appears only when it is complete, and renaming would copy it.
+_OBJECT_STORES = ("s3", "gcs", "abfs")
+_PIECE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Entry:
 
     @classmethod
     def of_file(cls, path: Path) -> Entry:
-        """The entry of a file here."""
+        """The entry of a local file."""
         with path.open("rb") as file:
             return cls.of(_pieces(file.read))
 
@@ -82,7 +82,7 @@ class Remote:
     """A directory at a URI."""
 
     def __init__(self, uri: str) -> None:
-        """Raises ``UsageProblem`` for a URI that pyarrow doesn't know or is built without."""
+        """Raises ``UsageProblem`` for a URI that this build of pyarrow does not support."""
         try:
             self.fs, base = fs.FileSystem.from_uri(uri)
         except (pa.ArrowException, OSError) as e:
@@ -103,14 +103,14 @@ class Remote:
             return Entry.of(_pieces(stream.read))
 
     def send(self, source: Path, name: str) -> None:
-        """Put a file there; it takes its name when it is whole."""
+        """Copy a file there; it appears under its name when it is complete."""
         with source.open("rb") as file:
             self._write(name, _pieces(file.read))
 
     def fetch(self, name: str, target: Path) -> Entry:
-        """Copy a file from there; its entry as it was read."""
+        """Copy a file from there; returns its entry as it was read."""
         with self.fs.open_input_stream(self._path(name)) as stream, target.open("wb") as file:
-            return Entry.of(_passed_on(_pieces(stream.read), file.write))
+            return Entry.of(_copied(_pieces(stream.read), file.write))
 
     def remove(self, name: str) -> None:
         """Remove a file there."""
@@ -137,23 +137,23 @@ class Remote:
 
     def _write(self, name: str, pieces: Iterator[bytes]) -> None:
         path = self._path(name)
-        whole_at_once = self.fs.type_name in _OBJECTS
-        first = path if whole_at_once else f"{path}.part"
-        if not whole_at_once:
+        is_atomic = self.fs.type_name in _OBJECT_STORES
+        first = path if is_atomic else f"{path}.part"
+        if not is_atomic:
             self.fs.create_dir(path.rpartition("/")[0], recursive=True)
         with self.fs.open_output_stream(first, compression=None) as stream:
             for piece in pieces:
                 stream.write(piece)
-        if not whole_at_once:
+        if not is_atomic:
             self.fs.move(first, path)
 
 
 def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    while piece := read(_PIECE):
+    while piece := read(_PIECE_BYTES):
         yield piece
 
 
-def _passed_on(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:
+def _copied(pieces: Iterator[bytes], write: Callable[[bytes], object]) -> Iterator[bytes]:
     for piece in pieces:
         write(piece)
         yield piece

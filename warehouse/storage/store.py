@@ -43,7 +43,7 @@ def cast(table: Table, rows: Rows) -> pa.Table:
     """Bring rows to a table's schema: column order, types, NULL rules.
 
     Missing columns that may be NULL are filled with NULL. Raises ``BadInput`` naming the table and
-    column for unknown or missing columns, values that do not fit, and NULL where none may be.
+    column for unknown or missing columns, values that do not fit, and NULL where it is not allowed.
 
     >>> cast(TABLES["word_count"], [{"corpus": "c", "word": "tea", "n_word": 2}]).num_rows
     1
@@ -140,7 +140,7 @@ class Store:
         """Directory of a partition; a prefix of the partition columns names a whole subtree."""
         path = self.root / table
         columns = TABLES[table].partitions
-        if len(partition) > len(columns):  # or rows of others would be taken for this one's
+        if len(partition) > len(columns):  # otherwise this would be another partition's
             raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
         for name in columns[: len(partition)]:
             path /= segment(partition[name], f"{name}=")
@@ -149,8 +149,8 @@ class Store:
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> Path | None:
         """Publish rows of one partition as one file named by ``unit``, replacing that unit.
 
-        All rows must share the partition's values. No rows: nothing is written, ``None`` returned.
-        A unit that was merged with others is replaced where it is.
+        All rows must share the partition's values. Without rows nothing is written.
+        A unit that was merged with others is replaced inside the merged file.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -173,7 +173,7 @@ class Store:
         self.commit(staged)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
-        """Begin to write a partition out of sight; see ``Staged.write_part`` and ``commit``."""
+        """Begin a partition that readers do not see; see ``Staged.write_part`` and ``commit``."""
         note_format(self.root)
         destination = refuse_links(self.root, self.directory(table, partition))
         directory = refuse_links(self.root, self.root / "_staging") / uuid.uuid4().hex
@@ -193,7 +193,7 @@ class Store:
         """All rows of a table, or of one partition, in the table's schema; empty if none.
 
         ``where`` selects rows; ``partition`` gives the leading partition columns in order. If the
-        partition is replaced meanwhile, these are the old rows or the new ones.
+        partition is replaced meanwhile, all are the old rows or all are the new ones.
         """
         directory, schema = self.directory(table, partition), TABLES[table].arrow
 
@@ -210,14 +210,14 @@ class Store:
         return retry_missing(selected)
 
     def units(self, table: str, **partition: str) -> set[str]:
-        """Names of the units published in a partition, as quoted, merged ones among them."""
+        """Names of the units published in a partition, quoted as in file names."""
         files = list(self.directory(table, partition).glob("*.parquet"))
         merged = [f for f in files if f.name.startswith(PREFIX)]
         names = {f.stem for f in files if f not in merged}
         return names | {unit.name for f in merged for unit in units_of(f)}
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
-        """A directory for resumable intermediate results, out of every view's sight."""
+        """A directory for resumable intermediate results, which no view reads."""
         path = self.root.joinpath("_work", *map(segment, parts))
         if create:
             refuse_links(self.root, path)
@@ -239,15 +239,15 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file that appears under its name only when it is complete.
 
     Args:
-        temporary: a file that is read once and as a whole: fast rather than small, and without
-            statistics, which serve readers that select rows.
+        temporary: the file will be read once, as a whole: write it fast rather than small, and
+            without the statistics that help readers select rows.
     """
-    # Numbers that are read again have little to gain from a dictionary.
-    words = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
+    # A dictionary makes columns of text small, but hardly those of numbers.
+    text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
         if temporary
-        else {"compression": "zstd", "use_dictionary": words}
+        else {"compression": "zstd", "use_dictionary": text_columns}
     )
     with replacing(path) as unfinished:
         pq.write_table(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-#: How merged files' names begin; no unit's name does, `+` is quoted in them.
+#: Start of merged files' names; no unit's name starts so, since `+` is quoted in them.
 PREFIX = "+merged-"
 _UNITS = b"plumbline.units"
 
@@ -29,7 +29,7 @@ class Unit:
 
 
 def units_of(path: Path) -> tuple[Unit, ...]:
-    """Units of a file in the order of their rows; one, the file itself, unless it is merged."""
+    """Units of a file in the order of their rows; a file that was not merged is one unit."""
     metadata = pq.read_metadata(path)
     found = metadata.metadata or {}
     if _UNITS in found:
@@ -50,7 +50,7 @@ def merged_with(directory: Path, name: str) -> Path | None:
 
 
 def replaced(path: Path, name: str, rows: pa.Table, run_id: str) -> pa.Table:
-    """A merged file's content with other rows, and another run, for one of its units."""
+    """A merged file's content with one of its units replaced by other rows, of another run."""
     whole = pq.ParquetFile(path).read()
     parts, listed, start = [], [], 0
     for unit in units_of(path):

@@ -1,1 +1,1 @@
-"""How foreign text is shown and read: terminal, CSV, placeholders."""
+"""Foreign text: escaping, printing, progress, CSV and placeholders."""

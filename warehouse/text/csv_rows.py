@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
 
-#: Bytes of a table, unpacked; released ones have some megabytes.
+#: Most bytes of a decompressed table; released ones have some megabytes.
 LARGEST = 1 << 30
 
 
@@ -73,8 +73,8 @@ def read_text(path: Path) -> str:
     """
     try:
         with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            file = gzip.GzipFile(fileobj=raw) if packed else raw
+            is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
+            file = gzip.GzipFile(fileobj=raw) if is_gzip else raw
             data = file.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as e:
         raise BadInput(f"{path}", f"can't be read to its end: {e}", "download it again") from e

@@ -1,4 +1,4 @@
-"""Foreign text made harmless for a terminal, a spreadsheet, a SQL statement and a Markdown table.
+"""Foreign text escaped for a terminal, a spreadsheet, a SQL statement and a Markdown table.
 
 Words, prompts, continuations and names come from corpora, models and other people's warehouses;
 code that shows them to a person escapes them here. Files for machines hold them unchanged.
@@ -11,8 +11,8 @@ import re
 import unicodedata
 
 _BLANK = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-#: Starts that spreadsheets take for a formula, the wide forms of East Asian input too. This pattern
-#: and the next mean the same in Python and in DuckDB (RE2).
+#: Starts that spreadsheets take for a formula, also in full-width characters. This pattern and the
+#: next mean the same in Python and in DuckDB (RE2).
 _FORMULA = rf"^([\t\r\n]|[{_BLANK}]*[=+\-@|%＝＋－＠])"
 _NUMBER = r"[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?"
 _is_formula = re.compile(_FORMULA).match
@@ -23,8 +23,8 @@ def terminal(text: str, *, lines: bool = False) -> str:
     """Text that can't steer a terminal: whatever is invisible is shown as an escape.
 
     Controls (ANSI sequences start with one), line breaks, marks that turn the direction of text or
-    have no width, and halves of surrogate pairs become such as ``\\x1b``; letters of all scripts,
-    spaces and combining marks stay. It is idempotent.
+    have no width, and halves of surrogate pairs become escapes such as ``\\x1b``; letters of all
+    scripts, spaces and combining marks stay. It is idempotent.
 
     Args:
         lines: keep line breaks and tabs.
@@ -62,7 +62,7 @@ def csv_cell_sql(column: str) -> str:
 
 
 def sql_text(text: str) -> str:
-    """A text as a literal of SQL.
+    """Text as a SQL literal.
 
     >>> sql_text("it's")
     "'it''s'"

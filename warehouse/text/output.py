@@ -8,9 +8,9 @@ from plumbline.warehouse.text.escape import terminal
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines on the output stream, or on that of errors; see ``escape.terminal``.
+    """Print lines to standard output, or standard error; see ``escape.terminal``.
 
-    Characters that the stream can't encode are shown as escapes, too.
+    Characters that the stream can't encode are escaped, too.
 
     >>> say("tea\\x1b[2J\\ndone")
     tea\\x1b[2J

@@ -1,7 +1,7 @@
-"""How far a long step is: a bar on a terminal, a line every 30 s elsewhere.
+"""Progress of a long step: a bar on a terminal, a line every 30 s elsewhere.
 
 Every room may import this. In a log, a pipe and CI a long step prints lines, so that it never seems
-to hang; a step of less than 5 s prints none. All of it is printed on the error stream.
+to hang; a step of less than 5 s prints none. Everything is printed to standard error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _clock = time.monotonic
 
 
 class Update(Protocol):
-    """Called with the number done, the number of all, a rate and a note, see ``progress``."""
+    """Called with the number done, the total, a rate and a note, see ``progress``."""
 
     def __call__(
         self, n_done: int, n_all: int, rate: float | None = None, /, note: str = ""
@@ -40,24 +40,24 @@ class Update(Protocol):
 def progress(what: str, unit: str = "") -> Iterator[Update]:
     """Show the step ``what`` for the length of the block; yields the function that updates it.
 
-    ``unit`` names what is counted ("pairs"). A rate that isn't given is that of this process, so
-    what was done before the first call doesn't count. ``note`` is any short text, such as a loss. A
-    step without a count never calls the function and still reports its time. While several
-    steps are open, only the innermost prints.
+    ``unit`` names what is counted ("pairs"). The default rate is this process's, which excludes what
+    was done before the first call. ``note`` is any short text, such as a loss. A step without a
+    count never calls the function and still reports its time. While several steps are open, only
+    the innermost prints.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
     """
     step = _Step(what, unit)
-    over = threading.Event()
-    ticker = threading.Thread(target=_tick, args=(step, over), daemon=True)
+    ended = threading.Event()
+    ticker = threading.Thread(target=_tick, args=(step, ended), daemon=True)
     _open.append(step)
     if not step.on_terminal:
         ticker.start()
     try:
         yield step.update
     finally:
-        over.set()
+        ended.set()
         if not step.on_terminal:
             ticker.join()
         _open.remove(step)
@@ -65,7 +65,7 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
 
 
 class _Step:
-    """Where a step is, as text."""
+    """The progress of a step, as text."""
 
     def __init__(self, what: str, unit: str) -> None:
         self.what, self.unit = terminal(what), unit
@@ -75,7 +75,7 @@ class _Step:
         self.on_terminal = sys.stderr.isatty()
         self._rate: float | None = None
         self._n_before: int | None = None
-        self._has_spoken = False
+        self._inner_printed = False
         self._bar: tuple[Progress, TaskID] | None = None
 
     def update(self, n_done: int, n_all: int, rate: float | None = None, /, note: str = "") -> None:
@@ -89,7 +89,7 @@ class _Step:
             self._draw()
 
     def _draw(self) -> None:
-        """Show the bar, from the first count on: rich is not loaded before."""
+        """Show the bar; rich is loaded only at the first count."""
         if self._bar is None:
             bar = _new_bar()
             self._bar = bar, bar.add_task(self.what, total=self.n_all, details="")
@@ -114,20 +114,20 @@ class _Step:
         """Clear the bar; print a last line unless the step was short or inner steps did so."""
         if self._bar is not None:
             self._bar[0].stop()
-        if _clock() - self.start < PATIENCE_S or (self._has_spoken and not self.n_all):
+        if _clock() - self.start < PATIENCE_S or (self._inner_printed and not self.n_all):
             return
         say(self.line(), err=True)
         for step in _open:
-            step._has_spoken = True
+            step._inner_printed = True
 
 
 #: Steps that are open, the innermost last.
 _open: list[_Step] = []
 
 
-def _tick(step: _Step, over: threading.Event) -> None:
-    """Print a line every 30 s until the step is over."""
-    while not over.wait(EVERY_S):
+def _tick(step: _Step, ended: threading.Event) -> None:
+    """Print a line every 30 s until the step has ended."""
+    while not ended.wait(EVERY_S):
         if _open[-1] is step:
             say(step.line(), err=True)
 
