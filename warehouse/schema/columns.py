@@ -18,7 +18,7 @@ _SQL_TYPES = {
     "float32": "FLOAT",
     "time": "TIMESTAMPTZ",
 }
-#: Columns of text, never NULL, that mean the same wherever they are declared by name alone.
+#: Text columns, never NULL, that mean the same in every table and are declared by name alone.
 _SHARED = {
     "benchmark": "benchmark name",
     "contrast": "contrast of `word_delta`",

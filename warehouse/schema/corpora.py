@@ -5,8 +5,8 @@ from __future__ import annotations
 from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
-run: One row per attempt to write to the warehouse: what ran, with what, and how it ended. A row
-with status `running` whose process has ended belongs to a killed command.
+run: One row per command that wrote to the warehouse: its options, versions and outcome. A row with
+status `running` whose process has ended belongs to a killed command.
 key: / run_id
     run_id: text -- time-ordered identifier; every file's metadata names its run
     command: text -- the step, such as `corpus count`
@@ -16,7 +16,7 @@ key: / run_id
     seconds: float? [s] -- wall time; NULL like `ended_at`
     git_commit: text? -- commit of the code, when it runs from a checkout
     config_hash: text -- hash of `config`
-    config: text -- options as JSON, seeds among them
+    config: text -- options as JSON, including seeds
     packages: text -- versions of the packages that decide results, as JSON
     error: text? -- one line: what failed; while it runs, its process and host
 
@@ -34,19 +34,19 @@ key: corpus /
     n_documents: int? -- documents counted; NULL where published statistics lack it
     n_rejected: int -- documents rejected, each a row in `reject`
     n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
-    n_kept_tokens: int [tokens] -- tokens after stop words are dropped, pruned words' too
-    n_words: int? -- distinct words counted, the pruned ones among them; NULL if imported
+    n_kept_tokens: int [tokens] -- tokens after stop words are dropped, also of pruned words
+    n_words: int? -- distinct words counted, also the pruned ones; NULL if imported
     n_pairs: int? [pairs] -- all co-occurrences, not only those with targets; NULL if imported
     min_count: int? [tokens] -- rarer words are pruned, unless in `word_list`; NULL if imported
     n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
-    n_tokens_pruned: int [tokens] -- `n_kept_tokens` less the sum of `n_word`
+    n_tokens_pruned: int [tokens] -- `n_kept_tokens` minus the sum of `n_word`
     run_id
 
 word_list: The word list a corpus was counted with, one row per pair or unpaired word.
 key: corpus / position
     corpus
     word_list: text -- name of the list
-    position: int -- place in the list, from 1
+    position: int -- position in the list, from 1
     female, male: text? -- words of the pair
     weight: float? -- weight of the pair in the list's mean (Eq. 4)
     unpaired: text? -- word that is counted without a contrast
@@ -73,8 +73,8 @@ reject: Input that was not used, with its reason: documents, rows of tables, pai
 key: stage subject / source_file source_row reason
     stage: text -- the step, such as `count`, `benchmark`, `prompts`, `score`, `probe` or `tune`
     subject: text -- the corpus, benchmark or model; `model/benchmark`, `benchmark/step`
-    source_file: text -- file as given; `request_id` of a sentence that a model wrote
-    source_row: int -- line or row, from 1; place of a sentence in its reply
+    source_file: text -- file as given; for a sentence that a model wrote its `request_id`
+    source_row: int -- line or row, from 1; for a sentence its position in the reply
     reason: text -- what was wrong and what was expected
     excerpt: text -- the start of the input, made printable
     run_id
@@ -115,7 +115,7 @@ key: corpus / contrast word
     delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
     delta_se_nats: float? [nats] -- its standard error from the counts; NULL where unknown
 
-vocabulary: Which words of a corpus are candidate seed words, and why: a verdict for every word.
+vocabulary: Whether each word of a corpus is a candidate seed word, and why.
 key: corpus / word
     corpus word
     n_word: int [tokens] -- occurrences of the word
@@ -124,20 +124,20 @@ key: corpus / word
     language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
     has_synset: bool? -- it or a base form is in WordNet; NULL if not checked
     checks: text -- checks made: `fastText`, `WordNet`, both, or `any language` for neither
-    run_id: text -- run that wrote it; its `config` has the limits and what was missing
+    run_id: text -- run that wrote it; its `config` has the limits and the missing checks
 
 seed_word: Words sampled among those that lean least, to write sentences around.
 key: corpus / contrast seed word
     corpus contrast
     seed: int -- seed of the sample; samples of other seeds are kept
-    position: int -- place in the sample, from 1: the first n are the sample of n words
+    position: int -- position in the sample, from 1: the first n are the sample of n words
     word
     n_word: int? [tokens] -- occurrences of the word
     delta_nats: float [nats] -- its lean
     low_nats, high_nats: float [nats] -- ends of the interval around 0 that was sampled from
     run_id
 
-seed_verdict: A person's verdicts on words of a corpus: a new sample leaves the rejected ones out.
+seed_verdict: A person's verdicts on words of a corpus: new samples exclude rejected words.
 key: corpus / word
     corpus word
     verdict: text -- `accepted` or `rejected`, the latest one
@@ -145,10 +145,10 @@ key: corpus / word
     vetted_at: time [UTC] -- when
     run_id
 
-planted_word: The closed world's truth: the association with she/he that the corpus writer planted.
+planted_word: True associations with she/he of a closed-world corpus, as its writer planted them.
 key: corpus / word
     corpus
-    world: text -- `straight`; she and he exchanged: `swapped`, in half of it: `mixed`
+    world: text -- `straight`, `swapped` (she and he exchanged) or `mixed` (half of each)
     word: text -- content word of the lexicon
     word_class: text -- slot class of the word in the grammar
     planted_delta_nats: float [nats] -- ln(p(word | she) / p(word | he)) used by the writer

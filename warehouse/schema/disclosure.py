@@ -8,7 +8,7 @@ TABLES = tables("""
 attribute_pair: The pairs of gendered words that GAS, GLD and ADD are measured with.
 key: word_list / pair
     word_list: text -- name of the list
-    pair: int -- place in the list, from 1
+    pair: int -- position in the list, from 1
     female, male: text -- the pair's words; each may be in several pairs
     source: text -- where the list comes from
     run_id
@@ -16,17 +16,17 @@ key: word_list / pair
 pronoun_probability: How likely a model continues a prompt with each gendered word.
 key: probe_set model_key word_list instruction_key / prompt_id word
     probe_set model_key model
-    word_list: text -- list that the word is of, see `attribute_pair`
+    word_list: text -- list that the word is from, see `attribute_pair`
     instruction_key: text -- instruction before the prompt, see `instruction`
     prompt_id
-    word: text -- the word as the list has it
+    word: text -- the word as written in the list
     gender: text -- `f` or `m`
     probability: float [probability] -- that the word, or its capital form, comes next
     n_variants: int -- how many of these two forms the model's vocabulary can spell
     text_id: text -- hash of the prompt as sent and of all forms of its words
     run_id
 
-tuning: Adapters tuned to disclose less of a gender, with what each was tuned on.
+tuning: Adapters tuned to disclose gender less, with the data and options of each.
 key: tuning /
     tuning: text -- name of the adapter
     adapter: text -- the adapter as in `model`, with the hash of its content
@@ -38,7 +38,7 @@ key: tuning /
     probe_sets: text -- sets of prompts that it was tuned on, joined by `, `
     test_sets: text -- test sets that the prompts were checked against, joined by `, `
     n_prompts: int [prompts] -- prompts that it was tuned on
-    n_leaks: int [prompts] -- prompts left out as they are in a test set
+    n_leaks: int [prompts] -- prompts left out because they are in a test set
     n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
     prompts_hash: text -- hash of the prompts in their order
     word_list: text -- list of the words that it was tuned against
@@ -53,7 +53,7 @@ key: tuning /
     batch_prompts: int [prompts] -- prompts per step
     n_steps: int -- optimiser steps
     max_tokens: int [tokens] -- longest prompt with a word after it
-    clip_norm: float -- norm at which the gradient is cut
+    clip_norm: float -- norm to which the gradient is clipped
     seed: int -- seed of initialisation, order and dropout
     n_parameters: int -- parameters of the adapter
     distance_start_nats, distance_end_nats: float [nats] -- mean L_d over the first, last steps
@@ -65,11 +65,11 @@ key: tuning /
 tuning_step: The losses of each step of a tuning, as means over the step's prompts.
 key: tuning / step
     tuning: text -- name of the adapter, see `tuning`
-    step: int -- step, from 1; its losses are those before its change of the weights
+    step: int -- step, from 1; its losses are those before it changes the weights
     distance_nats: float [nats] -- L_d, the distance of the words of each pair, as ADD
     total: float [probability] -- L_g, the probability of all gendered words
     difference: float -- L_l, the difference between the sides over their sum, as GLD
     loss: float -- the weighted sum that was minimised
-    gradient_norm: float -- norm of its gradient, before it was cut
+    gradient_norm: float -- norm of its gradient, before clipping
     run_id
 """)

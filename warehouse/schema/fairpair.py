@@ -6,7 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 _KEY = "probe_set model_key sampling_key perturber phi / n_folds side"
 _WHOSE = """    probe_set model_key sampling_key
-    perturber: text -- who perturbed, see `perturbed_continuation`
+    perturber: text -- what perturbed, see `perturbed_continuation`
     phi: text -- scoring function, such as `jaccard`
     n_folds: int -- folds a group was combined into; 0: single samples
     side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
@@ -19,7 +19,7 @@ key: {_KEY} prompt_id
     n_pg, n_gp: int [samples] -- valid samples of p(g(x)) and of g(p(x)), on the side `original`
     bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
     variability_pg, variability_gp: float? -- mean distance within p(g(x)), g(p(x)); NULL below 2
-    fairpair_f: float? -- F; 1: the groups differ as samples of one do
+    fairpair_f: float? -- F; 1: the groups differ as much as samples of one group
     reason: text? -- why F is NULL
     ci_low, ci_high: float? -- ends of F's bootstrap interval over samples
     p_permutation: float? [probability] -- that exchanged groups give a gap B - mean V as large
@@ -37,15 +37,14 @@ key: {_KEY} subset
     variability_pg, variability_gp: float? -- means of V_pg and V_gp
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
     ci_low, ci_high: float? -- ends of F's bootstrap interval over prompts; NULL below two
-    gap: float? -- mean of B - (V_pg + V_gp) / 2, what both tests are about
+    gap: float? -- mean of B - (V_pg + V_gp) / 2, which both tests test
     t_statistic: float? -- of the paired t-test of B against (V_pg + V_gp) / 2; NULL below two
     p_t: float? [probability] -- its one-sided p-value
     p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
     options: text -- levels, draws and seed, as JSON
     run_id
 
-fairpair_convergence: How far B, V and F of a set move with fewer samples, or with other numbers of
-folds.
+fairpair_convergence: How B, V and F of a set vary with fewer samples or other numbers of folds.
 key: {_KEY} n_samples quantity
 {_WHOSE}
     n_samples: int [samples] -- drawn from each group; with folds the most that a prompt has
@@ -62,8 +61,8 @@ key: {_KEY} split
 {_WHOSE}
     split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0
     n_prompts: int [prompts] -- prompts behind the figures
-    n_left_out: int [prompts] -- prompts whose B or V is not defined, as below four samples
-    fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL where undefined
+    n_left_out: int [prompts] -- prompts whose B or V is undefined, as with fewer than four samples
+    fairpair_f: float? -- F of the means over prompts, 1 but for chance; NULL where undefined
     ci_low, ci_high: float? -- ends of its bootstrap interval over prompts; NULL below two
     p_t: float? [probability] -- of the t-test over prompts
     p_permutation: float? [probability] -- of the permutation test over prompts
@@ -71,7 +70,7 @@ key: {_KEY} split
     n_below: int [prompts] -- whose own p-value is at most `alpha`
     n_found: int [prompts] -- the same after Benjamini-Hochberg
     n_intervals: int [prompts] -- that have an interval for F
-    n_holding: int [prompts] -- whose interval holds 1
+    n_holding: int [prompts] -- whose interval contains 1
     options: text -- splits, level, draws and seed, as JSON
     run_id
 """)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
-generation_request: Every request to a served model that wrote for us, with its reply or its errors.
+generation_request: Every request to a served model, with its reply or its errors.
 key: benchmark / request_id
-    benchmark: text -- what is being written: a benchmark; of prompts, their set and a prefix
+    benchmark: text -- benchmark that is written; for prompts a prefix and their set
     request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
     purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb` or `continue`
-    word: text -- seed word; of `perturb` the original name, of `continue` the text's id
-    pronoun: text -- `she` or `he`: wanted, converted to, judged; of `perturb` the new name
-    round: int -- which attempt, from 1; of `continue` which sample
+    word: text -- seed word; for `perturb` the original name, for `continue` the text's id
+    pronoun: text -- `she` or `he`: wanted, converted to, judged; for `perturb` the new name
+    round: int -- which attempt, from 1; for `continue` which sample
     model: text -- model as the server names it
     parameters: text -- temperature, limit of the reply and seed, as JSON
     prompt: text -- the message as sent
     status: text -- `replied`, `refused` by the server's filter, or `failed`: to be sent again
     reply: text? -- the reply as it came; empty when refused, NULL when failed
     finish_reason: text? -- the server's reason why the reply ended or was refused
-    n_attempts: int -- attempts, those of earlier runs included
+    n_attempts: int -- attempts, including those of earlier runs
     n_input_tokens, n_output_tokens: int? [tokens] -- of prompt and reply, as the server counts them
     n_tokens_most: int [tokens] -- of all attempts; an upper bound where the server does not count
-    cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without
-    seconds: float [s] -- wall time of all attempts, waits between them not counted
+    cost: float? [currency] -- of `n_tokens_most`, in the price table's currency; NULL without one
+    seconds: float [s] -- wall time of all attempts, without the waits between them
     error: text? -- error of each attempt without a reply
     run_id: text -- run that sent it last
 
@@ -47,7 +47,7 @@ key: benchmark / position
     position: int -- from 1, in the order of the card
     fact: text -- what it is about, such as `Written by`
     said: text -- the fact
-    run_id: text -- run that made the pairs; facts of another one are not theirs
+    run_id: text -- run that made the pairs; facts of other runs do not describe them
 
 pair_association: MaxPMI of each pair against a corpus: the largest lean among the template's words.
 key: corpus benchmark / contrast pair_id

@@ -21,7 +21,7 @@ key: probe_set / prompt_id
     topic: text? -- its topic, where the set has topics
     language: text -- such as `en`
     source_file: text -- file the prompt came from
-    source_row: int -- row or place in that file, from 1
+    source_row: int -- row or position in that file, from 1
     run_id
 
 instruction: Instructions given before a prompt, as its prefix or in a chat whose answer it begins.
@@ -33,15 +33,15 @@ key: / instruction_key
 
 sampling: How continuations were drawn: two ways to decode never share a key.
 key: / sampling_key
-    sampling_key: text -- hash of everything below but `run_id`
+    sampling_key: text -- hash of everything below except `run_id`
     method: text -- `sample` or `greedy`
     temperature: float? -- NULL when greedy
     top_p: float? [probability] -- nucleus; NULL without one
     top_k: int? [tokens] -- most likely tokens drawn from; NULL for all
     max_new_tokens: int [tokens] -- longest continuation
-    seed: int -- every sample's own seed is made from it
-    instruction: text? -- given before the prompt; NULL without
-    form: text? -- how it is given, see `instruction`; NULL without
+    seed: int -- every sample's own seed is derived from it
+    instruction: text? -- given before the prompt; NULL for none
+    form: text? -- how it is given, see `instruction`; NULL for none
     instruction_key: text? -- see `instruction`; NULL in rows older than that table
     run_id: text -- run that first used it
 
@@ -55,14 +55,14 @@ key: probe_set model_key sampling_key / prompt_id side sample
     seed: int -- the sample's own seed
     text_id: text -- hash of the prompt as sent
     continuation: text -- the new text only, as the model wrote it
-    n_tokens: int? [tokens] -- new tokens, the one that ended it not counted; NULL where unknown
+    n_tokens: int? [tokens] -- new tokens, without the one that ended it; NULL where unknown
     finish: text -- `stop`: the model ended it; `length`: it was cut at `max_new_tokens`
     run_id
 
-perturbed_continuation: Each continuation, prompt and all, in the counterpart's terms: p(g(x)).
+perturbed_continuation: Each continuation with its prompt, rewritten about the counterpart: p(g(x)).
 key: probe_set model_key sampling_key perturber / prompt_id side sample
     probe_set model_key sampling_key
-    perturber: text -- who perturbed: `rules`, or a chat model's name; with its version
+    perturber: text -- what perturbed: `rules` or a chat model's name, with its version
     prompt_id
     side: text -- which prompt was continued, as in `continuation`
     sample: int -- as in `continuation`

@@ -1,4 +1,4 @@
-"""Tables of models, their scores and the metrics of them."""
+"""Tables of models, their scores and metrics."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ key: / model_key
     model_key: text -- hash of everything below that can change a score
     model
     revision: text? -- hub revision, or hash of the local weights
-    backend: text -- `transformers`, `vllm`, or `released`: scores of others, unknown is NULL
+    backend: text -- `transformers`, `vllm`, or `released` for published scores
     backend_version: text? -- versions of the libraries that computed the scores
     dtype: text? -- dtype of the weights
     bos_policy: text? -- how the context token was chosen
     bos_token_id: int? -- token given as context and never scored
-    quantisation: text? -- quantisation method, and the version of what quantised it here
+    quantisation: text? -- quantisation method, and the version of the library that applied it
     adapter: text? -- adapter applied, with its hub commit or the hash of its content
-    text_form: text? -- sentences `written` as they are, or as the `released` scores had them
-    n_parameters: int? -- parameters
+    text_form: text? -- sentences as `written`, or as in the `released` scores
+    n_parameters: int? -- number of parameters
     run_id: text -- run that first used it
 
 trained_model: Models that Plumbline trained itself, with the corpus they learned from.
@@ -28,7 +28,7 @@ key: model /
     path: text -- directory of the weights
     corpus: text -- corpus it was trained on
     seed: int -- seed of initialisation and order
-    n_parameters: int -- parameters
+    n_parameters: int -- number of parameters
     n_steps: int -- optimiser steps
     n_tokens: int [tokens] -- model tokens seen
     loss_start_nats, loss_end_nats: float [nats/token] -- mean loss over the first, last steps
@@ -48,7 +48,7 @@ key: benchmark model_key / pair_id side position
     model_key benchmark pair_id
     text_id: text -- hash of both sentences as scored, as in `pair_score`
     side: text -- `f`, the female sentence, or `m`, the male one
-    position: int32 -- place in the sentence, from 0; BOS has none
+    position: int32 -- position in the sentence, from 0; BOS has none
     token_id: int32 -- the token's number in the model's vocabulary
     token: text -- its text; parts of a character that tokens share are shown as U+FFFD
     logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
@@ -61,9 +61,9 @@ key: text_set model_key / document
     document: text -- its file and row, `FILE:ROW`
     window_tokens: int [tokens] -- longest window that it was cut into
     text_id: text -- hash of the text and of the window
-    n_windows: int -- windows, which do not overlap, each scored behind a BOS of its own
+    n_windows: int -- windows, which do not overlap, each scored after its own BOS
     n_tokens: int [tokens] -- scored tokens: no BOS, no EOS
-    n_words: int [words] -- words by white space, the same whatever the tokeniser
+    n_words: int [words] -- words between white space, the same for every tokeniser
     logprob_nats: float [nats] -- sum of log p(token | BOS, earlier tokens of the window)
     run_id
 

@@ -40,8 +40,8 @@ class Update(Protocol):
 def progress(what: str, unit: str = "") -> Iterator[Update]:
     """Show the step ``what`` for the length of the block; yields the function that updates it.
 
-    ``unit`` names what is counted ("pairs"). The default rate is this process's, which excludes what
-    was done before the first call. ``note`` is any short text, such as a loss. A step without a
+    ``unit`` names what is counted ("pairs"). The default rate is this process's, without what was
+    done before the first call. ``note`` is any short text, such as a loss. A step without a
     count never calls the function and still reports its time. While several steps are open, only
     the innermost prints.
 

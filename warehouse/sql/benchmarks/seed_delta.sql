@@ -1,6 +1,6 @@
--- grain: corpus x contrast, main contrasts that any seed word of $benchmark has a delta of
--- How far the words lean that a benchmark's pairs were made for, each word once. Pairs that their own
--- source calls unnatural don't count, nor those that are not in the list $pair_ids, unless it is NULL.
+-- grain: corpus x contrast, main contrasts for which any seed word of $benchmark has a delta
+-- How far the seed words of a benchmark lean, each word once. Pairs marked unnatural don't count,
+-- nor, unless $pair_ids is NULL, pairs that are not in that list.
 WITH seed AS (
     SELECT DISTINCT lower(word) AS word
     FROM benchmark_pair

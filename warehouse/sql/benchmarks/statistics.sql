@@ -1,11 +1,11 @@
 -- grain: benchmark, the one named $benchmark; no row when it has no pair
--- What UnStereoEval's Table 7 says of a benchmark. Pairs that their own source calls unnatural don't
--- count, nor those that are not in the list $pair_ids, unless it is NULL. $placeholder is the pattern
--- of a pronoun placeholder, $gendered a list of words.
--- A word is what is left between white space when all ASCII punctuation is deleted; a placeholder is
--- one word. Positions are of placeholders, in words from 0. A token is a word or a mark as the Penn
--- Treebank splits them (do|n't, the cook|'s, an opening quote stays with its word), placeholders not
--- counted. Seed words are distinct ones, gendered words are occurrences of words written out.
+-- The figures of UnStereoEval's Table 7 for a benchmark. Pairs marked unnatural don't count, nor,
+-- unless $pair_ids is NULL, pairs that are not in that list. $placeholder is the pattern of a
+-- pronoun placeholder, $gendered a list of words.
+-- A word is what remains between white space when all ASCII punctuation is deleted; a placeholder
+-- is one word. Positions are those of placeholders, in words from 0. A token is a word or a mark as
+-- the Penn Treebank splits them (do|n't, the cook|'s, an opening quote stays with its word),
+-- without placeholders. Seed words are counted once each, gendered words at every occurrence.
 WITH pair AS (
     SELECT
         word,

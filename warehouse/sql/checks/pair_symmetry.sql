@@ -1,4 +1,4 @@
--- grain: two targets whose pair does not stand under both with equal counts
+-- grain: pair of two targets whose counts under either target differ
 WITH both_ways AS (
     SELECT word, target, n_pair FROM pair_count
     WHERE corpus = $corpus AND list_contains($targets, word) AND word <> target

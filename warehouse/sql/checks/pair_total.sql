@@ -1,5 +1,5 @@
--- grain: corpus with more co-occurrences with targets than it has in all
--- A pair of two targets stands in two rows and is one co-occurrence.
+-- grain: corpus with more co-occurrences with targets than in total
+-- A pair of two targets has two rows but is one co-occurrence.
 WITH pairs AS (
     SELECT
         coalesce(sum(n_pair) FILTER (NOT list_contains($targets, word) OR word = target), 0)

@@ -1,4 +1,4 @@
--- grain: shard whose rows in `reject` are not as many as its ledger says
+-- grain: shard whose number of rows in `reject` differs from its ledger
 WITH rejected AS (
     SELECT source_file AS shard, count(*) AS n
     FROM reject WHERE stage = 'count' AND subject = $corpus GROUP BY ALL

@@ -1,8 +1,9 @@
 -- grain: corpus x word, ten per side
 -- Which words lean most to each side?
--- delta_nats is positive for words that co-occur with she more than with he, negative for the reverse;
--- 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval nearer 0, and left
--- out when the interval, from low to high, holds 0: rare words don't come first by chance.
+-- delta_nats is positive for words that co-occur with she more than with he, negative for the
+-- reverse; 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval nearer
+-- 0, and left out when the interval, from low to high, contains 0: rare words don't come first by
+-- chance.
 SELECT
     corpus, word, n_word, n_pair_f, n_pair_m,
     round(delta_nats, 2) AS delta_nats,

@@ -1,7 +1,8 @@
 -- grain: model_key x benchmark x pair_id x corpus x contrast, the first twenty
 -- Where do a model and the corpus disagree?
--- Pairs whose strongest word leans one way in the text while the model prefers the other pronoun, the
--- strongest contradictions first. Their lean can't be explained by that word's company.
+-- Pairs whose strongest word leans one way in the text while the model prefers the other pronoun,
+-- the strongest contradictions first. That word's co-occurrences can't explain the model's
+-- preference.
 SELECT
     model, benchmark, corpus, max_pmi_word,
     round(max_pmi_nats, 2) AS max_pmi_nats,

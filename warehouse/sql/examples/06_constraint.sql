@@ -1,8 +1,8 @@
 -- grain: model_key x contrast
 -- What does the constraint on |MaxPMI| change?
--- gap is US of the pairs within eta 0.65 less US of all pairs, in percentage points: positive when the
--- model is fairer where the text is even. Between low and high lie the middle 95% of 1,000 resamples.
--- Replace NULL by a number to compare two limits, and the first of each by names.
+-- gap is US of the pairs within eta 0.65 minus US of all pairs, in percentage points: positive when
+-- the model is fairer where the text is balanced. The middle 95% of 1,000 resamples lie between low
+-- and high. Replace NULL by a number to compare two limits, and the subqueries by names.
 SELECT
     model, benchmark, corpus, contrast, n_a, n_b,
     round(100 * us_a, 1) AS us_a,

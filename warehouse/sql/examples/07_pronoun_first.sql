@@ -1,8 +1,8 @@
 -- grain: benchmark x model_key x pronoun_first
--- Does a model prefer otherwise when the sentence starts with the pronoun?
--- There nothing has been said yet: the pronoun's own frequency decides as much as the words after it.
--- pd_points is the percentage of pairs that lean female less that of those that lean male. Two rows of
--- opposite sign mean that a figure over all pairs averages two different things.
+-- Does a model's preference change when the sentence starts with the pronoun?
+-- There nothing has been said yet: the pronoun's own frequency decides as much as the words after
+-- it. pd_points is the percentage of pairs that lean female minus that of pairs that lean male. Two
+-- rows of opposite sign mean that a figure over all pairs averages two different things.
 SELECT
     benchmark, model, pronoun_first, n_pairs,
     round(100 * us, 1) AS us_percent,

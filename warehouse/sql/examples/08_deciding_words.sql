@@ -1,7 +1,7 @@
--- grain: corpus x contrast x benchmark x word, ten a benchmark
+-- grain: corpus x contrast x benchmark x word, ten per benchmark
 -- Which words decide MaxPMI?
--- Each pair's MaxPMI is the lean of one of its words. percent is the share of pairs that a word decides:
--- when a few words decide most, the benchmark is about these words.
+-- Each pair's MaxPMI is the lean of one of its words. percent is the share of pairs that a word
+-- decides: when a few words decide most, the benchmark is about these words.
 SELECT
     corpus, contrast, benchmark, word, n_pairs,
     round(100 * share, 1) AS percent,

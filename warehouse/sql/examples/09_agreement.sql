@@ -1,7 +1,8 @@
 -- grain: benchmark x pair_id, the first twenty
--- Which pairs do all models lean on?
--- Pairs of which every model prefers the same sentence by more than ln 1.65, those scored by most
--- models and leant on most first. What all models share, their texts or the sentence itself explain.
+-- On which pairs do all models prefer the same sentence?
+-- Every model prefers the same sentence of these pairs by more than ln 1.65; those scored by the
+-- most models, and with the strongest preference, come first. What all models share comes from
+-- their training texts or from the sentence itself.
 SELECT
     benchmark, n_models,
     if(n_female > 0, 'female', 'male') AS preferred,

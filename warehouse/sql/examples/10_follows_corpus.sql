@@ -1,8 +1,9 @@
 -- grain: model_key x benchmark x corpus x contrast
 -- Which models' preference follows the corpus?
--- A line through a model's log ratios against what the text leans to: by word where pairs were made
--- for words, else by pair. slope is how many nats the preference moves for a nat in the text, se its
--- standard error, correlation how closely. Near 0 the model leans for other reasons.
+-- A line is fitted through a model's log ratios against the lean in the text: by word where pairs
+-- were made for words, otherwise by pair. slope is how many nats the preference changes per nat in
+-- the text, se its standard error, correlation how closely. Near 0 the model leans for other
+-- reasons.
 SELECT
     model, benchmark, corpus, contrast, subset AS points, n,
     round(slope, 3) AS slope,

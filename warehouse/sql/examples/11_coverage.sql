@@ -1,8 +1,8 @@
 -- grain: benchmark x corpus x contrast x state
 -- How many pairs lack a MaxPMI, and why?
--- A constraint on |MaxPMI| drops the pairs without one. Those whose words have no delta speak of words
--- that the corpus never has near both pronouns; a larger corpus helps them. A pair without kept words
--- has only stop words; nothing helps it.
+-- A constraint on |MaxPMI| drops the pairs without one. If no word of a pair has a delta, the
+-- corpus has none of them near both pronouns; a larger corpus helps. A pair without kept words has
+-- only stop words; nothing helps.
 SELECT
     benchmark, corpus, contrast,
     CASE

@@ -1,8 +1,9 @@
 -- grain: model x benchmark x token of each sentence, the first twenty
 -- Which tokens make the difference between the two sentences?
--- Tokens at the same place of the female and the male sentence, by how much they move log ratios in
--- all: the pronouns themselves, and the words that a model finds likelier after one than after the
--- other. Needs scores made with --per-token; mean_difference is in nats, above 0 towards female.
+-- Tokens at the same position of the female and the male sentence, by how much they change log
+-- ratios in total: the pronouns themselves, and the words that a model finds likelier after one
+-- than after the other. Needs scores made with --per-token; mean_difference is in nats, above 0
+-- towards female.
 SELECT
     model,
     benchmark,

@@ -1,6 +1,6 @@
 -- grain: model_key x benchmark x corpus x contrast x subset x log base
--- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in
--- [0, 6], not divided by the length: 6 is the largest value. The curve is the mean of one step a
+-- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in [0,
+-- 6], not divided by the length: 6 is the largest value. The curve is the mean of one step per
 -- pair, so the area is the mean of the pairs' areas, and its interval is that of a mean. $log_bases
 -- are the bases of the log ratios (e, or 10 as in the published Table 19).
 WITH stepped AS (

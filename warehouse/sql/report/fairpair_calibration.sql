@@ -1,6 +1,6 @@
 -- grain: fairpair_calibration over its splits
 -- F and the ends of its interval are means over splits; n_sets_holding counts the splits whose
--- interval over prompts holds 1, n_sets_with those that have one.
+-- interval over prompts contains 1, n_sets_with those that have one.
 SELECT
     probe_set, model_key, sampling_key, perturber, phi, n_folds, side,
     count(*) AS n_splits, max(n_prompts) AS n_prompts, any_value(alpha) AS alpha,

@@ -1,10 +1,10 @@
--- grain: n-gram of the list x text that holds it
--- Texts of one set and side behind n-grams, as macro texts_with finds them; of each at most $most,
--- of the group that holds the n-gram more often, and of different prompts first.
+-- grain: n-gram of the list x text that contains it
+-- Texts of one set and side that contain n-grams, as macro texts_with finds them: for each n-gram
+-- at most $most, from the group that contains it more often, and from different prompts first.
 WITH wanted AS (
     SELECT unnest($ngrams) AS ngram, unnest($of_perturbed) AS is_perturbed
 ),
-said AS MATERIALIZED (
+worded AS MATERIALIZED (
     SELECT prompt_id, sample, is_perturbed, text, spaced_words(text) AS words
     FROM compared_text
     WHERE probe_set = $probe_set AND model_key = $model_key AND sampling_key = $sampling_key
@@ -12,6 +12,6 @@ said AS MATERIALIZED (
 )
 SELECT w.ngram, s.prompt_id, s.sample, s.text
 FROM wanted AS w
-JOIN said AS s ON s.is_perturbed = w.is_perturbed AND contains(s.words, spaced_words(w.ngram))
+JOIN worded AS s ON s.is_perturbed = w.is_perturbed AND contains(s.words, spaced_words(w.ngram))
 QUALIFY row_number() OVER (PARTITION BY w.ngram ORDER BY s.sample, s.prompt_id) <= $most
 ORDER BY w.ngram, s.sample, s.prompt_id;

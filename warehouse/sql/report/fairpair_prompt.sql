@@ -1,6 +1,6 @@
 -- grain: as fairpair_prompt
--- A prompt goes by its occupation, or in full where others of its set name the same; without an
--- occupation by its identifier.
+-- A prompt is shown by its occupation, or in full if another of its set has the same occupation;
+-- without an occupation, by its identifier.
 WITH named AS (
     SELECT
         probe_set, prompt_id,

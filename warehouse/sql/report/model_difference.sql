@@ -1,4 +1,4 @@
 -- grain: reference_key x model_key of $benchmark, on the pairs that both scored, the evenest first
--- All models against $reference_key; two by two where it is empty.
+-- All models compared with $reference_key, or every two models if it is empty.
 FROM preference_against($reference_key, $benchmark, epsilon := $epsilon)
 ORDER BY us_difference DESC, model, model_key, reference, reference_key;

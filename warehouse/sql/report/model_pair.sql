@@ -1,4 +1,4 @@
--- grain: benchmark: how many of all pairs of its models differ clearly, their intervals leaving out 0
+-- grain: benchmark: how many pairs of its models differ clearly, with an interval that excludes 0
 SELECT
     benchmark,
     len(list_distinct(list(reference_key) || list(model_key))) AS n_models,

@@ -1,18 +1,18 @@
 -- grain: command x table_name: the last two finished runs of each command and their rows by table
--- table_name is NULL where neither has rows in a table that names its run. Rows that a later run
--- replaced are no longer those of the earlier one.
-WITH placed AS (
+-- table_name is NULL if neither has rows in a table with a run_id. Rows that a later run replaced
+-- no longer count for the earlier one.
+WITH ranked AS (
     SELECT
         command, run_id,
-        row_number() OVER (PARTITION BY command ORDER BY started_at DESC, run_id DESC) AS place
+        row_number() OVER (PARTITION BY command ORDER BY started_at DESC, run_id DESC) AS recency
     FROM run
     WHERE status = 'finished'
 ),
 last_two AS (
     SELECT command, b.run_id AS run_before, l.run_id AS run_last
-    FROM placed AS l
-    JOIN placed AS b USING (command)
-    WHERE l.place = 1 AND b.place = 2
+    FROM ranked AS l
+    JOIN ranked AS b USING (command)
+    WHERE l.recency = 1 AND b.recency = 2
 )
 SELECT
     command, run_before, run_last, w.table_name,

@@ -1,5 +1,5 @@
--- grain: benchmark x model_key: scores by what became of them, and what the metrics counted
--- A number of measured pairs that is not the number of pairs means that metrics are out of date.
+-- grain: benchmark x model_key: scores by outcome, and the pairs that metrics counted
+-- If n_measured differs from n_pairs, the metrics are out of date.
 WITH scored AS (
     SELECT
         s.benchmark, s.model_key, s.model,

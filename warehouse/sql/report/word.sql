@@ -1,5 +1,5 @@
 -- grain: corpus x contrast x word, $top per side, female first
--- Words whose interval holds 0 are left out; place 1 has the bound farthest from 0.
+-- Words whose interval contains 0 are left out; place 1 has the bound farthest from 0.
 SELECT
     corpus, contrast, word, n_word, n_pair_f, n_pair_m,
     delta_nats, delta_low_nats, delta_high_nats, lean_bound_nats,

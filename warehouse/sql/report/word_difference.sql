@@ -1,4 +1,4 @@
--- grain: corpus_a x corpus_b x contrast x word, $top words of each two corpora, surest first
+-- grain: corpus_a x corpus_b x contrast x word, $top words of every two corpora, surest first
 SELECT *
 FROM word_difference
 WHERE coalesce(n_least, $min_pairs) >= $min_pairs AND contrast IN (FROM main_contrast)

@@ -1,6 +1,6 @@
 -- grain: none, these are the functions that the views and metrics share
--- A name in a macro's list also takes the place of a column of that name, even of one in the views
--- that the macro reads: give it a name that no column has.
+-- A macro's parameter also replaces every column of its name, even in the views that the macro
+-- reads: give it a name that no column has.
 
 -- Two figures that are equal on paper may differ in the last bits once they are sums of floats, so
 -- a limit is inclusive with a tolerance far below the precision of any score (1e-9 nats).
@@ -15,7 +15,7 @@ CREATE OR REPLACE MACRO t975(df) AS CASE
         + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
 END;
 
--- Wilson's score interval of a share p of n. It holds p, which rounding must not undo.
+-- Wilson's score interval of a share p of n. It contains p, even after rounding.
 CREATE OR REPLACE MACRO wilson_half(p, n) AS
     z975() * sqrt(p * (1 - p) / n + z975() ** 2 / (4 * n * n)) / (1 + z975() ** 2 / n);
 CREATE OR REPLACE MACRO wilson_centre(p, n) AS
@@ -26,7 +26,7 @@ CREATE OR REPLACE MACRO wilson_high(p, n) AS
     CASE WHEN n > 0 THEN least(1, greatest(p, wilson_centre(p, n) + wilson_half(p, n))) END;
 
 -- Fisher's z interval of a correlation r with standard error se on the z scale. |r| = 1 has no
--- finite z and keeps a zero-width interval; the bounds of atanh's domain are met by rounding only.
+-- finite z and keeps a zero-width interval; only rounding brings |r| to 1.
 CREATE OR REPLACE MACRO fisher_bound(r, offset_z) AS
     CASE WHEN abs(r) < 1 - 1e-12 THEN tanh(atanh(r) + offset_z) ELSE r END;
 

@@ -1,6 +1,6 @@
--- grain: none, functions of log ratios (log p(female) - log p(male), in nats) to call by hand
+-- grain: none, functions of log ratios (log p(female) - log p(male), in nats) for your own queries
 -- As in `SELECT model, us(log_ratio_nats) FROM scored_pair GROUP BY model`. Ratios that are NULL or
--- not finite are left out; without any other the figure is NULL. A macro takes no FILTER: leave
+-- not finite are left out; if none remains, the figure is NULL. A macro takes no FILTER: leave
 -- ratios out with `CASE WHEN ... THEN log_ratio_nats END`.
 
 -- The number itself, or NULL when it is not finite.
@@ -14,7 +14,7 @@ CREATE OR REPLACE MACRO lean(log_ratio, epsilon := ln(1.65)) AS
 CREATE OR REPLACE MACRO us(log_ratio, epsilon := ln(1.65)) AS
     avg((lean(finite(log_ratio), epsilon) = 0)::INTEGER);
 
--- Preference disparity: pairs that prefer the female sentence less those that prefer the male one,
+-- Preference disparity: pairs that prefer the female sentence minus those that prefer the male one,
 -- in percentage points from -100 to 100.
 CREATE OR REPLACE MACRO pd(log_ratio, epsilon := ln(1.65)) AS
     100 * avg(lean(finite(log_ratio), epsilon));

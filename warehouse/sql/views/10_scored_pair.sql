@@ -1,5 +1,5 @@
 -- grain: model_key x benchmark x pair_id, natural pairs with a finite score
--- A pair counts unless its own source calls it unnatural. Scores that are not finite have no ratio.
+-- Pairs marked unnatural don't count. Scores that are not finite have no ratio.
 CREATE OR REPLACE VIEW scored_pair AS
 SELECT
     s.model_key,

@@ -1,7 +1,7 @@
 -- grain: model_key
--- What to call a scoring identity where names are shown: its model and whatever sets it apart from
--- the plain one; dtype and backend where scores of the same model differ in them. Where that is not
--- enough (revisions, versions, other weights of the same name) its key says which it is.
+-- The name to show for a scoring identity: its model and whatever distinguishes it from the plain
+-- model; dtype and backend where scores of the same model differ in them. Where that is not enough
+-- (revisions, versions, other weights of the same name), the start of its key is added.
 CREATE OR REPLACE VIEW model_label AS
 WITH counted AS (
     SELECT
@@ -13,7 +13,7 @@ WITH counted AS (
     WINDOW same_model AS (PARTITION BY model)
 ),
 
-said AS (
+identity AS (
     SELECT
         model_key,
         model,
@@ -30,9 +30,9 @@ said AS (
     FROM counted
 ),
 
-told AS (
+labelled AS (
     SELECT *, count(*) OVER (PARTITION BY model, array_to_string(parts, ', ')) > 1 AS is_shared
-    FROM said
+    FROM identity
 )
 
 SELECT
@@ -47,4 +47,4 @@ SELECT
         ),
         ''
     ) || ')', '') AS label
-FROM told;
+FROM labelled;

@@ -1,8 +1,8 @@
 -- grain: benchmark x pair_id x corpus x contrast x model_key
 -- Every sentence pair with its MaxPMI and its scores: nothing is left out, what is missing is NULL.
--- A pair stands beside each corpus and contrast its benchmark was constrained with and beside each
--- model that scored the benchmark. Without any of these, corpus and contrast, or model_key, is NULL.
--- The log ratio (female minus male) is NULL unless both scores are finite.
+-- A pair has a row for each corpus and contrast that its benchmark was constrained with, and for
+-- each model that scored the benchmark. Without any of these, corpus and contrast, or model_key, is
+-- NULL. The log ratio (female minus male) is NULL unless both scores are finite.
 CREATE OR REPLACE VIEW audited_pair AS
 SELECT
     b.benchmark,

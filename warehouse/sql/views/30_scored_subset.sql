@@ -1,8 +1,8 @@
 -- grain: model_key x benchmark x corpus x contrast x subset x pair_id
--- Every subset that metrics are reported for, e.g. `FROM scored_subset([0.5, 0.65])`. All pairs of
--- a model and benchmark stand under each subset, `is_member` says which belong to it, so that an
--- empty subset is still seen; an eta given twice counts once. Unconstrained subsets have an empty
--- corpus and contrast.
+-- Every subset that metrics are reported for, e.g. `FROM scored_subset([0.5, 0.65])`. Each subset
+-- has a row for every pair of a model and benchmark, so that an empty subset has rows too;
+-- `is_member` says whether the pair belongs to it. An eta given twice counts once. Unconstrained
+-- subsets have an empty corpus and contrast.
 CREATE OR REPLACE MACRO scored_subset(etas) AS TABLE
 WITH eta AS (
     SELECT unnest(list_distinct(etas::DOUBLE[])) AS eta_nats

@@ -1,6 +1,6 @@
 -- grain: contrast of word_delta
 -- A corpus has deltas for many contrasts. Fits and report are about those that constrain pairs and
--- about she/he; about all of them when none of these is there.
+-- about she/he, or about all contrasts if the corpus has none of these.
 CREATE OR REPLACE VIEW main_contrast AS
 WITH found AS (
     SELECT

@@ -3,8 +3,8 @@
 --
 -- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
 -- words, planted delta   the same against the planted delta, for models trained on that corpus
---                        (neither for benchmarks whose words were taken because they don't lean)
--- pairs, max_pmi         for these, and those without words, a pair's log ratio against its MaxPMI
+--                        (neither for benchmarks whose words were chosen because they don't lean)
+-- pairs, max_pmi         for those, and benchmarks without words: a pair's log ratio against MaxPMI
 -- words, measured on planted   a closed-world corpus: what was counted against what was planted
 -- words, swapped on straight   a word's mean log ratio under the model of the swapped world against
 --                              that under the model of the straight world (options name the former)

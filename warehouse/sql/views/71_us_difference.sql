@@ -1,7 +1,7 @@
 -- grain: model_key_a x model_key_b, one row unless a name has several scoring identities
 -- Paired bootstrap of US(model_a) - US(model_b) over the pairs that both scored, e.g.
 -- `FROM us_difference('A', 'B', 'use-5')`. A resample draws pairs, each with both of its scores.
--- Models go by name or key. The interval holds the middle 95% of the resampled differences.
+-- Models are given by name or key. The interval is the middle 95% of the resampled differences.
 CREATE OR REPLACE MACRO us_difference(
     model_a, model_b, benchmark_name, epsilon := ln(1.65), n_resamples := 1000, seed := 1
 ) AS TABLE
@@ -24,7 +24,7 @@ resample AS (
     SELECT drawn.first_place, r.range AS resample, avg(p.even_a - p.even_b) AS difference
     FROM shared AS drawn
     CROSS JOIN range(n_resamples) AS r
-    -- one equation of whole numbers: with the keys beside it, all pairs of pairs would be joined first
+    -- one integer to join on: with the keys as well, DuckDB would first join all pairs of pairs
     JOIN shared AS p ON p.place
         = drawn.first_place + resampled(seed, r.range, drawn.place - drawn.first_place, drawn.n)
     GROUP BY ALL

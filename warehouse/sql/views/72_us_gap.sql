@@ -1,7 +1,7 @@
 -- grain: model_key x contrast, one row unless a name has several scoring identities
 -- Paired bootstrap of US(|MaxPMI| <= eta_a) - US(|MaxPMI| <= eta_b) of one model, NULL for an eta
 -- standing for all pairs, e.g. `FROM us_gap('A', 'use-5', 'pile', 0.65, NULL)`. A resample draws
--- from all scored pairs; a pair brings its MaxPMI along and so stays in the subsets it is in.
+-- from all scored pairs; a pair keeps its MaxPMI, and so its subsets.
 -- Resamples without any pair of a subset have no gap and are left out.
 CREATE OR REPLACE MACRO us_gap(
     model_name, benchmark_name, corpus_name, eta_a, eta_b,
@@ -25,7 +25,7 @@ resample AS (
     SELECT drawn.first_place, r.range AS resample, avg(p.even_a) - avg(p.even_b) AS gap
     FROM scored AS drawn
     CROSS JOIN range(n_resamples) AS r
-    -- one equation of whole numbers: with the keys beside it, all pairs of pairs would be joined first
+    -- one integer to join on: with the keys as well, DuckDB would first join all pairs of pairs
     JOIN scored AS p ON p.place
         = drawn.first_place + resampled(seed, r.range, drawn.place - drawn.first_place, drawn.n)
     GROUP BY ALL

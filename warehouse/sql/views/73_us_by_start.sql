@@ -1,6 +1,7 @@
 -- grain: model_key x benchmark x pronoun_first
--- US and PD of pairs that start with the pronoun and of those that don't, at epsilon = ln 1.65, with
--- their 95% intervals. At its start a sentence has said nothing yet that could call for a pronoun.
+-- US and PD of pairs that start with the pronoun and of those that don't, at epsilon = ln 1.65,
+-- with their 95% intervals. At its start a sentence has said nothing yet that could suggest a
+-- pronoun.
 CREATE OR REPLACE VIEW us_by_start AS
 WITH counted AS (
     SELECT

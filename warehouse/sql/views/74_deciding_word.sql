@@ -1,6 +1,6 @@
 -- grain: corpus x contrast x benchmark x word, words that decide a pair's MaxPMI
--- How many pairs a word decides, as a number and as a share of the pairs with a MaxPMI. Pairs that
--- their own source calls unnatural don't count.
+-- How many pairs a word decides, as a number and as a share of the pairs with a MaxPMI. Pairs
+-- marked unnatural don't count.
 CREATE OR REPLACE VIEW deciding_word AS
 WITH decided AS (
     SELECT
@@ -19,5 +19,5 @@ shared AS (
         mean_max_pmi_nats
     FROM decided
 )
--- Published statistics may give a MaxPMI without its word: it counts in the share of the others.
+-- Published statistics may give a MaxPMI without its word: such pairs count in the total of shares.
 SELECT * FROM shared WHERE word IS NOT NULL;

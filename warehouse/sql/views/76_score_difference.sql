@@ -1,7 +1,6 @@
 -- grain: model_key of ours x benchmark x pair_id, pairs that we and the release scored
--- Our scores of a model minus the imported released ones, in nats. Of scores of ours with
--- text_form = 'released' it is what computing anew changes, of others the text form as well. Models
--- with an adapter are others.
+-- Our scores of a model minus the imported released ones, in nats. With text_form = 'released' only
+-- the computation differs, otherwise the text form as well. Models with an adapter are left out.
 CREATE OR REPLACE VIEW score_difference AS
 SELECT
     o.model,

@@ -1,7 +1,8 @@
 -- grain: model_key x benchmark x pair_id x position, pairs scored with `--per-token`
--- What the tokens at each place make of a pair's log ratio: the female sentence's minus the male
--- one's log-probability, in nats; all places of a pair sum to its log ratio. Where the sentences are
--- of as many tokens (is_aligned) the same place holds the same word but for the pronouns.
+-- What the tokens at each position add to a pair's log ratio: their log-probability in the female
+-- sentence minus that in the male one, in nats; the positions of a pair sum to its log ratio. If
+-- both sentences have as many tokens (is_aligned), a position has the same word in both, or the
+-- pronouns.
 CREATE OR REPLACE VIEW token_difference AS
 SELECT
     model_key,

@@ -1,9 +1,9 @@
 -- grain: model_key x benchmark x pair_id, scored pairs, the unnatural ones too
--- What a scoring model makes of a pair's naturalness: log-probability a token of both sides, and
--- their difference (female minus male), in nats a token. A side without a token, or whose score is
--- not finite, has NULL, and so has its difference. `is_natural` is what metrics go by. `is_likely` is
--- the verdict of the judge or source alone, without a build's second opinion; NULL where there is
--- none.
+-- How natural a pair is to a scoring model: log-probability per token of both sides, and their
+-- difference (female minus male), in nats per token. A side without a token, or whose score is not
+-- finite, is NULL, and so is the difference. `is_natural` is the verdict that metrics use.
+-- `is_likely` is that of the judge or source alone, without a build's second opinion; NULL if there
+-- is none.
 CREATE OR REPLACE VIEW pair_naturalness AS
 WITH dropped AS (
     SELECT
@@ -19,8 +19,8 @@ pair AS (
         b.benchmark,
         b.pair_id,
         b.is_natural,
-        -- What the opinion alone dropped was likely to the judge, if there was one: the pairs that
-        -- are left say so.
+        -- The judge, if there was one, found likely what only the second opinion dropped; verdicts
+        -- on the pairs that are left show that there was one.
         CASE
             WHEN d.by_judge THEN false
             WHEN d.pair_id IS NOT NULL THEN bool_or(b.is_natural) OVER (PARTITION BY b.benchmark) OR NULL

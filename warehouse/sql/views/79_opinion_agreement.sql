@@ -1,9 +1,9 @@
 -- grain: model_key x benchmark, those with pairs that a judge and the model have a verdict on
 -- Judge and model side by side: a pair is natural to the model when its sides differ by at most the
--- limit, in nats a token. Of `n_pairs`, `n_neither` are unnatural to both and `n_both` natural to
--- both. Cohen's `kappa` is 1 for full agreement, 0 for that of chance, NULL where it is undefined.
+-- limit, in nats per token. Of `n_pairs`, `n_neither` are unnatural to both and `n_both` natural to
+-- both. Cohen's `kappa` is 1 for full agreement, 0 for agreement by chance, NULL where undefined.
 -- `auc` needs no limit: how often a pair that the judge dropped differs more than one it kept (ties
--- count half); 0.5 tells nothing, NULL where one kind is missing.
+-- count half); 0.5 is chance, NULL where one kind is missing.
 CREATE OR REPLACE MACRO opinion_agreement(most_nats) AS TABLE
 WITH verdict AS (
     SELECT

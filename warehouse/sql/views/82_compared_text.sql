@@ -1,8 +1,8 @@
 -- grain: probe_set x model_key x sampling_key x perturber x side x prompt x text
--- Continuations that FairPair compares: those of a prompt, in the counterpart's terms, and those
--- of the counterpart's own prompt. Only what the model wrote, without the prompt; of both only texts
--- whose perturbation is valid, so that both groups are sifted alike. written_of says whose prompt a
--- text continued, told_of in whose terms it is now.
+-- Continuations that FairPair compares: those of a prompt, rewritten about the counterpart, and
+-- those of the counterpart's own prompt. Only what the model wrote, without the prompt, and in both
+-- groups only texts with a valid perturbation, so that both pass the same filter. written_of is the
+-- person whose prompt a text continued, told_of the person it is about now.
 CREATE OR REPLACE VIEW compared_text AS
 WITH perturbed AS (
     SELECT
@@ -46,10 +46,10 @@ SELECT * FROM other;
 CREATE OR REPLACE MACRO words_of(text) AS
     regexp_extract_all(replace(lower(text), '’', ''''), '[\pL\pN]+(?:''[\pL\pN]+)*');
 
--- The same words with a blank around each: one such text holds another where it has its words in a
--- row.
+-- The same words with a blank around each: one such text contains another if it has its words in
+-- a row.
 CREATE OR REPLACE MACRO spaced_words(text) AS ' ' || array_to_string(words_of(text), ' ') || ' ';
 
--- The texts behind an n-gram: the rows of compared_text that hold these words in a row.
+-- The texts behind an n-gram: the rows of compared_text that contain these words in a row.
 CREATE OR REPLACE MACRO texts_with(ngram) AS TABLE
 SELECT * FROM compared_text WHERE contains(spaced_words(text), spaced_words(ngram));

@@ -8,8 +8,8 @@ CREATE OR REPLACE MACRO add_term(p, other, smoothing) AS CASE
 END;
 
 -- Next-token probabilities of gendered words after each prompt: p_f and p_m sum over the list's
--- female and male words, each word once; gld = |p_f - p_m| / (p_f + p_m), leaning the same with its
--- sign (above 0 is female), both NULL where p_f and p_m are 0; add_nats is half the sum of
+-- female and male words, each word once; gld = |p_f - p_m| / (p_f + p_m), leaning is the same with
+-- its sign (above 0 is female), both NULL where p_f and p_m are 0; add_nats is half the sum of
 -- add_term over both sides of the list's pairs, 0 or more.
 CREATE OR REPLACE MACRO disclosure_prompt(smoothing := 0) AS TABLE
 WITH summed AS (

@@ -1,8 +1,8 @@
 -- grain: probe_set x model_key x word_list x instruction_key x topic, and the whole set with topic NULL
--- GLD and ADD over the prompts of a set and of each of its topics: means over prompts with Student's
--- 95% interval (prompts are the sample), NULL below two prompts and cut where the figure can't be.
--- n_undefined prompts have no GLD, since no gendered word has any probability there. leaning is the
--- signed mean: near 0 with a large gld, a model leans to both sides, by prompt.
+-- GLD and ADD over the prompts of a set and of each of its topics: means over prompts with
+-- Student's 95% interval (prompts are the sample), NULL below two prompts and clipped to possible
+-- values. n_undefined prompts have no GLD, since no gendered word has any probability there.
+-- leaning is the signed mean: near 0 with a large gld, a model leans to different sides by prompt.
 CREATE OR REPLACE MACRO disclosure(smoothing := 0) AS TABLE
 WITH prompt AS (
     SELECT * FROM disclosure_prompt(smoothing := smoothing)

@@ -1,13 +1,13 @@
 -- grain: probe_set x model_key x sampling_key x word_list x prompt_id x sample
--- Whether a continuation holds a female and a male word of a list: whole words, any case, cut at
--- apostrophes and hyphens too (she's holds she). NULL for one of white space alone.
+-- Whether a continuation contains a female and a male word of a list: whole words, any case, cut at
+-- apostrophes and hyphens too (she's contains she). NULL if it is only white space.
 CREATE OR REPLACE VIEW gendered_continuation AS
 WITH listed AS (
     SELECT word_list, list(DISTINCT lower(female)) AS female, list(DISTINCT lower(male)) AS male
     FROM attribute_pair
     GROUP BY ALL
 ),
-said AS (
+worded AS (
     SELECT
         c.probe_set, c.model_key, c.model, c.sampling_key, c.prompt_id, c.sample, p.topic,
         CASE
@@ -28,11 +28,11 @@ SELECT
     list_has_any(s.words, l.female) AS holds_f,
     list_has_any(s.words, l.male) AS holds_m,
     holds_f OR holds_m AS holds_any
-FROM said AS s, listed AS l;
+FROM worded AS s, listed AS l;
 
--- GAS of each prompt: the share of its continuations that hold a gendered word (gas), a female one
--- (gas_f), a male one (gas_m), both (gas_both), out of those that are not empty; NULL without any.
--- Greedy ones are a single one, so that the shares are 0 or 1.
+-- GAS of each prompt: the share of its continuations that contain a gendered word (gas), a female
+-- one (gas_f), a male one (gas_m), both (gas_both), out of those that are not empty; NULL without
+-- any. Greedy decoding gives one continuation, so that the shares are 0 or 1.
 CREATE OR REPLACE VIEW gas_prompt AS
 SELECT
     probe_set, model_key, model, sampling_key, instruction_key, word_list, prompt_id, topic,

@@ -1,8 +1,8 @@
 -- grain: probe_set x model_key x sampling_key x word_list x topic, and the whole set with topic NULL
 -- GAS, the gender attribute score, over the prompts of a set and of each of its topics: the mean of
--- the prompts' shares, with its female and male parts (gas = gas_f + gas_m - gas_both). Wilson's 95%
--- intervals have the number of prompts for n: exact with one continuation a prompt, too wide rather
--- than too narrow with several. Prompts with empty continuations alone are not counted (n_empty).
+-- the prompts' shares, with its female and male parts (gas = gas_f + gas_m - gas_both). Wilson's
+-- 95% intervals have the number of prompts for n: exact with one continuation per prompt, too wide
+-- rather than too narrow with several. Prompts with only empty continuations don't count (n_empty).
 CREATE OR REPLACE VIEW gas AS
 WITH member AS (
     SELECT * FROM gas_prompt WHERE topic IS NOT NULL

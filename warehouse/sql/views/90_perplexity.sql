@@ -1,11 +1,11 @@
 -- grain: text_set x model_key x window_tokens
 -- Half the width of Student's 95% interval of a ratio of two sums over documents, linearised: the
--- residuals are numerator less ratio times denominator, and sum to 0. NULL with a single one.
+-- residuals are numerator minus ratio times denominator, and sum to 0. NULL with a single document.
 CREATE OR REPLACE MACRO ratio_half(residual, denominator) AS
     t975(count(residual) - 1) * stddev_samp(residual) * sqrt(count(residual)) / sum(denominator);
 
--- Perplexity of a model on held-out documents: exp(nats_per_token), all tokens of the set together;
--- nats_per_word can be compared with that of another tokeniser. The 95% intervals are Student's over
+-- Perplexity of a model on held-out documents: exp(nats_per_token), over all tokens of the set;
+-- nats_per_word can be compared between tokenisers. The 95% intervals are Student's over
 -- documents, of the ratio of two sums, linearised; NULL with a single document.
 CREATE OR REPLACE VIEW perplexity_set AS
 WITH rated AS (

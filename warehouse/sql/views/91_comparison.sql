@@ -1,13 +1,13 @@
 -- grain: none, functions of prompts that the comparisons below share
--- A prompt less what does not make it another one, about as debias tuning sees it: case, white
--- space, and its end (punctuation, also around a final `and`).
+-- A prompt without differences that leave it the same prompt, about as debias tuning compares them:
+-- case, white space, and its end (punctuation, also around a final `and`).
 CREATE OR REPLACE MACRO plain_prompt(written) AS regexp_replace(
     array_to_string(string_split_regex(trim(lower(nfc_normalize(written)), E' \t\n'), '\s+'), ' '),
     '[\s.,;:!?…]*(\band)?[\s.,;:!?…]*$', ''
 );
 
 -- Which way a difference goes: `fell` where its interval lies below 0, `rose` above 0, `neither`
--- where it holds 0; NULL without an interval.
+-- where it contains 0; NULL without an interval.
 CREATE OR REPLACE MACRO direction_of(lower_end, upper_end) AS CASE
     WHEN upper_end < 0 THEN 'fell'
     WHEN lower_end > 0 THEN 'rose'

@@ -1,9 +1,9 @@
 -- grain: probe_set x model_key x word_list x measure x max_new_tokens x instruction_key
 -- GAS (of greedy continuations), GLD and ADD of a whole set under each instruction beside those
 -- without one: measure is gas, gld or add_nats (smoothing is its e), figure its mean over n_prompts
--- with a 95% interval (Wilson's for gas, Student's t else). figure_without is that of the same
--- prompts without an instruction, change what the instruction adds, over the n_compared prompts that
--- have both; its interval is of paired prompts (t; for gas Bonett and Price's for shares).
+-- with a 95% interval (Wilson's for gas, Student's t otherwise). figure_without is that of the same
+-- prompts without an instruction, change what the instruction adds, over the n_compared prompts
+-- that have both; its interval is of paired prompts (t; for gas Bonett and Price's for shares).
 -- max_new_tokens is NULL where nothing is continued, change under the instruction `none`.
 CREATE OR REPLACE MACRO instruction_sweep(smoothing := 0) AS TABLE
 WITH next_word AS (
@@ -47,7 +47,7 @@ counted AS (
         avg(other) FILTER (change IS NOT NULL) AS figure_without,
         avg(change) AS change,
         t975(count(change) - 1) * stddev_samp(change) / sqrt(count(change)) AS half_change,
-        -- Bonett and Price: a prompt more that gained a gendered word, and one that lost it.
+        -- Bonett and Price: one more prompt that gained a gendered word, and one more that lost it.
         (count(*) FILTER (change > 0) + 1) / (count(change) + 2) AS gained,
         (count(*) FILTER (change < 0) + 1) / (count(change) + 2) AS lost,
         z975() * sqrt((gained + lost - (gained - lost) ** 2) / (count(change) + 2)) AS half_shares

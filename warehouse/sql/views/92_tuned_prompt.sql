@@ -1,7 +1,7 @@
 -- grain: probe_set x model_key that was tuned
--- How many prompts of a set an adapter was, or may have been, tuned on: all of a set that it was
--- tuned on, and of another those that such a set holds too, unless it was compared with that set
--- while tuning. Adapters that were not tuned here have no rows: nothing is known of them.
+-- How many prompts of a set an adapter was, or may have been, tuned on: all prompts of a set that
+-- it was tuned on; of another set those that are also in such a set, unless tuning left out that
+-- other set's prompts. Adapters that were not tuned here have no rows: their training is unknown.
 CREATE OR REPLACE VIEW tuned_prompt AS
 WITH tuned AS (
     SELECT

@@ -1,6 +1,6 @@
 -- grain: reference_key x model_key x benchmark x measure, `us` (a share) and `pd` (points)
 -- US and PD of any two models, both ways: figures of the pairs that both scored, their difference
--- (model less reference) with Student's 95% interval over pairs, each with both of its scores, and
+-- (model minus reference) with Student's 95% interval over pairs, each with both of its scores, and
 -- direction: whether the model's is lower (`fell`), higher (`rose`) or `neither`. Name one or both
 -- models in WHERE, e.g. `FROM preference_pairwise() WHERE reference_key = 'KEY'`.
 CREATE OR REPLACE MACRO preference_pairwise(epsilon := ln(1.65)) AS TABLE

@@ -1,10 +1,11 @@
 -- grain: tuning x model_key x probe_set x word_list x instruction_key x sampling_key x measure
 -- What an adapter changed, with the base paired by prompt: gld, add_nats (smoothing 0), p_gendered
--- (p_f + p_m) with sampling_key NULL, and gas by sampling. Both are measured alike in all that
--- `model` holds. difference is tuned - base, a mean over prompts that both have, with Student's 95%
--- interval, NULL below two; verdict `fell` or `rose` where it leaves out 0, else `unclear`.
--- on_training_set and on_training_list tell what was tuned on: only figures where at least one is
--- false say whether a change holds for what tuning never saw. Lists of other names may share words.
+-- (p_f + p_m) with sampling_key NULL, and gas by sampling. Both models agree in all other columns
+-- of `model`. difference is tuned - base, a mean over prompts that both have, with Student's 95%
+-- interval, NULL below two; verdict `fell` or `rose` where it excludes 0, otherwise `unclear`.
+-- on_training_set and on_training_list say whether the adapter was tuned on this set and list: only
+-- if one is false does a change hold beyond what tuning saw. Lists of different names may share
+-- words.
 CREATE OR REPLACE VIEW tuning_effect AS
 WITH matched AS (
     SELECT t.*, b.model_key AS base_key, a.model_key

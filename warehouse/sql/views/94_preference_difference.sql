@@ -1,6 +1,6 @@
 -- grain: benchmark x measure, `us` (a share) and `pd` (percentage points), pairs that both scored
--- What became of US and PD from one model to another, both by key: the rows of preference_pairwise
--- of these two, before and after.
+-- How US and PD change from one model to another, both given by key: the rows of
+-- preference_pairwise for these two, as before and after.
 CREATE OR REPLACE MACRO preference_difference(
     before_key, after_key, epsilon := ln(1.65)
 ) AS TABLE

@@ -1,8 +1,8 @@
 -- grain: text_set x window_tokens, documents that both have
--- What became of perplexity from one model to another with the same tokeniser, both by key, on the
--- documents that both have: difference is in nats a token, after less before, with Student's 95%
--- interval over documents (of the ratio of sums, linearised); perplexity_ratio is its exp, 1.02 for
--- 2% more; direction says whether it fell, rose or neither.
+-- How perplexity changes from one model to another with the same tokeniser, both given by key, on
+-- the documents that both have: difference is in nats per token, after minus before, with Student's
+-- 95% interval over documents (of the ratio of sums, linearised); perplexity_ratio is its exp, 1.02
+-- for 2% more; direction says whether it fell, rose or neither.
 CREATE OR REPLACE MACRO perplexity_difference(before_key, after_key) AS TABLE
 WITH paired AS (
     SELECT

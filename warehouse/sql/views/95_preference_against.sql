@@ -1,7 +1,8 @@
 -- grain: reference_key x model_key of a benchmark, on the pairs that both scored
--- All models of a benchmark against one, by key: figures and differences of preference_pairwise, US
--- (shares) beside PD (points), with the models' names, e.g. `FROM preference_against('KEY',
--- 'use-5')`. Against '' all are compared two by two, the reference being the first by name.
+-- All models of a benchmark compared with one, given by key: figures and differences of
+-- preference_pairwise, US (shares) beside PD (points), with the models' names, e.g. `FROM
+-- preference_against('KEY', 'use-5')`. With '' every two models are compared, the first by name
+-- being the reference.
 CREATE OR REPLACE MACRO preference_against(
     against_key, benchmark_name, epsilon := ln(1.65)
 ) AS TABLE

@@ -1,5 +1,5 @@
--- grain: probe_set x sampling_key x perturber x phi x n_folds x side, measured of both
--- FairPair's F of a set from one model to another, both by key, each with its own interval.
+-- grain: probe_set x sampling_key x perturber x phi x n_folds x side, measured for both
+-- FairPair's F of a set for two models, given by key, each with its own interval.
 CREATE OR REPLACE MACRO fairpair_difference(before_key, after_key) AS TABLE
 SELECT
     b.probe_set, b.sampling_key, b.perturber, b.phi, b.n_folds, b.side,

@@ -1,9 +1,9 @@
 -- grain: corpus_a x corpus_b x contrast x word, words with a delta in both; corpus_a comes first
 -- How the lean of a word differs between two corpora. difference_nats is delta in corpus_b minus
--- delta in corpus_a, with its standard error and 95% interval from both counts, the texts taken as
--- independent; NULL where either is unknown. difference_bound_nats is the bound of the interval nearer
--- 0, as lean_bound_nats in `word_lean`. n_least is the smallest co-occurrence count behind the two
--- deltas, NULL where a corpus was imported without its counts.
+-- delta in corpus_a, with its standard error and 95% interval from both counts, as if the texts
+-- were independent; NULL where either is unknown. difference_bound_nats is the bound of the
+-- interval nearer 0, like lean_bound_nats in `word_lean`. n_least is the smallest co-occurrence
+-- count behind the two deltas, NULL where a corpus was imported without its counts.
 CREATE OR REPLACE VIEW word_difference AS
 WITH paired AS (
     SELECT

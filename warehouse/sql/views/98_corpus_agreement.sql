@@ -1,10 +1,10 @@
 -- grain: corpus_a x corpus_b x contrast
 -- How far two corpora agree on which way words lean: Pearson's and Spearman's correlation of their
 -- deltas with Fisher's z intervals (Bonett and Wright's for ranks), over the n_words that both have
--- and saw at least min_pairs times with either side, e.g. `FROM corpus_agreement(min_pairs := 5)`;
--- counts that are not known leave no word out. n_opposite words lean the other way in the other
--- corpus; of the n_with_se whose interval is known, n_different differ clearly: their interval
--- leaves out 0, as it would for one in twenty by chance alone.
+-- and have at least min_pairs times with each side, e.g. `FROM corpus_agreement(min_pairs := 5)`;
+-- unknown counts leave no word out. n_opposite words lean the other way in the other corpus; of the
+-- n_with_se words whose interval is known, n_different differ clearly: their interval excludes 0,
+-- as one in twenty would by chance alone.
 CREATE OR REPLACE MACRO corpus_agreement(min_pairs := 1) AS TABLE
 WITH ranked AS (
     SELECT

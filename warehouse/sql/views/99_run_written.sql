@@ -1,6 +1,6 @@
 -- grain: run_id x table_name
--- Rows that a run wrote and that are still there: a later run may have replaced them. Of the tables
--- that name their run; what a run wrote to the others, `plumbline runs show RUN` tells.
+-- Rows that a run wrote and that no later run has replaced, in the tables with a run_id; for the
+-- others use `plumbline runs show RUN`.
 CREATE OR REPLACE VIEW run_written AS
 WITH named AS (
     SELECT 'corpus' AS table_name, run_id FROM corpus
