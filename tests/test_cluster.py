@@ -21,7 +21,7 @@ import numpy as np
 import pyspark
 import pytest
 
-from plumbline.jobs.kernel.cache import BROUGHT
+from plumbline.jobs.kernel.cache import SHIPPED
 from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.session import CODE_ARCHIVE, read_conf
@@ -140,8 +140,8 @@ def executors(process: subprocess.Popen[bytes]) -> list[int]:
 
 def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None:
     with zipfile.ZipFile(dist / NAME) as archive, zipfile.ZipFile(wheel) as shipped:
-        brought = (".dist-info/", f"/kernel/{BROUGHT}/")
-        code = {n for n in archive.namelist() if not any(part in n for part in brought)}
+        shipped = (".dist-info/", f"/kernel/{SHIPPED}/")
+        code = {n for n in archive.namelist() if not any(part in n for part in shipped)}
         assert code == {name for name in shipped.namelist() if ".dist-info/" not in name}
         assert all(archive.read(name) == shipped.read(name) for name in code)
     rooms = code - {"plumbline/__init__.py"}

@@ -1,6 +1,6 @@
 """The counting kernel: text to counts of words and pairs, in compiled code.
 
-:class:`Counter` counts; :func:`tokenize` shows what it takes for words. All else here is internal.
+:class:`Counter` counts; :func:`tokenize` gives the words that it counts. All else is internal.
 """
 
 from plumbline.jobs.kernel.compiling import warm_up

@@ -1,8 +1,8 @@
-"""Compiled functions on disk: where they are, and that one process at a time compiles one.
+"""Cache of compiled functions on disk; one process at a time compiles a function.
 
-Numba's own caches look only at the file of the function they load, so a change in a file it calls
-into would go unnoticed; and they name their directory by that file's path, which on a cluster is
-another one for every application. Here the directory is named by the sources of all compiled code.
+Numba's own caches look only at the file of the function they load, so they miss changes in files
+that it calls into; and they name their directory by that file's path, which on a cluster differs
+for every application. Here the directory is named by the sources of all compiled code.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from filelock import FileLock
 
 from plumbline.jobs.user_cache import user_cache
 
-_Given = ParamSpec("_Given")
-_Made = TypeVar("_Made")
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 #: Modules that hold compiled functions or constants compiled into them.
@@ -38,10 +38,10 @@ _COMPILED = (
     "urls",
     "words",
 )
-#: What Python would call a function through takes a sixth of the time to compile.
+#: Wrappers for calls from Python take a sixth of the time to compile; these functions need none.
 _ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-#: Directory in the package under which an archive for a cluster brings compiled code along.
-BROUGHT = "compiled"
+#: Directory in the package where an archive for a cluster ships compiled code.
+SHIPPED = "compiled"
 
 
 @cache
@@ -59,19 +59,19 @@ def _package() -> Traversable:
 
 @cache
 def kernel_directory() -> Path:
-    """Directory of the compiled code of the present sources, below NUMBA_CACHE_DIR when set.
+    """Directory of the compiled code of the current sources, below NUMBA_CACHE_DIR if set.
 
-    Where it is new, it gets the compiled code that the package brings along, which numba uses on a
+    A new one gets a copy of the compiled code that the package ships, which numba uses on a
     processor like the one it was compiled on.
     """
     given = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(given) / sources_hash() if given else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)
-    brought = _package().joinpath(BROUGHT, sources_hash())
-    if brought.is_dir():
-        with FileLock(path / "brought.lock"):
+    shipped = _package().joinpath(SHIPPED, sources_hash())
+    if shipped.is_dir():
+        with FileLock(path / "shipped.lock"):
             if not any(path.glob("*.nbi")):
-                for file in brought.iterdir():
+                for file in shipped.iterdir():
                     path.joinpath(file.name).write_bytes(file.read_bytes())
     return path
 
@@ -82,37 +82,37 @@ def compiled(function: _Function) -> _Function:
 
 
 def compiled_files() -> dict[str, bytes]:
-    """What was compiled on this machine, to be put into the package in an archive: path, content.
+    """Code compiled on this machine, for an archive to ship: content by path.
 
     Paths are relative to the kernel's package. The same files of code give the same bytes.
     """
     files = sorted(f for f in kernel_directory().iterdir() if f.suffix in (".nbi", ".nbc"))
-    return {f"{BROUGHT}/{sources_hash()}/{file.name}": file.read_bytes() for file in files}
+    return {f"{SHIPPED}/{sources_hash()}/{file.name}": file.read_bytes() for file in files}
 
 
-class EntryPoint(Generic[_Given, _Made]):
+class EntryPoint(Generic[_Params, _Result]):
     """A compiled function that Python calls; code that it calls is cached as part of it.
 
     The first call loads it from the cache or compiles it, behind a lock, so that of many processes
     that start together one compiles and the others load.
     """
 
-    def __init__(self, function: Callable[_Given, _Made]) -> None:
+    def __init__(self, function: Callable[_Params, _Result]) -> None:
         self.dispatcher = numba.njit(cache=True)(function)
         self._name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self._is_loaded = False
 
-    def __call__(self, *given: _Given.args, **named: _Given.kwargs) -> _Made:
+    def __call__(self, *args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
         if self._is_loaded:
-            return self.dispatcher(*given, **named)
+            return self.dispatcher(*args, **kwargs)
         with FileLock(kernel_directory() / f"{self._name}.lock"):
-            made: _Made = self.dispatcher(*given, **named)
+            result: _Result = self.dispatcher(*args, **kwargs)
         self._is_loaded = True
-        return made
+        return result
 
 
 def is_cached(function: EntryPoint[..., object]) -> bool:
-    """Whether the function was compiled for the present sources, on whatever processor."""
+    """Whether the function was compiled for the current sources, on any processor."""
     code = function.dispatcher.py_func.__code__
     return any(kernel_directory().glob(f"*.{code.co_name}-{code.co_firstlineno}.*.nbi"))
 
@@ -140,16 +140,16 @@ class KernelLocator:
         kernel_directory()
 
     def get_source_stamp(self) -> str:
-        """What a cached function is out of date by: the sources, which name the directory too."""
+        """What a cached function must match: the sources, which name the directory too."""
         return sources_hash()
 
     def get_disambiguator(self) -> str:
-        """What tells apart functions of one name in one module."""
+        """What distinguishes functions of the same name in one module."""
         return str(self._line)
 
 
 def use_cache() -> None:
-    """Put this locator before numba's own, unless the user has named others."""
+    """Put this locator before numba's own, unless the user has chosen others."""
     if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
         own = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
         names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in own)]

@@ -1,6 +1,6 @@
 """Text to ids of kept words, compiled: find chunks 64 bytes at a time, look them up in batches.
 
-A chunk is a run without whitespace, and most of a text's chunks were met before: a cache holds the
+A chunk is a run without whitespace, and most of a text's chunks were seen before: a cache holds the
 ids of their kept words. A batch of chunks is found first, then hashed, with a prefetch of each
 one's slot in the cache, then looked up: three short loops that keep the processor busy where a
 single one would wait for memory at every chunk.
@@ -27,38 +27,38 @@ from plumbline.jobs.kernel.memory import (
 from plumbline.jobs.kernel.tokens import MAX_CHUNK, IdState, SplitState, split_words
 from plumbline.jobs.kernel.words import WordState
 
-#: Ends a document in a buffer of texts: a chunk that no UTF-8 holds, between line feeds.
+#: Ends a document in a buffer of texts: a chunk that is never part of UTF-8, between line feeds.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
 #: Longest chunk that the cache takes, in bytes.
-_CACHED = 23
+_MAX_CACHED = 23
 #: Bytes of text whose chunks are looked up together, and room for these.
-_BATCH = 2048
-_N_BATCH = _BATCH // 2 + 128
+_BATCH_BYTES = 2048
+_MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Byte masks of the three key words of a chunk of n bytes, at 3 * n.
 _MASKS = np.array(
-    [(1 << 8 * min(max(n - 8 * k, 0), 8)) - 1 for n in range(_CACHED + 2) for k in range(3)],
+    [(1 << 8 * min(max(n - 8 * k, 0), 8)) - 1 for n in range(_MAX_CACHED + 2) for k in range(3)],
     np.uint64,
 )
 
 
 class ChunkState:
-    """The cache and the batch at hand. All are addresses, or numbers of what is there."""
+    """The cache and the current batch: addresses, and numbers of items."""
 
     cache: int  # hash table: 24 bytes of chunk and length, n words << 56 | n kept << 48 | value
     mask: int
     n: int
     room: int
-    kept: int  # ids of chunks with several kept words; their place here is the cache's value
+    kept: int  # ids of chunks with several kept words; the cache's value is their index here
     n_kept: int
     kept_room: int
     starts: int
     ends: int
     keys: int  # of each chunk: 24 bytes as in the cache, slot
     n_batch: int
-    open: int  # where the chunk starts that was not yet seen to end, or 0
+    open: int  # start of the chunk whose end was not seen yet, or 0
     inside: int  # 1 when the last byte seen belongs to a chunk
     carry: int  # bits of whitespace that reaches into the next 64 bytes
     need: int  # bytes of chunks for whose words there was no room, or 0
@@ -89,7 +89,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
     if c.open:
         put64(c.starts, 0, c.open)
         n_starts = 1
-    stop, one = min(at + _BATCH, end), np.uint64(1)
+    stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
     while at < stop:
         # Space, 28..31, tab..carriage return, and NUL, which separates like a blank.
         blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
@@ -115,11 +115,11 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         at += 64
     at = min(at, end)
     if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
-        # Only the end of the text closed it.
+        # The last chunk ends only because the text does: it may continue.
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
-        # Of a chunk that goes on, what must be cut off anyway.
+        # Cut off pieces of the greatest length even from a chunk that may continue.
         put64(c.starts, n_ends, c.open)
         c.open = _cut(c.open, end)
         put64(c.ends, n_ends, c.open)
@@ -153,7 +153,7 @@ def _hash_chunks(c: ChunkState) -> None:
     """Key words and slot in the cache of the chunks of the batch."""
     for k in range(c.n_batch):
         s = get_int(c.starts, k)
-        n = min(get_int(c.ends, k) - s, _CACHED + 1)
+        n = min(get_int(c.ends, k) - s, _MAX_CACHED + 1)
         k0 = get64(s, 0) & _MASKS[np.uint64(3 * n)]
         k1 = get64(s, 1) & _MASKS[np.uint64(3 * n + 1)]
         k2 = (get64(s, 2) & _MASKS[np.uint64(3 * n + 2)]) | np.uint64(n) << np.uint64(56)
@@ -189,7 +189,7 @@ def _look_up(c: ChunkState, split: SplitState, words: WordState, ids: IdState) -
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # Written in any case and kept by moving on: no branch to guess wrong.
+            # Always written, and kept only if n_ids advances: this avoids an unpredictable branch.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -217,7 +217,7 @@ def _new_chunk(
             n += split_words(split, words, ids, at, cut)
             at = cut
     kept = ids.n - first
-    if e - s > _CACHED or c.n >= c.room or c.n_kept + kept > c.kept_room:
+    if e - s > _MAX_CACHED or c.n >= c.room or c.n_kept + kept > c.kept_room:
         return n
     value = get32(ids.ids, first) if kept == 1 else c.n_kept
     if kept > 1:
@@ -237,9 +237,9 @@ def scan(
 ) -> int:
     """Append the ids of the kept words of the UTF-8 at the addresses at..end.
 
-    Returns where it stopped: at the chunk that reaches ``end`` and may go on after it, or where
-    there is no room for ``c.need`` more words of so many bytes. SLACK bytes after the end must be
-    readable; there must be room for an id per byte.
+    Returns where it stopped: at the chunk that reaches ``end`` and may continue after it, or where
+    there is no room for ``c.need`` more words or bytes of words. SLACK bytes after the end must be
+    readable; there must be room for one id per byte.
     """
     c.open = c.inside = c.carry = c.need = 0
     while at < end:
@@ -280,10 +280,10 @@ class ChunkCache:
         self.state = new_record(ChunkState)
         self._cache = np.zeros((min(1 << 17, most), 4), np.uint64)
         self._kept = np.empty(1 << 16, np.int32)
-        self._batch = np.empty((6, _N_BATCH), np.int64)
+        self._batch = np.empty((6, _MAX_BATCH_CHUNKS), np.int64)
         starts = address(self._batch)
-        self.state.starts, self.state.ends = starts, starts + 8 * _N_BATCH
-        self.state.keys = starts + 16 * _N_BATCH
+        self.state.starts, self.state.ends = starts, starts + 8 * _MAX_BATCH_CHUNKS
+        self.state.keys = starts + 16 * _MAX_BATCH_CHUNKS
         self._publish()
 
     @property
@@ -300,7 +300,7 @@ class ChunkCache:
 
     @property
     def can_grow(self) -> bool:
-        """Whether it is smaller than it may become."""
+        """Whether it is smaller than its greatest size."""
         return len(self._cache) < self._most
 
     def grow(self) -> None:

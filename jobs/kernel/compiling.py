@@ -20,12 +20,12 @@ from plumbline.jobs.kernel.words import WordState
 
 
 def compile_tokenizer() -> None:
-    """Compile what splits text, or load it from the cache."""
+    """Compile the tokenizer, or load it from the cache."""
     tokenize("tea")
 
 
-def compile_counter(rules: tuple[str, ...] = RULES, all_pairs: bool = True) -> None:
-    """Compile the rest, which calls nothing of the tokenizer, or load it from the cache."""
+def compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
+    """Compile the rest, which does not call the tokenizer, or load it from the cache."""
     read_lines(new_record(ReaderState), 0)
     words, ids = new_record(WordState), new_record(IdState)
     ChunkCache().grow()
@@ -42,17 +42,17 @@ def compile_counter(rules: tuple[str, ...] = RULES, all_pairs: bool = True) -> N
 def warm_up(everything: bool = False) -> None:
     """Compile the kernel, or load it from the cache, so that later processes only load it.
 
-    By default that is what counting pairs with targets under the rule ``pairs`` takes. A second
-    process compiles the tokenizer, which is half of the work, at the same time.
+    Unless ``everything``, that is what counting pairs with targets under the rule ``pairs`` needs.
+    A second process compiles the tokenizer, which is half of the work, at the same time.
     """
-    child = None if is_cached(scan) else _in_child("tokenizer")
-    compile_counter(*((RULES, True) if everything else (("pairs",), False)))
+    child = None if is_cached(scan) else _start_tokenizer_compiler()
+    compile_counter(RULES if everything else ("pairs",), all_pairs=everything)
     if child:
         child.wait()
     compile_tokenizer()
 
 
-def _in_child(part: str) -> subprocess.Popen[bytes]:
+def _start_tokenizer_compiler() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, "-m", "plumbline.jobs.kernel", part]
+    command = [sys.executable, "-m", "plumbline.jobs.kernel", "tokenizer"]
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})

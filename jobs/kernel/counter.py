@@ -19,9 +19,9 @@ from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize_all
 from plumbline.jobs.kernel.words import Words
 from plumbline.warehouse.errors import UsageProblem
 
-#: Bytes of text that are tokenized, then counted, together: they stay in the processor's cache.
+#: Bytes of text that are tokenized and then counted together: they stay in the processor's cache.
 BATCH_BYTES = 1 << 18
-#: Rejected documents held in memory.
+#: Most rejected documents held in memory.
 _MAX_REJECTS = 1 << 15
 
 
@@ -35,7 +35,7 @@ class CountOptions:
             both words).
         window: width in kept tokens, 2 to 1000.
         all_pairs: keep the pairs of any two kept words, each once, and not only those with a
-            target; targets are then stop words that count all the same.
+            target; the targets are then the stop words that are kept.
 
     Raises:
         UsageProblem: unknown rule, window out of range, no targets, or a target that is not one
@@ -79,9 +79,10 @@ class ShardCounts:
     Attributes:
         words: Arrow table word, n_word; every kept word once, in order of first occurrence.
         pairs: Arrow table word, target, n_pair; every pair that co-occurs, once.
-        rejects: documents that were not counted. With a spill these three are empty: it received
-            all of them.
-        n_tokens: word tokens before the stop filter. n_kept_tokens: sum of n_word.
+        rejects: documents that were not counted. With a spill these three are empty, since it
+            received all rows.
+        n_tokens: word tokens before the stop filter.
+        n_kept_tokens: sum of n_word.
         n_pairs: all co-occurrences under the rule, not only those with targets.
         n_blank: blank lines, which are not documents.
     """
@@ -102,7 +103,7 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Takes ``words``, ``pairs`` or ``rejects`` and a table of them.
+#: Receives ``words``, ``pairs`` or ``rejects`` and a table of these.
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -110,10 +111,11 @@ class Counter:
     """Counts documents.
 
     Args:
-        options: what is counted. limits: bounds of its memory.
+        options: what is counted.
+        limits: bounds of its memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
             The same word or pair may then be in several tables; their sum is its count. Without it
-            there is no limit.
+            memory has no limit.
 
     >>> counter = Counter(CountOptions(("she", "he")))
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
@@ -150,7 +152,7 @@ class Counter:
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end], which SLACK bytes more must follow."""
+        """Count the documents in the JSON lines block[:end], which SLACK more bytes must follow."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines = start, 0
         while code := read_lines(reader, start + end):
@@ -179,7 +181,7 @@ class Counter:
         self._append(b"".join(text + END for text in good))
 
     def drain(self) -> Iterator[tuple[str, pa.Table]]:
-        """Hand out the counts so far as tables, each with its kind, and forget them.
+        """Yield the counts so far as tables, each with its kind, and forget them.
 
         Kinds are those of :data:`Spill`. The totals of :meth:`result` still include them.
         """
@@ -196,7 +198,7 @@ class Counter:
     def result(self) -> ShardCounts:
         """The totals of what was fed, and all counts that no spill receives.
 
-        The counter is then as a new one, but keeps its memory.
+        Afterwards the counter is like a new one, but keeps its memory.
         """
         self._count()
         tables: dict[str, list[pa.Table]] = {"words": [], "pairs": [], "rejects": []}
@@ -220,7 +222,7 @@ class Counter:
         return counts
 
     def _count(self) -> None:
-        """Count the texts in the buffer, all but a chunk at the end that may go on."""
+        """Count the texts in the buffer, except a last chunk that may continue."""
         reader, words, ids = self._reader, self._words.state, self._ids
         start = at = int(reader.texts)
         end = start + _whole_characters(self._texts, int(reader.n))
@@ -252,7 +254,7 @@ class Counter:
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
         """Let a table grow, or hand over all counts where it would outgrow the limits."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
-        # Where nothing was counted since, the limit is too low for what must be there.
+        # If nothing was counted since the last drain, the limit is below the least possible size.
         if self.spill and is_over and self._n_tallied > self._n_drained:
             for kind, part in self.drain():
                 self.spill(kind, part)
@@ -291,7 +293,7 @@ class Counter:
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
-    """Bytes of texts[:n] without a last character that is cut off."""
+    """Length of texts[:n] without an incomplete last character."""
     for k in range(n - 1, max(n - 4, -1), -1):
         if texts[k] >= 0xC0:
             return k

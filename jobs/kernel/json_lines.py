@@ -1,18 +1,18 @@
-"""What Python's json makes of a line that the compiled parser (``jobs.kernel.records``) doubts."""
+"""Python's verdict on lines that the compiled parser (``jobs.kernel.records``) does not accept."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 
-#: A longer line is rejected when the compiled parser does not take it: Python's needs many times
-#: its size.
+#: A longer line is rejected unless the compiled parser accepts it: Python's needs many times its
+#: size in memory.
 LONGEST_JUDGED = 1 << 25
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What Python makes of a line: its text, or the reason it is rejected, or neither (blank)."""
+    """Python's verdict on a line: its text, the reason it is rejected, or neither (blank)."""
 
     text: str | None = None
     reason: str | None = None
@@ -21,9 +21,10 @@ class Verdict:
 def judge(line: bytes) -> Verdict:
     """Decide on one line as ``json.loads`` does.
 
-    A line of JSON whitespace only is no document. Rejected: invalid UTF-8, invalid JSON (raw NUL
-    bytes and control characters in strings among it), a record that is no object, no ``text``, a
-    ``text`` that is no string or holds a lone surrogate, and numbers or nesting Python refuses.
+    A line with only JSON whitespace is not a document. Rejected are invalid UTF-8, invalid JSON
+    (such as raw NUL bytes and control characters in strings), a record that is not an object, has
+    no ``text``, or whose ``text`` is not a string or holds a lone surrogate, and numbers or nesting
+    that Python refuses.
 
     >>> judge(b'{"text": "tea"}').text
     'tea'
@@ -60,7 +61,7 @@ def judge(line: bytes) -> Verdict:
 
 
 def too_long(n_bytes: int) -> Verdict:
-    """The verdict on a line longer than LONGEST_JUDGED that is not plainly a good one.
+    """The verdict on a line longer than LONGEST_JUDGED that the compiled parser does not accept.
 
     >>> too_long(40_000_000).reason
     'not strict JSON with a `text`, and 40,000,000 bytes are too long to say why'

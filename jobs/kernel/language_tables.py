@@ -22,12 +22,11 @@ TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
 N_CODES = 0x110000
 #: Longest exception in characters.
 MAX_SPECIAL = 16
-_SURROGATES = range(0xD800, 0xE000)
 
 # One bit per property, in the table of flags indexed by code point.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# First character of the first and of the second piece of an exception that is put together again.
+# First character of the first and of the second piece of an exception that is reassembled.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 _LANGUAGE_FLAGS = {
@@ -49,7 +48,7 @@ class Tables(NamedTuple):
     Attributes:
         flags: uint32[0x110000], bits above by code point.
         lower: int32[0x110000], simple lowercase. U+0130 maps to i; its dot is added in the kernel.
-        lang: int32, the exceptions and units; lang[:8] says where each part starts, see
+        lang: int32, the exceptions and units; lang[:8] are the starts of its parts, see
             :func:`_lang`.
     """
 
@@ -60,7 +59,7 @@ class Tables(NamedTuple):
 
 @lru_cache(maxsize=1)
 def language() -> dict[str, Any]:
-    """The facts of ``english.json`` as read."""
+    """The content of ``english.json``."""
     text = (
         resources.files("plumbline.jobs.kernel")
         .joinpath("english.json")
@@ -135,13 +134,13 @@ def _cuts(pieces: list[str]) -> int:
     return bits
 
 
-def _packed(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _concatenated(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     start = np.zeros(len(words) + 1, np.int32)
     start[1:] = np.cumsum([len(w) for w in words])
     return start, codes("".join(words)).copy()
 
 
-# Places in lang[:8]. SLOT_MASK holds the number of slots less one.
+# Indices in lang[:8]. SLOT_MASK holds the number of slots minus one.
 SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES = range(8)
 
 
@@ -152,29 +151,29 @@ def _lang(
 
     SLOTS: open addressing, exception index + 1 or 0. STARTS: offsets of the exceptions in CODES
     (relative). CUTS: bit k set when a token of the exception ends after k characters. PARTS: the
-    same for the pieces its affixes fall into when it is not looked up as an exception, 0 when it
-    need not be put together again. UNIT_STARTS: the number of units, then their offsets in
+    same for the pieces it is split into when it is not looked up as an exception, 0 when it need
+    not be reassembled. UNIT_STARTS: the number of units, then their offsets in
     UNIT_CODES.
     """
     words = list(specials)
     if max(map(len, words)) > MAX_SPECIAL:
         raise ValueError("an exception is longer than MAX_SPECIAL")
     slots = _special_slots(words)
-    start, packed = _packed(words)
-    unit_start, unit_codes = _packed(units)
+    start, points = _concatenated(words)
+    unit_start, unit_codes = _concatenated(units)
     blocks = [
         slots,
         np.array([slots.size - 1], np.int32),
         start,
-        packed,
+        points,
         np.array([_cuts(specials[w]) for w in words], np.int32),
         np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
         np.concatenate([np.array([len(units)], np.int32), unit_start]).astype(np.int32),
         unit_codes,
     ]
-    places = 8 + np.cumsum([0] + [block.size for block in blocks[:-1]])
-    places[SLOT_MASK] = slots.size - 1
-    return np.concatenate([places.astype(np.int32), *blocks])
+    starts = 8 + np.cumsum([0] + [block.size for block in blocks[:-1]])
+    starts[SLOT_MASK] = slots.size - 1
+    return np.concatenate([starts.astype(np.int32), *blocks])
 
 
 def _special_slots(words: list[str]) -> NDArray[np.int32]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-#: Smallest cap of a task's memory that can be kept.
+#: Bytes of the smallest memory limit of a task that can be kept.
 LEAST_MEMORY = 512 << 20
 
 
@@ -16,7 +16,7 @@ class Limits:
     """Bounds of a counter's memory.
 
     Attributes:
-        n_bytes: size of all tables at which counts are handed over before any of them grows.
+        n_bytes: total size of tables above which counts are handed over instead of growing one.
         cache_slots: most slots of the chunk cache, which may be emptied without losing counts.
     """
 
@@ -27,9 +27,9 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Limits under which this process stays below ``memory_bytes``.
 
-    Two fifths of what it did not use from the start go to the counter: tables made of its counts
-    take as much again, and writing them some more. Pairs of any two words are handed over in
-    smaller tables, so half may be taken with them. Below :data:`LEAST_MEMORY` no bound is promised.
+    The counter gets two fifths of what the process did not use at first: tables made of its counts
+    take as much again, and writing them takes more. With all pairs it gets half, since these are
+    handed over in smaller tables. Nothing is guaranteed below :data:`LEAST_MEMORY`.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
@@ -38,7 +38,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
 @cache
 def _bytes_at_first() -> int:
-    """Memory of this process when first asked for, before any count; a guess where unknown."""
+    """Memory of this process at the first call, before any count; a guess where unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -41,7 +41,7 @@ def new_record(fields: type[Fields]) -> Fields:
 
 
 def address(array: NDArray[Any]) -> int:
-    """Where the array's data start."""
+    """Address of the array's data."""
     return int(array.ctypes.data)
 
 
@@ -78,10 +78,10 @@ def _store(bits: int) -> Any:
 
 
 #: ``get32(base, k)``: unsigned item k of 32-bit items from the address ``base``. All loads give
-#: int64, but ``get64`` gives uint64, for keys and hashes.
+#: int64, except ``get64``, which gives uint64 for keys and hashes.
 get8, get32, get_int = _load(8, types.int64), _load(32, types.int64), _load(64, types.int64)
 get64 = _load(64, types.uint64)
-#: ``put32(base, k, value)``: the same item becomes the low bits of ``value``.
+#: ``put32(base, k, value)``: set that item to the low bits of ``value``.
 put8, put32, put64 = _store(8), _store(32), _store(64)
 
 
@@ -134,7 +134,7 @@ def trailing_zeros(typingctx: Any, value: Any) -> Any:
 
 @compiled
 def mix(h: int) -> int:
-    """Spread a uint64 over all its bits (xor-shift and two odd multipliers)."""
+    """Mix the bits of a uint64 (xor-shift and two odd multipliers)."""
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
     return h ^ (h >> np.uint64(32))

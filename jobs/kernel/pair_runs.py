@@ -3,8 +3,7 @@
 A table of all pairs is far larger than any cache, and looking up each co-occurrence in it would
 wait for memory every time. So rows (two ids in 64 bits) are gathered, sorted by their bits, and
 equal ones joined to a run. Runs lie one after another in one array and are merged only when they
-are handed over: a range of rows small enough for the processor's cache is cut from every run, and
-merged there.
+are handed over: a range of rows that fits the processor's cache is cut from every run and merged.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
 from plumbline.jobs.kernel.memory import get_int, put64
 
-#: Bits of an id are at 0.. and at 32.. of a row.
+#: Ids are in the lower and the upper 32 bits of a row.
 _UPPER = 32
-#: Rows merged together: two such arrays of rows and counts stay in the cache.
+#: Rows merged at a time: two such arrays of rows and counts fit the cache.
 _RANGE = 1 << 14
 #: Rows of a chunk that is handed over.
 CHUNK_ROWS = 1 << 21
@@ -57,7 +56,7 @@ class PairRuns:
         return 16 * self._bounds[-1]
 
     def add(self, rows: NDArray[np.int64], n_ids: int) -> None:
-        """Count rows, each one co-occurrence of ids below ``n_ids``; they are used up."""
+        """Count rows, each one co-occurrence of ids below ``n_ids``; ``rows`` is overwritten."""
         if not rows.size:
             return
         if self._scratch.size < rows.size:
@@ -77,7 +76,7 @@ class PairRuns:
         self._bounds.append(start + n)
 
     def chunks(self) -> Iterator[PairChunk]:
-        """All pairs in rising order, each once, in one chunk at least.
+        """All pairs in rising order, each once, in at least one chunk.
 
         >>> runs = PairRuns()
         >>> runs.add(np.array([5, 1 << 32, 5]), 6)
@@ -87,7 +86,7 @@ class PairRuns:
         """
         bounds = np.array(self._bounds)
         n_runs = len(bounds) - 1
-        # Every range of the merge takes as many rows from each run at most.
+        # A range of the merge takes at most so many rows from each run.
         step = max(_RANGE // max(n_runs, 1), 16)
         room = step * n_runs
         size = min(CHUNK_ROWS, int(bounds[-1])) + room
@@ -109,7 +108,7 @@ class PairRuns:
 
 @compiled
 def _at(array: Any) -> int:
-    """Where the array's data start."""
+    """Address of the array's data."""
     return np.int64(array.ctypes.data)
 
 
@@ -118,15 +117,16 @@ def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -
     """Distinct rows in rising order to ``values``, how often each occurs to ``counts``.
 
     Args:
-        rows: of ids of ``n_bits`` bits; used up. scratch: as long as they are.
+        rows: of ids of ``n_bits`` bits; overwritten.
+        scratch: as long as ``rows``.
 
-    Returns the number of distinct rows. Rows are dealt out by their highest digit first, because
-    what shares it fits the processor's cache while it is sorted by the others.
+    Returns the number of distinct rows. Rows are distributed by their highest digit first, so that
+    those that share it fit the processor's cache while they are sorted by the other digits.
     """
     n_digits = -(-n_bits // 10)
     width = -(-n_bits // n_digits)
     ends, place = np.empty(1 << width, np.int64), np.empty(1 << width, np.int64)
-    _deal(_at(rows), _at(scratch), rows.size, _UPPER + (n_digits - 1) * width, ends)
+    _distribute(_at(rows), _at(scratch), rows.size, _UPPER + (n_digits - 1) * width, ends)
     start, n = 0, 0
     for end in ends:
         if end > start:
@@ -135,7 +135,7 @@ def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -
             for digit in range(2 * n_digits - 1):
                 low = digit < n_digits
                 shift = digit * width if low else _UPPER + (digit - n_digits) * width
-                _deal(source, target, end - start, shift, place)
+                _distribute(source, target, end - start, shift, place)
                 source, target = target, source
             n = _join(rows[: end - start], values, counts, n)
         start = end
@@ -143,8 +143,8 @@ def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -
 
 
 @compiled
-def _deal(source: int, target: int, n: int, shift: int, ends: Any) -> None:
-    """Deal out n rows by the digit at ``shift``, in order; ``ends`` is where each digit's end."""
+def _distribute(source: int, target: int, n: int, shift: int, ends: Any) -> None:
+    """Distribute n rows by the digit at ``shift``, stably; ``ends`` gets each digit's end."""
     at, mask = _at(ends), ends.size - 1
     ends[:] = 0
     for k in range(n):
@@ -168,7 +168,7 @@ def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
     """Distinct values of sorted rows, and how often each occurs, from n on; returns their end."""
     first = 0
     for k in range(1, rows.size):
-        # Written in any case, and kept by moving on: no branch to guess wrong.
+        # Always written, and kept only if n advances: this avoids an unpredictable branch.
         values[n], counts[n] = rows[first], k - first
         if rows[k] != rows[first]:
             n += 1
@@ -191,7 +191,7 @@ def _merge(
 ) -> int:
     """Merge runs ``rows[at[k]:ends[k]]`` on into the last three arrays until these are full.
 
-    ``at`` moves on; returns the number of rows written, 0 at the end.
+    ``at`` advances; returns the number of rows written, 0 at the end.
     """
     n = 0
     edges = np.empty(at.size + 1, np.int64)
@@ -299,7 +299,7 @@ def _merge_two(
     start = n
     while i < i_end and k < k_end:
         a, b = get_int(rows, i), get_int(rows, k)
-        # No branch on which is smaller: it could only be guessed.
+        # No branch on which is smaller, since that can't be predicted.
         from_a, from_b = np.int64(a <= b), np.int64(b <= a)
         put64(to_rows, n, min(a, b))
         count = get_int(counts, i) & -from_a

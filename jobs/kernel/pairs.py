@@ -33,7 +33,7 @@ from plumbline.jobs.kernel.words import WordState
 RULES = ("pairs", "windows")
 #: Words with smaller ids, which are the frequent ones, have a cell per target.
 DENSE_WORDS = 1 << 14
-#: Rows that are set aside before they are counted, at least, and the same with all pairs.
+#: Least number of rows to set aside before they are counted, and the same with all pairs.
 _ROWS, _ALL_ROWS = 1 << 12, 1 << 20
 
 
@@ -51,10 +51,10 @@ class PairState:
     window: int
     all_pairs: int
     last: int  # address of the distinct words of a window
-    start: int  # of the ids: where the document starts
-    first: int  # those before it have met all others
-    tallied: int  # those before it are counted as words
-    n_gone: int  # kept tokens of the document that are counted and gone from the ids
+    start: int  # index of the id at which the document starts
+    first: int  # ids before it have been paired with all others
+    tallied: int  # ids before it are counted as words
+    n_gone: int  # kept tokens of the document whose ids are counted and dropped
     n_documents: int
     n_kept: int
     n_pairs: int
@@ -84,7 +84,7 @@ def _end_document(p: PairState, end: int) -> None:
 
 @compiled
 def _forget(p: PairState, ids: IdState) -> None:
-    """Move the ids that later ones can still meet to the front."""
+    """Drop the ids that later ones can't be paired with."""
     gone = max(p.first - p.window + 1, p.start)
     for k in range(gone, ids.n):
         put32(ids.ids, k - gone, get32(ids.ids, k))
@@ -99,16 +99,16 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count the ids under the rule ``pairs``: positions i < j with j - i < window, once each.
 
-    False when the rows set aside must be taken before it can go on.
+    False when the rows set aside must be counted before it can continue.
     """
     while True:
         end = _part_end(p, words, ids)
         is_whole = end < ids.n
         if p.all_pairs:
-            if not _meet_all(p, ids.ids, end):
+            if not _set_aside_all(p, ids.ids, end):
                 return False
-        # A target looks both ways.
-        elif not _meet(p, ids.ids, end if is_whole else end - p.window + 1, end):
+        # A target is paired with words on both sides, so those after it must be known.
+        elif not _count_near_targets(p, ids.ids, end if is_whole else end - p.window + 1, end):
             return False
         if not is_whole:
             break
@@ -121,8 +121,8 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 
 
 @compiled
-def _meet(p: PairState, ids: int, stop: int, end: int) -> bool:
-    """Count what is around the targets before ``stop``; False when there is no room for rows.
+def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
+    """Count the words around the targets before ``stop``; False when there is no room for rows.
 
     Goes from target to target, with no branch that depends on what is between them. Words without
     a cell are set aside, because the search for them does not fit this loop.
@@ -146,7 +146,7 @@ def _meet(p: PairState, ids: int, stop: int, end: int) -> bool:
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             if word < DENSE_WORDS:
-                # Two of the same target meet once: as the later one looks back.
+                # A target paired with itself is counted once, as a word before the later one.
                 put64(column, word, get_int(column, word) + np.int64(word != target))
             else:
                 put64(rows, n_rows, word * n_targets + target)
@@ -163,8 +163,8 @@ def _pair_row(a: int, b: int) -> int:
 
 
 @compiled
-def _meet_all(p: PairState, ids: int, end: int) -> bool:
-    """Set aside the pairs of all ids before ``end``, each looking back; False without room."""
+def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
+    """Set aside the pairs of all ids before ``end`` with earlier ones; False without room."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
     full = p.rows_room - reach
     while j < end and n_rows <= full:
@@ -181,7 +181,7 @@ def _meet_all(p: PairState, ids: int, end: int) -> bool:
 def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count the ids under the rule ``windows``: stride-1 windows that hold both words.
 
-    A word meets itself in windows that hold it twice. False as in :func:`count_pairs`.
+    A word is paired with itself in windows that hold it twice. False as in :func:`count_pairs`.
     """
     while True:
         end = _part_end(p, words, ids)

@@ -1,4 +1,4 @@
-"""Lines of JSON to the texts in them, compiled.
+"""The texts in lines of JSON, compiled.
 
 The compiled parser accepts only lines that are certainly valid: strict UTF-8, strict JSON, an
 object whose last top-level ``text`` is a string without lone surrogates. Python decides on all
@@ -26,16 +26,16 @@ _LOW, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 class ReaderState:
-    """The buffer of texts and the place in a block of lines; all but counts are addresses."""
+    """The buffer of texts and the position in a block of lines; all but counts are addresses."""
 
     texts: int
     n: int  # bytes in the buffer
-    limit: int  # bytes in it above which no more is read
+    limit: int  # bytes in the buffer at which reading stops
     next: int  # where the next line starts
-    line: int  # the line at hand
+    line: int  # the current line
     line_end: int
-    n_lines: int  # lines read, that at hand included
-    has_text: int  # 1 while a text is at hand, of which at..end is left, still escaped
+    n_lines: int  # lines read, including the current one
+    has_text: int  # 1 while a text is copied, of which at..end is left, still escaped
     at: int
     end: int
 
@@ -84,7 +84,7 @@ def _utf8_length(i: int, b: int) -> int:
 
 @compiled
 def _hex4(i: int, b: int) -> int:
-    """Value of four hexadecimal digits at i, -1 when they are none."""
+    """Value of four hexadecimal digits at i, -1 when malformed."""
     if i + 4 > b:
         return -1
     value = 0
@@ -118,7 +118,7 @@ def _escaped_code(i: int, e: int) -> int:
 
 @compiled
 def _string_end(i: int, b: int) -> int:
-    """Where the quote is that closes the string whose content starts at i, -1 when malformed."""
+    """Where the quote is that ends the string whose content starts at i, -1 when malformed."""
     while i < b:
         stops = _stops(get64(i, 0))
         if stops == np.uint64(0):
@@ -195,7 +195,7 @@ def _number_end(i: int, b: int) -> int:
 
 @compiled
 def _literal_end(i: int, b: int) -> int:
-    """End of true, false or null at i, -1 when it is none."""
+    """End of true, false or null at i, -1 for anything else."""
     if i + 4 <= b:
         four = get64(i, 0) & np.uint64(0xFFFFFFFF)
         if four == np.uint64(0x65757274) or four == np.uint64(0x6C6C756E):
@@ -293,7 +293,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
 
 @compiled
 def _unescape(r: ReaderState) -> None:
-    """Append the text at hand to the buffer, until its end or the limit."""
+    """Append the rest of the current text to the buffer, up to the limit."""
     s, e, out = r.at, r.end, r.texts
     n, limit = r.n, r.limit
     while s < e and n < limit:

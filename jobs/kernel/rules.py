@@ -2,8 +2,8 @@
 
 A chunk is always cut into consecutive pieces, so a split is a rising list of end positions. The
 rules are those that spaCy's English tokenizer applies: exceptions first, then one prefix and one
-suffix at a time with exceptions looked up again after each, then URLs, then infixes, and at last
-exceptions put together again from neighbouring pieces.
+suffix at a time with exceptions looked up again after each, then URLs, then infixes, and finally
+exceptions reassembled from neighbouring pieces.
 
 Arguments are addresses: ``flags`` and ``lang`` of the tables of ``language_tables.py``, ``cps`` of
 the chunk's code points (all 32-bit items), ``ends`` and ``tail`` of positions (64-bit items).
@@ -316,7 +316,7 @@ def _parts_of(lang: int, cps: int, ends: int, first: int, count: int) -> int:
 
 @compiled
 def _reassemble(flags: int, lang: int, cps: int, ends: int, n: int, tail: int) -> int:
-    """Put exceptions together again from neighbouring pieces, longest first, leftmost first.
+    """Reassemble exceptions from neighbouring pieces, longest first, leftmost first.
 
     ``tail[k]`` becomes: -1 piece untouched, -2 inside a match, else exception starting at k.
     """

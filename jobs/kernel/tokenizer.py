@@ -26,7 +26,7 @@ class Tokenizer:
     Args:
         targets: lowercase words kept although they may be stop words.
         keep_stops: keep stop words too.
-        n_bytes: text that is scanned before its ids are taken, at most.
+        n_bytes: most bytes of text that are scanned before their ids are used.
         cache_slots: most slots of the chunk cache.
     """
 
@@ -55,7 +55,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Words, and bytes of words, for which the last scan found no room; 0 when it had all."""
+        """Words, and bytes of words, for which the last scan had no room; 0 if it had enough."""
         return int(self._chunks.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -64,7 +64,7 @@ class Tokenizer:
         return int(scan(self._chunks.state, split, self.words.state, self.ids, at, end))
 
     def renew_cache(self, n_bytes_left: int) -> None:
-        """Let a full chunk cache grow, or empty it when it has reached its bounds."""
+        """Let a full chunk cache grow, or empty it when it can't."""
         if self._chunks.is_full:
             if self._chunks.can_grow and 2 * self._chunks.n_bytes <= n_bytes_left:
                 self._chunks.grow()
@@ -72,7 +72,7 @@ class Tokenizer:
                 self._chunks.clear()
 
     def clear(self) -> None:
-        """Forget all words but the fixed ones and those with ids at hand."""
+        """Forget all words except the fixed ones and those of pending ids."""
         self.words.clear(self._ids[: int(self.ids.n)])
         self._chunks.clear()
 

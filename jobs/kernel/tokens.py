@@ -56,11 +56,11 @@ class IdState:
 
     ids: int  # address of 32-bit items
     n: int
-    n_tokens: int  # word tokens so far, stop words among them
+    n_tokens: int  # word tokens so far, including stop words
 
 
 class Splitter:
-    """Memory to split chunks in."""
+    """Tables and scratch memory for splitting chunks."""
 
     def __init__(self) -> None:
         t = tables()
@@ -80,7 +80,7 @@ class Splitter:
 def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
     """Append the ids of the kept words of the chunk at the addresses s..e.
 
-    Returns the number of its words, stop words among them. There must be room for all.
+    Returns the number of its words, including stop words. There must be room for all.
     """
     n_cps = _decode(s, e, split.cps)
     start, end = _only_word(split.flags, split.lang, split.cps, n_cps)
@@ -99,8 +99,8 @@ def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: in
 def _only_word(flags: int, lang: int, cps: int, n: int) -> tuple[int, int]:
     """The ASCII letters of a chunk that has at most a prefix before and a suffix after them.
 
-    Most new chunks are such: of their letters only an exception cuts any, so a few look-ups decide.
-    Returns where they start and end; 0, 0 for any other chunk.
+    Most new chunks are like that, and only an exception splits their letters, so a few look-ups
+    decide. Returns where the letters start and end; 0, 0 for any other chunk.
     """
     a = prefix_length(flags, cps, 0, n)
     if a > 1 or (a and get32(flags, get32(cps, 0)) & (ALNUM | OPENER)):
@@ -171,7 +171,7 @@ def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int
             end = n
     word = find_word(words, out + start, out + end)
     if word < 0 or word >= words.n_targets:
-        # Some stop words have an apostrophe at an end: they are looked up as they stand.
+        # Some stop words begin or end with an apostrophe: look up the whole piece as well.
         whole = word if n == end - start else find_word(words, out, out + n)
         if 0 <= word < words.n_fixed or 0 <= whole < words.n_fixed:
             return 1

@@ -58,8 +58,8 @@ def _is_octet(flags: int, cps: int, a: int, b: int, part: int) -> bool:
     """Whether cps[a:b] can be number ``part`` (0 to 3) of a public IPv4 address.
 
     Three digits start with 1 or 2 and stay below 224, 256, 256 and 255; fewer may be anything in
-    the middle and start with 1 to 9 in the first and last number. Digits whose value is of no
-    account may be those of any script.
+    the middle and start with 1 to 9 in the first and last number. Digits whose value does not
+    matter may be of any script.
     """
     if not 1 <= b - a <= 3:
         return False
@@ -100,7 +100,7 @@ def _is_address(flags: int, cps: int, h: int, r: int) -> bool:
         if part == 0:
             first = _value(cps, a, k)
         elif part == 1:
-            # All of 172.20 to 172.29 is private, so the second digit's value is of no account.
+            # All of 172.20 to 172.29 is private, so the second digit's value does not matter.
             second = 20 if k - a == 2 and get32(cps, a) == 50 else _value(cps, a, k)
         part, a = part + 1, k + 1
     if part != 4:

@@ -36,7 +36,7 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 
 
 class WordState:
-    """What compiled code knows of the table; ``room`` counts what fits."""
+    """The table as compiled code sees it; ``room`` and ``arena_room`` are how much fits."""
 
     slots: int  # address of the hash table: key, id + 1
     mask: int
@@ -142,11 +142,11 @@ class Words:
         return sum(array.nbytes for array in arrays)
 
     def growth(self, need: int) -> int:
-        """Bytes that :meth:`grow` takes, while old and new arrays exist, at least."""
+        """Least bytes that :meth:`grow` takes, while old and new arrays exist."""
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
-        """Make room for ``need`` more words of ``need`` bytes in all, however lowercased."""
+        """Make room for ``need`` more words of ``need`` bytes in all before lowercasing."""
         state = self.state
         room = self._counts.size
         while room < state.n + need + 1:
@@ -162,9 +162,9 @@ class Words:
         self._publish()
 
     def clear(self, pending: NDArray[np.int32]) -> None:
-        """Forget all words and counts but the fixed words and those with ids in ``pending``.
+        """Forget all counts, and all words except the fixed ones and those with ids in ``pending``.
 
-        These ids become the words' new ones.
+        Their new ids replace the old ones in ``pending``.
         """
         known, places = np.unique(pending, return_inverse=True)
         kept = [self._bytes(word) for word in known.tolist()]
@@ -197,7 +197,7 @@ class Words:
         return self._arena[self._offsets[word] : self._offsets[word + 1]].tobytes()
 
     def _intern(self, words: list[bytes]) -> NDArray[np.int32]:
-        """Ids of words, which are added where they are new; there must be room for them."""
+        """Ids of words, which are added if new; there must be room for them."""
         data = np.frombuffer(b"".join(words) + bytes(SLACK), np.uint8)
         ends = np.cumsum([len(word) for word in words], dtype=np.int64)
         ids = np.empty(len(words), np.int32)

@@ -8,7 +8,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.jobs.kernel.cache import BROUGHT, compiled_files
+from plumbline.jobs.kernel.cache import SHIPPED, compiled_files
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -54,5 +54,5 @@ def _files_below(directory: Traversable, name: str) -> Iterator[tuple[str, bytes
     for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
         if entry.is_file():
             yield f"{name}/{entry.name}", entry.read_bytes()
-        elif entry.name not in ("__pycache__", BROUGHT):
+        elif entry.name not in ("__pycache__", SHIPPED):
             yield from _files_below(entry, f"{name}/{entry.name}")
