@@ -33,9 +33,6 @@ ALL = "all"
 #: Tables computed from a corpus's counts, dropped when these change.
 DERIVED = ("word_association", "word_delta", "pair_association", "vocabulary", "seed_word")
 
-#: Environment variables that select Spark: our settings by name, and the port of spark-submit.
-_SPARK_VARIABLES = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
-
 
 class Engine(Protocol):
     """Where a corpus is counted. All engines give the same rows."""
@@ -163,7 +160,9 @@ def count_corpus(
 
 
 def _engine(store: Store, request: CountRequest, master: str | None) -> Engine:
-    if not (master or any(map(os.environ.get, _SPARK_VARIABLES))):
+    # The variables that name Spark's settings, and that spark-submit sets.
+    variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
+    if not (master or any(map(os.environ.get, variables))):
         return LocalEngine(store.work_directory("merge"), request.memory_bytes)
     from plumbline.jobs.spark.engine import SparkEngine
 

@@ -27,14 +27,14 @@ _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 
 
-def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnection:
+def connect(root: str | Path, text: str | None = None) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB with a view for each table over the Parquet files.
 
     A table without files is an empty view with the right columns. Nothing is written to the
     warehouse, and DuckDB neither loads nor fetches extensions.
 
     Args:
-        asked: the SQL that will be run, if known: views and tables that it doesn't use are not
+        text: the SQL that will be run, if known: views and tables that it doesn't use are not
             made, which saves half of the time.
 
     Raises:
@@ -51,7 +51,7 @@ def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnec
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
     connection.execute("SET TimeZone = 'UTC'")
-    views, tables = _named(asked)
+    views, tables = _needed(text)
     # DuckDB binds a view to what it reads: first to empty tables, which views of files replace.
     connection.execute(_on_empty_tables(views, tables))
     for table in tables:
@@ -59,15 +59,15 @@ def connect(root: str | Path, asked: str | None = None) -> duckdb.DuckDBPyConnec
     return connection
 
 
-def _named(asked: str | None) -> tuple[list[str], list[Table]]:
+def _needed(text: str | None) -> tuple[list[str], list[Table]]:
     """Texts of the ``sql/views`` that a query uses, and the tables they need; all for ``None``."""
-    if asked is None or _LISTS.search(asked):
+    if text is None or _LISTS.search(text):
         return _views(), list(TABLES.values())
-    found, named = [], _words(asked)
-    for text in reversed(_views()):  # a view uses only earlier ones
-        if named.intersection(_CREATED.findall(text)):
-            found.append(text)
-            named |= _words(text)
+    found, named = [], _words(text)
+    for view in reversed(_views()):  # a view uses only earlier ones
+        if named.intersection(_CREATED.findall(view)):
+            found.append(view)
+            named |= _words(view)
     return found[::-1], [table for name, table in TABLES.items() if name in named]
 
 

@@ -22,9 +22,6 @@ from plumbline.warehouse.storage.format import MARKER, older_tables
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.units import units_of
 
-_COMPACT = "plumbline warehouse compact"
-_MIGRATE = "plumbline warehouse migrate"
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -98,7 +95,7 @@ def _write_again(path: Path) -> str:
 
 def _leftover_problems(store: Store) -> Iterator[Problem]:
     for leftover in leftovers(store):
-        yield Problem(leftover.path, leftover.why, _COMPACT)
+        yield Problem(leftover.path, leftover.why, "plumbline warehouse compact")
     for path in (store.root / "_staging").glob("*"):
         destination = lost_partition(store.root, path)
         if destination is not None:
@@ -145,7 +142,8 @@ def _schema_problems(
         elif not field.nullable:
             yield Problem(path, f"has no column {field.name}", _write_again(path))
         elif table.name not in older_tables(store.root):
-            yield Problem(path, f"has no column {field.name}", _MIGRATE)
+            problem = f"has no column {field.name}"
+            yield Problem(path, problem, "plumbline warehouse migrate")
     for name in schema.names:
         if name not in table.arrow.names:
             yield Problem(path, f"has the unknown column {name}", _write_again(path))

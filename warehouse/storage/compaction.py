@@ -92,17 +92,13 @@ def compact(store: Store, run_id: str, *, force: bool = False) -> Plan:
     todo = plan(store)
     with disk_problems(store.root):
         for leftover in todo.leftovers:
-            _remove(leftover.path)
+            if leftover.path.is_dir():
+                shutil.rmtree(leftover.path)
+            else:
+                leftover.path.unlink(missing_ok=True)
         for merge in todo.merges:
             _merge(store, merge, run_id)
     return todo
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _merge(store: Store, merge: Merge, run_id: str) -> None:

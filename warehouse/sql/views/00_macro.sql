@@ -25,8 +25,8 @@ CREATE OR REPLACE MACRO wilson_low(p, n) AS
 CREATE OR REPLACE MACRO wilson_high(p, n) AS
     CASE WHEN n > 0 THEN least(1, greatest(p, wilson_centre(p, n) + wilson_half(p, n))) END;
 
--- Fisher's z interval of a correlation r with standard error se on the z scale. |r| = 1 has no
--- finite z and keeps a zero-width interval; only rounding brings |r| to 1.
+-- A bound of Fisher's z interval of a correlation r; offset_z is its signed distance on the z
+-- scale. |r| = 1 has no finite z and keeps a zero-width interval.
 CREATE OR REPLACE MACRO fisher_bound(r, offset_z) AS
     CASE WHEN abs(r) < 1 - 1e-12 THEN tanh(atanh(r) + offset_z) ELSE r END;
 

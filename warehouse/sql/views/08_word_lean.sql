@@ -1,10 +1,4 @@
 -- grain: corpus x contrast x word, words with a delta
--- `word_delta` with the 95% interval of delta, delta_low_nats to delta_high_nats, and
--- lean_bound_nats, the bound of that interval nearer 0: 0 when the interval contains 0. Sort by
--- lean_bound_nats to list the words that lean most, since a word seen once has a wide interval and
--- can't come first by chance. Imported deltas have no standard error: their interval is NULL and
--- lean_bound_nats is delta_nats.
-
 -- The bound of an interval nearer 0: 0 when the interval contains 0, the estimate itself when the
 -- interval is unknown.
 CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
@@ -14,6 +8,11 @@ CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
     ELSE 0
 END;
 
+-- `word_delta` with the 95% interval of delta, delta_low_nats to delta_high_nats, and
+-- lean_bound_nats, the bound of that interval nearer 0: 0 when the interval contains 0. Sort by
+-- lean_bound_nats to list the words that lean most, since a word seen once has a wide interval and
+-- can't come first by chance. Imported deltas have no standard error: their interval is NULL and
+-- lean_bound_nats is delta_nats.
 CREATE OR REPLACE VIEW word_lean AS
 SELECT
     *,

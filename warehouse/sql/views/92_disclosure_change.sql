@@ -1,10 +1,10 @@
--- grain: key_before x key_after x probe_set x word_list x instruction_key x sampling_key x topic x
--- measure; topic NULL is the whole set
+-- grain: both keys x probe_set x word_list x instruction_key x sampling_key x topic x measure
 -- How disclosure changes from each model of a list of keys to the model at the same position of
--- another list, for disclosure_difference and tuning_effect. The measures are gas, gas_f, gas_m (of
--- samplings that both have), gld, add_nats and p_gendered (p_f + p_m; these three have no
--- sampling_key). Means are over the n_prompts that both have, with Wilson's intervals for gas and
--- Student's for others; difference is after minus before, prompt by prompt.
+-- another list, for disclosure_difference and tuning_effect. topic NULL is the whole set. The
+-- measures are gas, gas_f, gas_m (of samplings that both have), gld, add_nats and p_gendered (p_f +
+-- p_m; these three have no sampling_key). Means are over the n_prompts that both have, with
+-- Wilson's intervals for gas and Student's for others; difference is after minus before, prompt by
+-- prompt.
 CREATE OR REPLACE MACRO disclosure_change(keys_before, keys_after, smoothing := 0) AS TABLE
 WITH compared AS (
     SELECT unnest(keys_before) AS key_before, unnest(keys_after) AS key_after

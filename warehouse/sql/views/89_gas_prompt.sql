@@ -1,0 +1,15 @@
+-- grain: probe_set x model_key x sampling_key x word_list x prompt_id
+-- GAS of each prompt: the share of its continuations that contain a gendered word (gas), a female
+-- one (gas_f), a male one (gas_m), both (gas_both), out of those that are not empty; NULL without
+-- any. Greedy decoding gives one continuation, so that the shares are 0 or 1.
+CREATE OR REPLACE VIEW gas_prompt AS
+SELECT
+    probe_set, model_key, model, sampling_key, instruction_key, word_list, prompt_id, topic,
+    count(holds_any) AS n_continuations,
+    count(*) - count(holds_any) AS n_empty,
+    avg(holds_any::INTEGER) AS gas,
+    avg(holds_f::INTEGER) AS gas_f,
+    avg(holds_m::INTEGER) AS gas_m,
+    avg((holds_f AND holds_m)::INTEGER) AS gas_both
+FROM gendered_continuation
+GROUP BY ALL;
