@@ -67,8 +67,8 @@ class Interrupted(PlumblineError):
 
 
 @contextmanager
-def disk_problems(place: Path) -> Iterator[None]:
-    """Turn errors of the disk under ``place`` inside the block into one line of bad input.
+def disk_problems(path: Path) -> Iterator[None]:
+    """Turn errors of the disk under ``path`` inside the block into one line of bad input.
 
     >>> try:
     ...     with disk_problems(Path("out")):
@@ -81,6 +81,6 @@ def disk_problems(place: Path) -> Iterator[None]:
         yield
     except OSError as e:
         problem = os.strerror(e.errno) if e.errno else str(e)
-        where = f", {e.filename}" if e.filename and str(e.filename) != str(place) else ""
+        where = f", {e.filename}" if e.filename and str(e.filename) != str(path) else ""
         fix = "check the disk; finished work is kept: run the same command again to resume"
-        raise BadInput(f"{place}{where}", problem, fix) from e
+        raise BadInput(f"{path}{where}", problem, fix) from e

@@ -26,13 +26,14 @@ from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.storage.store import Staged
+from plumbline.warehouse.text.escape import sql_text
 
-#: A helper finds the code where this process does, whatever lies in the working directory.
+#: A helper imports the code from this process's path, whatever the working directory holds.
 _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local import serve; serve()"
 )
-#: Bytes of shards that are counted in the time that a helper takes to start, a second or so.
+#: Bytes of shards that this process counts while a helper starts, in about a second.
 BYTES_PER_HELPER = 32 << 20
 
 
@@ -102,7 +103,7 @@ class LocalEngine:
                 "preserve_insertion_order": False,
             }
             with duckdb.connect(config=settings) as connection:
-                names = ", ".join("'" + str(f).replace("'", "''") + "'" for f in partials)
+                names = ", ".join(sql_text(str(file)) for file in partials)
                 connection.execute(f"CREATE VIEW partials AS FROM read_parquet([{names}])")
                 try:
                     rows = connection.sql(f"{WORDS} ORDER BY word").to_arrow_reader(BATCH_ROWS)

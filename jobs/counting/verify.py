@@ -1,4 +1,4 @@
-"""The ledger of a corpus compared with the files on disk and with the tables."""
+"""Compare the ledger of a corpus with the files on disk and with the tables."""
 
 from __future__ import annotations
 

@@ -78,10 +78,10 @@ def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:
 
 
 def _texts(files: Sequence[Path], packed: Packed) -> Iterator[str]:
-    for place, file in enumerate(files, start=1):
+    for position, file in enumerate(files, start=1):
         text, reason, excerpt = _read(file)
         if reason:
-            source = {"source_file": terminal(str(file)), "source_row": place}
+            source = {"source_file": terminal(str(file)), "source_row": position}
             packed.rejects.append({**source, "reason": reason, "excerpt": terminal(excerpt)})
             continue
         packed.n_packed += 1

@@ -44,7 +44,7 @@ class ImportedStatistics:
 class _Row:
     """A row of the file; ``total`` is the number of kept tokens that its frequency implies.
 
-    A rejected row has its ``reason`` instead of figures.
+    A rejected row has a ``reason`` instead of figures.
     """
 
     number: int
@@ -85,9 +85,9 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
 
 def _locate(path: Path) -> Path:
     names = (_FILE, f"{_FILE}.gz")
-    for place in (path, *(path / below / name for below in ("data", "") for name in names)):
-        if place.is_file():
-            return place
+    for file in (path, *(path / below / name for below in ("data", "") for name in names)):
+        if file.is_file():
+            return file
     if path.is_dir():
         raise BadInput(f"{path}", f"has no {_FILE} or {_FILE}.gz", "give the file itself")
     raise BadInput(f"{path}", "does not exist", f"give the released {_FILE}.gz")

@@ -129,7 +129,7 @@ def select_seed_words(
     exclude: Collection[str] = (),
     n_bands: int = 1,
 ) -> SampledSeedWords:
-    """Sample ``n`` words from the interval of delta that holds 0 (:func:`neutral_interval`).
+    """Sample ``n`` words from the interval of delta around 0 (:func:`neutral_interval`).
 
     If the corpus has a ``vocabulary``, only its kept words are used, also for the interval. In a
     closed world the words of the sentence frames are excluded, since no frame has a slot for them.

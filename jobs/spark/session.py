@@ -97,7 +97,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 def settings_for(
     master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Settings of a session: ``conf`` before ``submitted`` (spark-submit's) before the file's.
+    """Settings of a session: ``conf`` overrides ``submitted`` (spark-submit's), that the file's.
 
     Raises:
         UsageProblem: no master, or a master other than spark-submit's.

@@ -99,10 +99,10 @@ def _make_view(connection: duckdb.DuckDBPyConnection, root: Path, table: Table) 
         raise BadInput(f"warehouse {root}", problem, fix) from e
 
 
-def table_view(root: Path, table: Table, place: Path | None = None) -> str:
+def table_view(root: Path, table: Table, named_root: Path | None = None) -> str:
     """The statement that makes a table's view over its Parquet files; an empty view without files.
 
-    ``place`` is the warehouse's directory as the statement names it, by default its absolute path.
+    ``named_root`` is how the statement names the directory, by default its absolute path.
     """
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     columns = ", ".join(f'"{c.name}"' for c in table.columns)
@@ -110,7 +110,7 @@ def table_view(root: Path, table: Table, place: Path | None = None) -> str:
     if next(directory.glob("**/*.parquet"), None) is None and not parquet_files(directory):
         nulls = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns)
         return f"{create} {nulls} WHERE false"
-    files = (place or root.resolve()) / table.name / "**" / "*.parquet"
+    files = (named_root or root.resolve()) / table.name / "**" / "*.parquet"
     pattern = sql_text(str(files))
     source = f"read_parquet({pattern}, hive_partitioning = false)"
     if not table.partitions or table.name in older_tables(root):
@@ -140,17 +140,17 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
     1
     """
     root = open_warehouse(root, create=False)
-    place = root.resolve()
+    named_root = root.resolve()
     where = "anywhere"
     if relative_to is not None:
-        place = Path(os.path.relpath(place, relative_to.resolve()))
+        named_root = Path(os.path.relpath(named_root, relative_to.resolve()))
         where = "in this file's directory"
     parts = [
         "-- A Plumbline warehouse: a view for each table, then the views and functions on them.\n"
         f"-- Start DuckDB {where}: duckdb -init FILE\n"
         "SET TimeZone = 'UTC';"
     ]
-    parts += [f"{table_view(root, table, place)};" for table in TABLES.values()]
+    parts += [f"{table_view(root, table, named_root)};" for table in TABLES.values()]
     parts += [sql(name).strip() for name in sql_names("views")]
     return "\n\n".join(parts) + "\n"
 

@@ -57,10 +57,10 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 @contextmanager
-def sole(path: Path, place: str, fix: str = "wait until it ends") -> Iterator[None]:
+def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[None]:
     """Lock the file ``path`` for the block.
 
-    Raises ``UsageProblem`` naming ``place`` and the process that holds it, ``BadInput`` for a disk
+    Raises ``UsageProblem`` naming ``what`` and the process that holds it, ``BadInput`` for a disk
     that can't be written.
 
     >>> import tempfile
@@ -77,7 +77,7 @@ def sole(path: Path, place: str, fix: str = "wait until it ends") -> Iterator[No
         with disk_problems(path.parent):
             is_mine = held.enter_context(claimed(path))
         if not is_mine:
-            raise UsageProblem(place, f"another command writes to it: {holder(path)}", fix)
+            raise UsageProblem(what, f"another command writes to it: {holder(path)}", fix)
         yield
 
 

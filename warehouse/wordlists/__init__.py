@@ -164,8 +164,8 @@ def _parse(name: str, text: str, what: str) -> WordList:
     return WordList(name, content["description"], content["source"], pairs, unpaired)
 
 
-def _pair(place: int, entry: object) -> WordPair:
-    where = f"pair {place}"
+def _pair(position: int, entry: object) -> WordPair:
+    where = f"pair {position}"
     if not isinstance(entry, dict):
         raise ValueError(f"{where} must be a table with female and male, not {entry!r}")
     _check_keys(entry, {"female", "male", "weight"}, where)
