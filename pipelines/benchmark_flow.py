@@ -1,13 +1,10 @@
-"""The Prefect flow of a benchmark: from seed words to judged pairs with MaxPMI, and a card."""
+"""Building a benchmark: from seed words to judged pairs with MaxPMI, and a card."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-
-from prefect import flow, task
-from prefect.cache_policies import NO_CACHE
 
 from plumbline.eval_workers.card import Constraint, Written, write_card
 from plumbline.eval_workers.generation import build as steps
@@ -18,48 +15,41 @@ from plumbline.eval_workers.generation.session import Build, write_sentences
 from plumbline.eval_workers.generation.write import Progress
 from plumbline.eval_workers.scoring_bar import scoring_bar
 from plumbline.pipelines.order import Built, Order, facts
-from plumbline.pipelines.retries import RETRY
-from plumbline.pipelines.stages import Stages, run_flow, sigterm_interrupts
+from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
 
 
-@task(task_run_name="seed words", cache_policy=NO_CACHE)
 def seed_words(order: Order) -> tuple[str, ...]:
     """The seed words of the corpus's sample, or those of the configuration."""
     return steps.seed_words(_store(order), order.spec)
 
 
-@task(task_run_name="write {order.name}", cache_policy=NO_CACHE)
 def write(order: Order, run_id: str, words: Sequence[str]) -> list[Progress]:
     """Sentences for each word, by the model or the ledger."""
     with _build(order, run_id, "words") as build:
         return write_sentences(build, words, order.spec.writing())
 
 
-@task(task_run_name="pair {order.name}", cache_policy=NO_CACHE)
 def pair(order: Order, run_id: str, written: list[Progress]) -> Paired:
     """Each sentence with its counterpart of the other gender."""
     with _build(order, run_id, "conversions") as build:
         return steps.pair_sentences(build, written, order.spec)
 
 
-@task(task_run_name="judge {order.name}", cache_policy=NO_CACHE)
 def judge(order: Order, run_id: str, found: Paired) -> list[Row]:
     """Whether both sides of each pair read naturally."""
     with _build(order, run_id, "pairs") as build:
         return steps.judge(build, found.pairs, order.spec)
 
 
-@task(task_run_name="publish {order.name}", cache_policy=NO_CACHE)
 def publish(order: Order, run_id: str, pairs: Sequence[Row], taken: Sequence[str]) -> None:
     """The pairs as rows of `benchmark_pair`."""
     steps.publish(Build(_store(order), order.name, run_id, None), pairs, taken)
 
 
-@task(task_run_name="opinion on {order.name}", cache_policy=NO_CACHE, **RETRY)
 def opinion(order: Order, run_id: str) -> second.Opinion:
     """Scores of the pairs, and those marked whose sides differ too much in them."""
     spec, build = order.spec, Build(_store(order), order.name, run_id, None)
@@ -68,7 +58,6 @@ def opinion(order: Order, run_id: str) -> second.Opinion:
         return second.second_opinion(build, spec.naturalness_model, limit, progress)
 
 
-@task(task_run_name="constrain {order.name}", cache_policy=NO_CACHE)
 def constrain(order: Order) -> None:
     """MaxPMI of every pair against the corpus."""
     from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
@@ -77,7 +66,6 @@ def constrain(order: Order) -> None:
     constrain_benchmark(_store(order), spec.corpus, order.name, spec.contrast)
 
 
-@task(task_run_name="card {order.name}", cache_policy=NO_CACHE)
 def card(order: Order, counts: steps.Counts, found: second.Opinion | None) -> Written:
     """The dataset card, with the pairs as Parquet and JSON lines."""
     made, spec = facts(order, counts, found), order.spec
@@ -85,26 +73,19 @@ def card(order: Order, counts: steps.Counts, found: second.Opinion | None) -> Wr
     return write_card(_store(order), order.name, order.out, made=made, constraint=within)
 
 
-@flow(name="benchmark", flow_run_name="benchmark {order.name}")
-def benchmark(order: Order) -> Built:
+def benchmark(order: Order, stages: Stages) -> Built:
     """Build a benchmark from seed words."""
-    sigterm_interrupts()
-    stages = Stages()
     with recorded(_store(order), "benchmark build", order.config()) as run_id:
-        with stages.stage("seed words"):
-            words = seed_words(order)
+        words = stages.run("seed words", seed_words, order)
         pairs, counts, taken = _pairs(order, run_id, words, stages)
-        with stages.stage("publish"):
-            publish(order, run_id, pairs, taken)
+        stages.run("publish", publish, order, run_id, pairs, taken)
         found = None
         if order.spec.naturalness_model:
-            with stages.stage(f"opinion of {order.spec.naturalness_model}"):
-                found = opinion(order, run_id)
+            model = order.spec.naturalness_model
+            found = stages.retried(f"opinion of {model}", opinion, order, run_id)
         if order.spec.corpus:
-            with stages.stage(f"constrain by {order.spec.corpus}"):
-                constrain(order)
-        with stages.stage("card"):
-            exported = card(order, counts, found)
+            stages.run(f"constrain by {order.spec.corpus}", constrain, order)
+        exported = stages.run("card", card, order, counts, found)
     return Built(counts, exported, found)
 
 
@@ -114,17 +95,14 @@ def _pairs(
     """The pairs, their account, and the steps that were taken."""
     nothing = Paired((), ())
     if order.offline:
-        with stages.stage("write offline"):
-            rows = steps.write_offline(_store(order), order.name, words, order.spec)
+        offline = (_store(order), order.name, words, order.spec)
+        rows = stages.run("write offline", steps.write_offline, *offline)
         return rows, steps.count(words, [], nothing, rows), []
-    with stages.stage("write"):
-        written = write(order, run_id, words)
-    with stages.stage("pair"):
-        found = pair(order, run_id, written)
+    written = stages.run("write", write, order, run_id, words)
+    found = stages.run("pair", pair, order, run_id, written)
     pairs, taken = list(found.pairs), ["write", "pair"]
     if order.spec.judge:
-        with stages.stage("judge"):
-            pairs = judge(order, run_id, found)
+        pairs = stages.run("judge", judge, order, run_id, found)
         taken.append("judge")
     return pairs, steps.count(words, written, found, pairs), taken
 
@@ -139,8 +117,3 @@ def _build(order: Order, run_id: str, kind: str) -> Iterator[Build]:
 
 def _store(order: Order) -> Store:
     return Store.open(order.warehouse)
-
-
-def run(order: Order) -> Built:
-    """Run the flow; an interrupt is one line, like every error."""
-    return run_flow(benchmark, order)

@@ -1,12 +1,9 @@
-"""The Prefect flow of disclosure: prompts, what models disclose, an adapter that has it less."""
+"""Measuring disclosure: prompts, what models disclose, an adapter that discloses less."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-
-from prefect import flow, task
-from prefect.cache_policies import NO_CACHE
 
 from plumbline.eval_workers.backends.devices import release
 from plumbline.eval_workers.disclosure.measure import Measured, measure_sets
@@ -16,15 +13,13 @@ from plumbline.eval_workers.mitigation.tune import Tuned
 from plumbline.eval_workers.mitigation.tune import tune as tune_adapter
 from plumbline.pipelines.disclosure_order import Order, Outcome, Subject, missing_sets
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.retries import RETRY
-from plumbline.pipelines.stages import CONSOLE, Stages, run_flow, sigterm_interrupts
+from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 
-@task(task_run_name="prompts", cache_policy=NO_CACHE)
 def prompts(order: Order, names: list[str]) -> None:
     """Import known sets that the warehouse lacks."""
     for name in names:
@@ -32,7 +27,6 @@ def prompts(order: Order, names: list[str]) -> None:
             import_probe(_store(order), name, None, run_id)
 
 
-@task(task_run_name="measure under {subject.model}", cache_policy=NO_CACHE, **RETRY)
 def measure(order: Order, subject: Subject, run_id: str) -> list[Measured]:
     """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
     try:
@@ -44,7 +38,6 @@ def measure(order: Order, subject: Subject, run_id: str) -> list[Measured]:
         release()
 
 
-@task(task_run_name="tune {order.tuning.name}", cache_policy=NO_CACHE)
 def tune(order: Order, run_id: str) -> Tuned:
     """The adapter, from its last checkpoint on."""
     tuning, (base,) = order.tuning, order.subjects
@@ -63,20 +56,15 @@ def tune(order: Order, run_id: str) -> Tuned:
         release()
 
 
-@task(task_run_name="report", cache_policy=NO_CACHE)
 def report(order: Order) -> Path:
     """The HTML page and its plots; returns the page's path."""
     return write_report(order.warehouse, order.out)
 
 
-@flow(name="disclosure", flow_run_name="disclosure into {order.warehouse}")
-def disclosure(order: Order) -> Outcome:
+def disclosure(order: Order, stages: Stages) -> Outcome:
     """Measure sets under each model, of which one that fails stops no other; tune and measure."""
-    sigterm_interrupts()
-    stages = Stages()
     if missing := missing_sets(_store(order), order.wanted):
-        with stages.stage(f"prompts {', '.join(missing)}"):
-            prompts(order, missing)
+        stages.run(f"prompts {', '.join(missing)}", prompts, order, missing)
     measured: list[Measured] = []
     failures: list[str] = []
     for subject in order.subjects if order.sets else ():
@@ -96,19 +84,16 @@ def disclosure(order: Order) -> Outcome:
         measured += audit(order, Subject(base.model, options), stages)
     page = None
     if measured or tuned:
-        with stages.stage("report"):
-            page = report(order)
+        page = stages.run("report", report, order)
     name, reused = (tuned.tuning, tuned.reused) if tuned else ("", False)
     return Outcome(tuple(measured), name, reused, tuple(failures), page)
 
 
 def audit(order: Order, subject: Subject, stages: Stages) -> list[Measured]:
     """Measure every set under one model."""
-    with (
-        recorded(_store(order), "disclosure probe", order.config(subject)) as run_id,
-        stages.stage(f"measure {', '.join(order.sets)} by {_called(subject)}"),
-    ):
-        return measure(order, subject, run_id)
+    with recorded(_store(order), "disclosure probe", order.config(subject)) as run_id:
+        name = f"measure {', '.join(order.sets)} by {_called(subject)}"
+        return stages.retried(name, measure, order, subject, run_id)
 
 
 def adapter(order: Order, stages: Stages) -> Tuned:
@@ -117,11 +102,8 @@ def adapter(order: Order, stages: Stages) -> Tuned:
     (base,) = order.subjects
     said = {"model": base.model, **asdict(base.options), **asdict(order.tuning)}
     said["out"] = str(order.tuning.out)
-    with (
-        recorded(_store(order), "disclosure tune", said) as run_id,
-        stages.stage(f"tune {order.tuning.name} for {base.model}"),
-    ):
-        return tune(order, run_id)
+    with recorded(_store(order), "disclosure tune", said) as run_id:
+        return stages.run(f"tune {order.tuning.name} for {base.model}", tune, order, run_id)
 
 
 def _called(subject: Subject) -> str:
@@ -131,8 +113,3 @@ def _called(subject: Subject) -> str:
 
 def _store(order: Order) -> Store:
     return Store.open(order.warehouse)
-
-
-def run(order: Order) -> Outcome:
-    """Run the flow; an interrupt is one line, like every error."""
-    return run_flow(disclosure, order)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
 
@@ -20,28 +17,7 @@ _SIGNS = (
     "Read-only file system",
     "attempt to write a readonly database",
 )
-#: Prefect's database has some 6 MB after one pipeline; with less room its server never comes up.
-_LEAST = 16 << 20
-#: Less than this free counts as full when a server has failed and keeps the reason to itself.
-_NOTHING = 256 << 10
 _FIX = "make room; finished work is kept: run the same command again to resume"
-
-
-def check_room(place: Path, purpose: str) -> None:
-    """Raise ``BadInput`` when ``place``, where ``purpose`` goes, can't be written or is full.
-
-    The directory is made where there is none.
-    """
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place):
-            free = shutil.disk_usage(place).free
-    except OSError as e:
-        problem = f"can't be written: {e.strerror or e}"
-        raise BadInput(f"{place}, for {purpose}", problem, "set PREFECT_HOME") from e
-    if free < _LEAST:
-        problem = f"{free >> 20} MB free, needs {_LEAST >> 20} MB"
-        raise BadInput(f"{place}, for {purpose}", problem, "make room, or set PREFECT_HOME")
 
 
 def problem(error: BaseException) -> BadInput | None:
@@ -60,7 +36,7 @@ def problem(error: BaseException) -> BadInput | None:
             return BadInput(str(one.filename or "disk"), os.strerror(one.errno), _FIX)
         for sign in _SIGNS:
             if sign in str(one):
-                place = getattr(one, "filename", None) or full_place() or "disk"
+                place = getattr(one, "filename", None) or "disk"
                 return BadInput(str(place), sign, _FIX)
     return None
 
@@ -72,16 +48,3 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
-
-
-def full_place() -> Path | None:
-    """The first of Prefect's directory, this one, and that of temporary files without room."""
-    places = (os.environ.get("PREFECT_HOME"), ".", tempfile.gettempdir)
-    for place in places:
-        try:
-            path = Path(place() if callable(place) else place or ".")
-            if shutil.disk_usage(path).free < _NOTHING:
-                return path.resolve()
-        except OSError:  # not there; or there is no directory for temporary files at all
-            continue
-    return None

@@ -1,33 +1,34 @@
-"""The Prefect flow: one task a stage, in the order data flows. Tasks only call the rooms."""
+"""The pipeline: one function per stage, in the order data flows. Stages only call the rooms."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow.compute as pc
-from prefect import flow, task
 
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.pipelines import benchmark_flow, counting
-from plumbline.pipelines.alone import alone
 from plumbline.pipelines.measure import figure_with_interval
 from plumbline.pipelines.order import Order
 from plumbline.pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
-from plumbline.pipelines.reaper import reaped
-from plumbline.pipelines.retries import RETRY
 from plumbline.pipelines.settings import Settings
-from plumbline.pipelines.stages import CONSOLE, Stages, sigterm_interrupts, told
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.pipelines.stages import CONSOLE, Stages
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.shards import expand_shards
+from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
+#: Locked in the warehouse and in the output directory.
+_LOCK = "pipeline.claim"
 
-@task(task_run_name="write {corpus.name}")
+
 def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
     """Write the shards of a closed world; returns their paths."""
     from plumbline.eval_workers.closed_world.writer import WorldOptions, write_recorded_world
@@ -39,13 +40,11 @@ def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
         return list(write_recorded_world(store, options, directory, run_id).shards)
 
 
-@task(task_run_name="count {name}", **RETRY)
 def count(settings: Settings, name: str, shards: list[Path]) -> str:
     """Count a corpus on Spark. Returns what failed: a shard that can't be read stops no other."""
     return counting.count(settings, name, shards)
 
 
-@task(task_run_name="associate {name}")
 def associate(settings: Settings, name: str) -> None:
     """PMI and delta of every word of a corpus."""
     from plumbline.jobs.association.associations import associate as associate_corpus
@@ -53,7 +52,6 @@ def associate(settings: Settings, name: str) -> None:
     associate_corpus(Store.open(settings.warehouse_path()), name)
 
 
-@task(task_run_name="vocabulary of {name}")
 def vocabulary(settings: Settings, name: str) -> None:
     """Leave words with other characters than a-z, and the rarest, out of the candidates.
 
@@ -66,7 +64,6 @@ def vocabulary(settings: Settings, name: str) -> None:
         build_vocabulary(store, name, Rules(any_language=True))
 
 
-@task(task_run_name="seed words of {name}")
 def seed_words(settings: Settings, name: str) -> int:
     """Sample the words of a corpus that lean least, all of them; returns how many there are."""
     from plumbline.jobs.seed_words.sample import select_seed_words
@@ -75,7 +72,6 @@ def seed_words(settings: Settings, name: str) -> int:
     return len(select_seed_words(store, name, None, settings.seed, settings.contrast).words)
 
 
-@task(task_run_name="import {name}", **RETRY)
 def import_benchmark(settings: Settings, name: str) -> None:
     """Read a benchmark's released files, or make it where it has none."""
     from plumbline.eval_workers import benchmarks
@@ -86,7 +82,6 @@ def import_benchmark(settings: Settings, name: str) -> None:
         benchmarks.import_benchmark(store, name, source, run_id)
 
 
-@task(task_run_name="constrain {benchmark} by {corpus}")
 def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     """MaxPMI of every pair of a benchmark against a corpus."""
     from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
@@ -95,7 +90,6 @@ def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     constrain_benchmark(store, corpus, benchmark, settings.contrast)
 
 
-@task(task_run_name="train {model.name}")
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     """Train a small model on a corpus; returns the directory of its weights."""
     from plumbline.eval_workers import training
@@ -110,7 +104,6 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     return str(trained.path)
 
 
-@task(task_run_name="score {location}", **RETRY)
 def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
     """Log-probability of both sentences of every pair under a model, here or by others."""
     from plumbline.eval_workers.options import ModelOptions
@@ -144,7 +137,6 @@ def _await_scores(store: Store, location: str, names: tuple[str, ...]) -> None:
         await_scores(store, location, names, options, progress)
 
 
-@task(task_run_name="measure")
 def measure(settings: Settings) -> None:
     """Every metric of the warehouse."""
     from plumbline.pipelines.measure import MeasureOptions
@@ -169,7 +161,6 @@ def recovered(store: Store) -> list[str]:
     ]
 
 
-@task(task_run_name="report")
 def report(settings: Settings) -> Path:
     """The HTML page and its plots; returns the page's path."""
     from plumbline.pipelines.report.write import write_report
@@ -177,11 +168,9 @@ def report(settings: Settings) -> Path:
     return write_report(settings.warehouse_path(), Path(settings.out) / "report")
 
 
-@flow(name="plumbline", flow_run_name="pipeline into {settings.out}")
-def pipeline(settings: Settings) -> tuple[Path, list[str]]:
+def pipeline(settings: Settings, stages: Stages) -> tuple[Path, list[str]]:
     """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
-    sigterm_interrupts()
-    plan, stages = checked_plan(settings), Stages()
+    plan = checked_plan(settings)
     failures = prepare(settings, plan, stages)
     evaluate(settings, plan, stages)
     page = conclude(settings, stages)
@@ -207,27 +196,23 @@ def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
         location = model.location
         if model.preset:
             (corpus,) = (c for c in plan.corpora if c.name == model.corpus)
-            with stages.stage(f"train {model.name}"):
-                location = train(settings, model, _counted_shards(settings, corpus))
+            shards = _counted_shards(settings, corpus)
+            location = stages.run(f"train {model.name}", train, settings, model, shards)
         if plan.scored():
-            with stages.stage(f"score {model.name}"):
-                score(settings, location, plan.scored())
+            stages.retried(f"score {model.name}", score, settings, location, plan.scored())
         if plan.probe_set:
-            with stages.stage(f"fairpair {model.name}"):
-                _fairpair(settings, plan.probe_set, location)
+            _fairpair(settings, plan.probe_set, location, stages)
         if plan.disclosure:
             _disclosure(settings, plan.disclosure, location, stages)
 
 
 def conclude(settings: Settings, stages: Stages) -> Path:
     """The metrics and the report of what the warehouse holds; returns the page's path."""
-    with stages.stage("measure"):
-        measure(settings)
-    with stages.stage("report"):
-        return report(settings)
+    stages.run("measure", measure, settings)
+    return stages.run("report", report, settings)
 
 
-def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
+def _fairpair(settings: Settings, probe_set: str, location: str, stages: Stages) -> None:
     """FairPair with few samples of a word each: what a closed world's prompts ask for."""
     from plumbline.eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
     from plumbline.eval_workers.fairpair.spec import FairPairSpec
@@ -247,7 +232,7 @@ def _fairpair(settings: Settings, probe_set: str, location: str) -> None:
     out = Path(settings.out) / "report"
     order = Order(probe_set, spec, spec.targets(), phi, settings.warehouse_path(), out)
     for target in order.targets:
-        audit(order, target, Stages())
+        audit(order, target, stages)
 
 
 def _disclosure(settings: Settings, name: str, location: str, stages: Stages) -> None:
@@ -308,14 +293,11 @@ def checked_plan(settings: Settings) -> Plan:
 def _corpus(settings: Settings, corpus: CorpusPlan, stages: Stages) -> list[str]:
     """Write (closed world), count and associate one corpus; returns what failed of its shards."""
     if corpus.world:
-        with stages.stage(f"write {corpus.name}"):
-            shards = write_world(settings, corpus)
+        shards = stages.run(f"write {corpus.name}", write_world, settings, corpus)
     else:
         shards = expand_shards(corpus.patterns)
-    with stages.stage(f"count {corpus.name}"):
-        failure = count(settings, corpus.name, shards)
-    with stages.stage(f"associate {corpus.name}"):
-        associate(settings, corpus.name)
+    failure = stages.retried(f"count {corpus.name}", count, settings, corpus.name, shards)
+    stages.run(f"associate {corpus.name}", associate, settings, corpus.name)
     return [failure] if failure else []
 
 
@@ -339,11 +321,9 @@ def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
     """Import the benchmarks that weren't built; constrain each by every corpus of the plan."""
     for name in plan.benchmarks:
         if not _is_built(settings, name):
-            with stages.stage(f"import {name}"):
-                import_benchmark(settings, name)
+            stages.retried(f"import {name}", import_benchmark, settings, name)
         for corpus in plan.corpora:
-            with stages.stage(f"constrain {name} by {corpus.name}"):
-                constrain(settings, corpus.name, name)
+            stages.run(f"constrain {name} by {corpus.name}", constrain, settings, corpus.name, name)
 
 
 def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stages) -> None:
@@ -355,10 +335,9 @@ def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stage
     n_words = offline.n_words
     for corpus in plan.corpora:
         if not corpus.world:
-            with stages.stage(f"vocabulary of {corpus.name}"):
-                vocabulary(settings, corpus.name)
-        with stages.stage(f"seed words of {corpus.name}"):
-            n_words = min(n_words, seed_words(settings, corpus.name))
+            stages.run(f"vocabulary of {corpus.name}", vocabulary, settings, corpus.name)
+        n_found = stages.run(f"seed words of {corpus.name}", seed_words, settings, corpus.name)
+        n_words = min(n_words, n_found)
     directory = Path(settings.out) / "cards" / offline.name
     spec = BuildSpec(
         corpus=offline.corpus,
@@ -368,25 +347,51 @@ def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stage
         max_words=offline.max_words,
     )
     order = Order(offline.name, spec, settings.warehouse_path(), directory, offline=True)
-    with stages.stage(f"build {offline.name}"):
-        benchmark_flow.benchmark(order)
+    benchmark_flow.benchmark(order, stages)
     for corpus in plan.corpora:
         if corpus.name != offline.corpus:
-            with stages.stage(f"constrain {offline.name} by {corpus.name}"):
-                constrain(settings, corpus.name, offline.name)
+            name = f"constrain {offline.name} by {corpus.name}"
+            stages.run(name, constrain, settings, corpus.name, offline.name)
+
+
+@contextmanager
+def alone(warehouse: Path, out: Path) -> Iterator[None]:
+    """Run the block as the only pipeline that writes to ``warehouse`` and to ``out``.
+
+    Two would train into one directory and replace each other's partitions. Raises ``UsageProblem``
+    naming the process that is there, ``BadInput`` for a disk that can't be written.
+
+    >>> import tempfile
+    >>> from plumbline.warehouse.errors import UsageProblem
+    >>> place = Path(tempfile.mkdtemp())
+    >>> with alone(place / "w", place):
+    ...     try:
+    ...         with alone(place / "w", place / "elsewhere"):
+    ...             pass
+    ...     except UsageProblem as e:
+    ...         "another command writes to it: process" in str(e)
+    True
+    """
+    with disk_problems(warehouse):
+        claim = Store.open(warehouse).work_directory() / _LOCK
+    fix = "wait for its end, or use another --out"
+    with (
+        sole(claim, f"warehouse {warehouse}", fix),
+        sole(out / f".{_LOCK}", f"output directory {out}", fix),
+    ):
+        yield
 
 
 def run(settings: Settings) -> None:
-    """Run the pipeline and say where the report is; shards that failed end it with status 3."""
-    plan = checked_plan(settings)  # before a server is started for nothing
-    try:
-        with alone(settings.warehouse_path(), Path(settings.out)), reaped():
-            page, failures = pipeline(settings)
-    except BaseException as e:
-        line = told(e)
-        if line is None:
-            raise
-        raise line from None
+    """Run the pipeline and print where the report is; shards that failed end it with status 3."""
+    plan = checked_plan(settings)  # before a server is asked for nothing
+    work: Callable[[Settings, Stages], tuple[Path, list[str]]] = pipeline
+    if settings.prefect:
+        from plumbline.pipelines.flows import as_flow
+
+        work = as_flow
+    with alone(settings.warehouse_path(), Path(settings.out)):
+        page, failures = work(settings, Stages())
     warehouse = settings.warehouse_path()
     say(f"warehouse: {warehouse}\nreport: {page}")
     for sentence in recovered(Store.open(warehouse)):

@@ -63,6 +63,7 @@ class Settings:
     spark_submit: str = _setting("", "spark-submit that counts; empty: this process does")  # type: ignore[assignment]
     spark_options: str = _setting("", "further options for spark-submit, as on its line")  # type: ignore[assignment]
     dist: str = _setting("", "what `make dist` wrote, for spark-submit; empty: written anew")  # type: ignore[assignment]
+    prefect: bool = _setting(False, "run as a flow on the Prefect server of PREFECT_API_URL")  # type: ignore[assignment]
     score_workers: int = _setting(1, "scoring processes here; 0: wait for those of others")  # type: ignore[assignment]
 
     def warehouse_path(self) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import settings
 
 from plumbline.warehouse.storage.store import Store
-from tests.prefect_home import copy_database
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import TextScore
@@ -62,14 +61,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     directory = tmp_path_factory.mktemp("package")
     return build("wheel", copy_sources(directory / "sources"), directory)
-
-
-@pytest.fixture(scope="session")
-def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Makes a directory that Prefect's server starts in without making its database first."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return lambda home: copy_database(shared, home)
 
 
 @pytest.fixture

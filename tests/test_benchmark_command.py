@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -236,9 +235,8 @@ def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: 
 
 
 @pytest.mark.slow
-def test_the_command(here: Path, prefect_home: Callable[[Path], Path]) -> None:
-    """One process, one Prefect server: a budget that stops, the rest, replays, offline."""
-    prefect_home(here / "out/prefect")
+def test_the_command(here: Path) -> None:
+    """In one process: a budget that stops, the rest, replays, offline."""
     model = save("neox", here / "tiny-neox")
     replay = ["--replay", "--base-url", "http://127.0.0.1:9/v1"]
     limit = ["--max-difference-nats-per-token", "0.25"]

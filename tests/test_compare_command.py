@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -73,30 +74,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     how = (ModelOptions(), options, "run")
     tune(store, str(base), *how, sets=["train"], name="calm", out=root / "adapters")
+    shutil.copytree(root / "warehouse", root / "unmeasured")
     return root
 
 
-def run(root: Path, *more: str, base: str = "tiny") -> None:
+def run(root: Path, *more: str, base: str = "tiny", warehouse: str = "warehouse") -> None:
     app = typer.Typer()
     app.command()(compare)
-    where = ["--warehouse", str(root / "warehouse"), "--out", str(root / "page")]
+    where = ["--warehouse", str(root / warehouse), "--out", str(root / "page")]
     where += ["--word-list", str(root / "mine.toml"), "--gas-tokens", "6"]
     app([str(root / base), str(root / "adapters" / "calm"), *where, *more], standalone_mode=False)
 
 
-@pytest.fixture
-def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flow and its tasks as plain functions, where Prefect's own work is not what is tested."""
-    from plumbline.pipelines import compare_flow as flow
-
-    tasks = ("prompts", "disclosure", "benchmarks", "fairpair", "perplexity", "page", "compare")
-    for name in tasks:
-        monkeypatch.setattr(flow, name, getattr(flow, name).fn)
-
-
-def checked(root: Path) -> list[str]:
+def checked(root: Path, warehouse: str = "warehouse") -> list[str]:
     """The tables and plots of the page, each held against its query."""
-    connection = connect(root / "warehouse")
+    connection = connect(root / warehouse)
     lock(connection)
     return check_page(root / "page" / "index.html", connection)
 
@@ -155,20 +147,20 @@ def test_an_adapter_is_compared_with_its_base(
 
 
 def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
-    made: Path, plain_flow: None, capsys: pytest.CaptureFixture[str]
+    made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (made / "fair.toml").write_text(FAIRPAIR)
-    store = Store.open(made / "warehouse")
+    store = Store.open(made / "unmeasured")
     rows = prompts.prompt_rows(prompts.load(made / "fair.toml"), "fair", "r")
     store.replace("probe_prompt", list(rows), {"probe_set": "fair"}, "r")
     counts = ("--n", "8", "--max-new-tokens", "6", "--benchmarks", "")
-    run(made, "--sets", "train", "--fairpair", "fair", *counts)
+    run(made, "--sets", "train", "--fairpair", "fair", *counts, warehouse="unmeasured")
     said = capsys.readouterr().out
     assert re.search(r"FairPair, fair by jaccard: F is [\d.]+ .*before and [\d.]+ .*after", said)
     assert "There is no set that both sides were measured on and none was tuned on." in said
     page = plain((made / "page" / "index.html").read_text())
     assert "train: the adapter was, or may have been, tuned on 15 of these prompts" in page
-    assert {"Whole sets", "F of each side"} <= set(checked(made))
+    assert {"Whole sets", "F of each side"} <= set(checked(made, "unmeasured"))
 
 
 def test_what_is_wrong_is_one_line_before_anything_is_measured(made: Path) -> None:

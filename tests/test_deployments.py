@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from plumbline.pipelines import deployed
+from plumbline.pipelines import flows
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -225,7 +225,7 @@ def test_wrong_input_fails_a_run_before_anything_starts(
     assert place.n_tasks(runs["glob"]) == 0 and not (place.work / "out").exists()
 
 
-@pytest.mark.parametrize("flow", [deployed.fairpair, deployed.disclosure])
+@pytest.mark.parametrize("flow", [flows.fairpair, flows.disclosure])
 def test_a_model_that_is_not_there_is_told_before_anything_starts(
     flow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

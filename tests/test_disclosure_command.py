@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.pipelines import offline
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import connect
@@ -26,20 +24,6 @@ FIGURES = "GAS, GLD and ADD by set, model and topic"
 EFFECTS = "What tuning changed"
 SMALL = ["--steps", "6", "--rank", "4", "--batch-prompts", "8", "--learning-rate", "5e-3"]
 DERIVED = ["Someone drank tea.", "A person lost the key of a lady.", "A dog runs.", "Someone ran."]
-
-
-@pytest.fixture
-def plain_flow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flow and its tasks as plain functions: Prefect's own work is not what is tested."""
-    _plain(monkeypatch)
-
-
-def _plain(patch: pytest.MonkeyPatch) -> None:
-    from plumbline.pipelines import disclosure_flow as flow
-
-    patch.setattr(offline, "prepare", lambda out: None)
-    for name in ("prompts", "measure", "tune", "report", "disclosure"):
-        patch.setattr(flow, name, getattr(flow, name).fn)
 
 
 class Ran:
@@ -75,14 +59,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     named = [{**r, "topic": "tea" if "tea" in r["prompt"] else "rest"} for r in held]
     one.store.replace("probe_prompt", named, {"probe_set": "test"}, "r")
     derive = ["disclosure", "prompts", "mine", "--derive", str(here / "some.txt"), *one.where]
-    with pytest.MonkeyPatch.context() as patch:
-        _plain(patch)
-        commands = {"prompts": derive, "probe": one.probe("test", "mine")}
-        commands["tune"] = one.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
-        for name, command in commands.items():
-            with _captured() as lines:
-                assert main(command) == 0
-            one.said[name] = lines()
+    commands = {"prompts": derive, "probe": one.probe("test", "mine")}
+    commands["tune"] = one.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
+    for name, command in commands.items():
+        with _captured() as lines:
+            assert main(command) == 0
+        one.said[name] = lines()
     return one
 
 
@@ -162,7 +144,7 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
 
 
 def test_a_second_run_computes_nothing(
-    ran: Ran, plain_flow: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ran: Ran, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
@@ -177,19 +159,7 @@ def test_a_second_run_computes_nothing(
     assert "was there already" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_the_flow_goes_by_prefect_too(
-    ran: Ran, prefect_home: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PREFECT_HOME", str(prefect_home(ran.here / "prefect")))
-    n_runs = ran.store.read("run").num_rows
-    assert main(ran.probe("test", "mine")) == 0
-    assert ran.store.read("run").num_rows == n_runs + 1
-
-
-def test_smoothing_is_that_of_add(
-    ran: Ran, plain_flow: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_smoothing_is_that_of_add(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ran.probe("mine"), "--smoothing", "0.01"]) == 0
     query = "SELECT add_nats FROM disclosure(smoothing := 0.01) WHERE probe_set = 'mine'"
     said = capsys.readouterr().out
@@ -248,9 +218,7 @@ def test_a_report_of_nothing_names_the_command(store: Store, tmp_path: Path) -> 
     assert "disclosure" not in page.anchors
 
 
-def test_one_model_that_fails_stops_no_other(
-    ran: Ran, plain_flow: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_model_that_fails_stops_no_other(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     listed = f'[[model]]\nid = "{ran.here}/none"\n[[model]]\nid = "{ran.here}/base"\n'
     (ran.here / "list.toml").write_text(listed)
     command = ran.probe("mine")
@@ -340,9 +308,7 @@ def test_gendered_prompts_are_refused_unless_asked(
     assert "m: 2 rows, 2 prompts, 0 rejected" in capsys.readouterr().out
 
 
-def test_models_and_adapters_that_do_not_fit(
-    ran: Ran, plain_flow: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_and_adapters_that_do_not_fit(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     """Another base of the same shape; a vocabulary without the words of any pair."""
     if not (ran.here / "other").exists():
         save("neox", ran.here / "other", seed=9)
@@ -357,7 +323,6 @@ def test_models_and_adapters_that_do_not_fit(
 
 def test_a_loss_that_is_not_finite_names_what_is_kept(
     ran: Ran,
-    plain_flow: None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

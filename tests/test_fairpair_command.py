@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _start(here: Path, *commands: list[str]) -> subprocess.Popen[str]:
-    """Commands one after the other in a session of their own, so that Prefect's server goes too."""
+    """Commands one after the other in a session of their own."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, json.dumps(commands)],
@@ -124,12 +123,9 @@ def server() -> Any:
 def test_the_flow(
     here: Path,
     server: ChatServer,
-    prefect_home: Callable[[Path], Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Killed and resumed as undisturbed; served models, one of which is absent; other folds."""
-    for name in ("killed", "served"):
-        prefect_home(here / name / "prefect")
     local = ["--model", "tiny"]
     served = ["--model", "fine,absent", "--base-url", server.url, "--perturber", "scripted"]
     _kill_midway(here, _run("killed", *local))

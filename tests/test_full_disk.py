@@ -60,7 +60,7 @@ class Place:
     ) -> subprocess.CompletedProcess[str]:
         """A command with the directory ``disk`` on a disk that the script makes of it."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
-        kept |= {"PYTHONPATH": str(REPOSITORY), "PREFECT_HOME": str(self.root / "prefect")}
+        kept |= {"PYTHONPATH": str(REPOSITORY)}
         kept["ROOM"] = str(room)
         return subprocess.run(
             [*_UNSHARE, "sh", "-c", script, str(self.root / disk), *command],

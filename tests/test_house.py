@@ -30,13 +30,10 @@ ENGINE_ROOMS = (
     "plumbline.jobs.spark.session",
     "plumbline.eval_workers.backends.",
     "plumbline.eval_workers.mitigation.",
-    "plumbline.pipelines.flow",
-    "plumbline.pipelines.benchmark_flow",
-    "plumbline.pipelines.fairpair_flow",
     "plumbline.pipelines.disclosure_flow",
     "plumbline.pipelines.compare_flow",
     "plumbline.pipelines.attached",
-    "plumbline.pipelines.deployed",
+    "plumbline.pipelines.flows",
 )
 #: Rooms whose inner structure is held to the plan.
 ORDERED = ("jobs", "warehouse")

@@ -35,18 +35,16 @@ retries._DELAY_S = 0
 """
 #: The run of `prefect.yaml` up to its end, without a server of Prefect: nothing in it is a task.
 _CHECK = """
-from plumbline.pipelines import deployed
-state = deployed.evaluate.fn(model=sys.argv[1], benchmarks="closed-world", check_only=True)
+from plumbline.pipelines import flows
+state = flows.evaluate.fn(model=sys.argv[1], benchmarks="closed-world", check_only=True)
 print("end", state.type.value, state.message)
 """
-#: The pipeline's own task, as Prefect runs it.
+#: The pipeline's own stage.
 _SCORE = """
 from pathlib import Path
-from plumbline.pipelines import offline
-offline.prepare(".")
-from prefect import flow
 from plumbline.pipelines.flow import score
 from plumbline.pipelines.settings import Settings
+from plumbline.pipelines.stages import Stages
 from plumbline.eval_workers import benchmarks
 from plumbline.warehouse.storage.store import Store
 
@@ -56,12 +54,8 @@ benchmarks.import_benchmark(store, "closed-world", None, "r")
 rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2)
 store.replace("benchmark_pair", rows, {"benchmark": "closed-world"}, "r")
 
-@flow
-def scoring():
-    score.with_options(retry_delay_seconds=0)(settings, sys.argv[1], ("closed-world",))
-
 try:
-    scoring()
+    Stages().retried("score", score, settings, sys.argv[1], ("closed-world",))
 except Exception as e:
     print("end FAILED", e)
 else:

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 from prefect.states import Failed
 
+from plumbline.pipelines import retries
 from plumbline.pipelines.retries import RETRY, may_pass
+from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 
 
@@ -60,11 +62,30 @@ def test_being_asked_to_stay_offline_is_no_outage() -> None:
     assert not may_pass(errors.OfflineModeIsEnabled())
 
 
-def test_tasks_that_ask_nobody_are_not_tried_again() -> None:
-    from plumbline.pipelines import benchmark_flow, disclosure_flow, fairpair_flow, flow
+def test_only_a_stage_that_may_pass_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "_DELAY_S", 0)
 
-    again = [flow.count, flow.import_benchmark, flow.score]
-    again += [benchmark_flow.opinion, fairpair_flow.sample, disclosure_flow.measure]
-    assert {task.retries for task in again} == {2}
-    once = [flow.measure, flow.report, flow.train, benchmark_flow.write, fairpair_flow.score]
-    assert {task.retries for task in once} == {0}
+    def work(errors: list[Exception]) -> str:
+        if errors:
+            raise errors.pop()
+        return "done"
+
+    stages = Stages()
+    assert stages.retried("passes", work, [ConnectionResetError(), TimeoutError()]) == "done"
+    with pytest.raises(ConnectionResetError):
+        stages.run("once", work, [ConnectionResetError()])
+    with pytest.raises(FileNotFoundError):
+        stages.retried("does not pass", work, [FileNotFoundError()])
+
+
+def test_the_same_stages_are_tasks_of_a_flow() -> None:
+    """Named by the stage; one that may be tried again has retries."""
+    from plumbline.pipelines.flows import TaskStages
+
+    def work(n: int) -> int:
+        return 2 * n
+
+    made = TaskStages()._task("count a{b}", work, **RETRY)
+    assert made.name == "work" and made.task_run_name.format() == "count a{b}"  # type: ignore[attr-defined]
+    assert made.retries == 2 and TaskStages()._task("once", work).retries == 0  # type: ignore[attr-defined]
+    assert made.fn is work  # type: ignore[attr-defined]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.pipelines import offline as prefect_environment
 from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Given, Warehouse, expanded
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.paths import segment
@@ -218,9 +217,9 @@ def build(
         return
     check_key(order)
     store = Store.open(warehouse)
-    prefect_environment.prepare(warehouse.parent)
     from plumbline.pipelines import benchmark_flow
+    from plumbline.pipelines.stages import Stages
 
-    built = benchmark_flow.run(order)
+    built = benchmark_flow.benchmark(order, Stages())
     for line in after(order, built, store):
         say(line)

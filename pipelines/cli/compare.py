@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines import offline as prefect_environment
 from plumbline.pipelines.cli.options import (
     DEFAULT_WAREHOUSE,
     Warehouse,
@@ -73,12 +72,12 @@ def compare(
     )
     store = Store.open(warehouse)
     order = make_order(store, asked, out)
-    prefect_environment.prepare(warehouse.parent)
     from plumbline.pipelines import compare_flow
     from plumbline.pipelines.report.compare_found import read_found
     from plumbline.pipelines.report.compare_words import leads
+    from plumbline.pipelines.stages import Stages
 
-    page = compare_flow.run(order)
+    page = compare_flow.compare(order, Stages())
     found = read_found(order)
     for lead in leads(order, found, []):
         for sentence in lead.sentences:

@@ -9,7 +9,6 @@ import typer
 
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines import offline as prefect_environment
 from plumbline.pipelines.cli.options import (
     DEFAULT_WAREHOUSE,
     Loading,
@@ -183,7 +182,7 @@ def _run(order: Order) -> tuple[Outcome, Store]:
 
     check_means(order)
     store = Store.open(order.warehouse)
-    prefect_environment.prepare(order.warehouse.parent)
     from plumbline.pipelines import disclosure_flow
+    from plumbline.pipelines.stages import Stages
 
-    return disclosure_flow.run(order), store
+    return disclosure_flow.disclosure(order, Stages()), store

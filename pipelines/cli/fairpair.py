@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
-from plumbline.pipelines import offline as prefect_environment
 from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Given, Warehouse, expanded
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.output import say
@@ -56,10 +55,10 @@ def run(
         return
     check_means(order)
     store = Store.open(warehouse)
-    prefect_environment.prepare(warehouse.parent)
     from plumbline.pipelines import fairpair_flow
+    from plumbline.pipelines.stages import Stages
 
-    outcome = fairpair_flow.run(order)
+    outcome = fairpair_flow.fairpair(order, Stages())
     for line in after(order, outcome, store):
         say(line)
     if outcome.failures:

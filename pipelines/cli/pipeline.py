@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plumbline.pipelines import offline, settings
+from plumbline.pipelines import settings
 from plumbline.warehouse.text.output import say
 
 Conf = Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")]
@@ -36,6 +36,9 @@ def pipeline(
     twin: Annotated[
         bool, typer.Option("--twin", help="Also train on the closed world with she/he exchanged.")
     ] = False,
+    prefect: Annotated[
+        bool, typer.Option("--prefect", help="As a flow on the server of PREFECT_API_URL.")
+    ] = False,
 ) -> None:
     """Count, associate, constrain, score, measure and report; alone: the closed world.
 
@@ -48,9 +51,8 @@ def pipeline(
     """
     given: dict[str, object] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "demo_tokens": demo_tokens, "train_tokens": train_tokens}
-    given["twin"] = twin or None
+    given |= {"twin": twin or None, "prefect": prefect or None}
     chosen, _ = settings.load(conf, {k: v for k, v in given.items() if v not in ("", None)})
-    offline.prepare(chosen.out)
     from plumbline.pipelines import flow
 
     flow.run(chosen)

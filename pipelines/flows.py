@@ -1,5 +1,6 @@
-"""Flows that `prefect.yaml` deploys: parameters of plain types, the settings of the commands.
+"""The same functions as Prefect's flows and tasks: those `prefect.yaml` deploys, and `--prefect`.
 
+Parameters are of plain types, the settings of the commands.
 A parameter that is not given is the settings file's (``conf``), then ``PLUMBLINE_*`` of the worker,
 as in the commands. Paths are relative to the directory that the worker was started in.
 
@@ -9,13 +10,15 @@ they can be seen then. Shards that can't be read fail it too, once everything el
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from prefect import flow
+from prefect import Task, flow
+from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
@@ -33,15 +36,52 @@ from plumbline.pipelines import (
 )
 from plumbline.pipelines import flow as parts
 from plumbline.pipelines.plan import Plan, make_plan
-from plumbline.pipelines.retries import patiently
+from plumbline.pipelines.retries import RETRY, patiently
 from plumbline.pipelines.settings import Settings, load
-from plumbline.pipelines.stages import Stages
+from plumbline.pipelines.stages import Stages, sigterm_interrupts
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
 
 #: Name of the state of a run that did everything but the shards that can't be read.
 SHARDS_FAILED = "Shards failed"
 _POLL_S = 2.0
+_Result = TypeVar("_Result")
+
+
+class TaskStages(Stages):
+    """Runs each stage as a task of the flow that is running, named by the stage."""
+
+    def _result(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
+        return self._task(name, work)(*given)
+
+    def _retried_result(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
+        return self._task(name, work, **RETRY)(*given)
+
+    def _task(self, name: str, work: Callable[..., _Result], **more: Any) -> Callable[..., _Result]:
+        # Prefect fills in parameters between braces.
+        shown = name.replace("{", "{{").replace("}", "}}")
+        given = {"name": work.__name__, "task_run_name": shown, "cache_policy": NO_CACHE, **more}
+        return Task(fn=work, **given)
+
+
+def as_flow(settings: Settings, _stages: Stages) -> tuple[Path, list[str]]:
+    """The pipeline as a flow on the server of PREFECT_API_URL, whose address is printed.
+
+    Raises ``UsageProblem`` without that address: no server is started, and no profile's is used.
+    """
+    address = os.environ.get("PREFECT_API_URL")
+    if not address:
+        fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
+        raise UsageProblem("PREFECT_API_URL", "is not set", fix)
+    say(f"Prefect server: {address}")
+
+    @flow(name="plumbline", flow_run_name=f"pipeline into {settings.out}")
+    def plumbline() -> tuple[Path, list[str]]:
+        sigterm_interrupts()
+        return parts.pipeline(settings, TaskStages())
+
+    return plumbline()
 
 
 @flow(name="corpus")
@@ -65,7 +105,7 @@ def _corpus(settings: Settings) -> Any:
     plan = parts.checked_plan(settings)
     store = Store.open(settings.warehouse_path())
     with _shards_told(store, plan) as failed:
-        parts.prepare(settings, plan, Stages())
+        parts.prepare(settings, plan, TaskStages())
     attached.attach_corpora(store, plan.corpora)
     return _outcome(failed, f"{len(plan.corpora)} corpora, {len(plan.scored())} benchmarks")
 
@@ -117,7 +157,7 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
         return Completed(message=f"{len(plan.models)} models can be loaded")
     store = Store.open(settings.warehouse_path(), create=False)
     check_imported(store, plan.scored())
-    parts.evaluate(settings, plan, Stages())
+    parts.evaluate(settings, plan, TaskStages())
     attached.attach_scores(store, plan.scored())
     return Completed(message=f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
 
@@ -142,7 +182,7 @@ def report(conf: str = "", out: str = "") -> Any:
 
 def _report(settings: Settings) -> Any:
     store = Store.open(settings.warehouse_path(), create=False)
-    page = parts.conclude(settings, Stages())
+    page = parts.conclude(settings, TaskStages())
     attached.attach_metrics(store)
     attached.attach_report(page)
     return Completed(message=str(page))
@@ -170,7 +210,7 @@ def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline
     wanted = order.Order(name, spec, warehouse, card, replay=replay, offline=offline)
     order.checked_order(wanted)
     order.check_key(wanted)
-    built = benchmark_flow.benchmark.fn(wanted)
+    built = benchmark_flow.benchmark(wanted, TaskStages())
     attached.attach_lines("benchmark", order.after(wanted, built, Store.open(warehouse)))
     return Completed(message=f"benchmark {name}")
 
@@ -195,7 +235,7 @@ def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> An
     file, given = Path(config) if config else None, {"model": model or None}
     wanted, _ = fairpair_order.checked_order(probe_set, file, given, warehouse, page)
     patiently(partial(fairpair_order.check_means, wanted))
-    outcome = fairpair_flow.fairpair.fn(wanted)
+    outcome = fairpair_flow.fairpair(wanted, TaskStages())
     attached.attach_lines("fairpair", fairpair_order.after(wanted, outcome, Store.open(warehouse)))
     return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
 
@@ -229,7 +269,7 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
     wanted = disclosure_order.Order(names, who, "gendered", MAX_NEW_TOKENS, 0.0, warehouse, page)
     patiently(partial(disclosure_order.check_means, wanted))
     store = Store.open(warehouse)
-    outcome = disclosure_flow.disclosure.fn(wanted)
+    outcome = disclosure_flow.disclosure(wanted, TaskStages())
     attached.attach_lines("disclosure", disclosure_lines.after_probe(wanted, outcome, store))
     return _audited(outcome, f"{', '.join(names)} under {len(who)} models")
 
