@@ -256,13 +256,13 @@ def server(place: Place) -> Finding:
     """Prefect's server, where one is named; without one each run has its own."""
     url = place.environment.get("PREFECT_API_URL")
     if not url:
-        return Finding("Prefect", "ok", "no PREFECT_API_URL: each run has a server of its own")
+        return Finding("Prefect", "ok", "no PREFECT_API_URL: commands run without a server")
     parts = urlsplit(url)
     address = (parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
     try:
         socket.create_connection(address, timeout=3).close()
     except OSError as e:
-        mend = "prefect server start, or unset PREFECT_API_URL"
+        mend = "prefect server start; only deployments and --prefect need it"
         return Finding("Prefect", "missing", f"{address[0]}:{address[1]}: {e}", mend)
     return Finding("Prefect", "ok", f"a server answers at {address[0]}:{address[1]}")
 

@@ -279,3 +279,23 @@ def import_few(store: Store) -> None:
         store.drop("benchmark_pair", {"benchmark": "closed-world"})
         few = [{**row, "benchmark": "few"} for row in rows]
         store.replace("benchmark_pair", few, {"benchmark": "few"}, run_id)
+
+
+def test_the_command_runs_as_a_flow_when_it_is_asked_to(place: Place) -> None:
+    """On the server whose address it prints: one run, one task per stage, named by it."""
+    (place.work / "few.jsonl").write_text('{"text": "she saw tea and he saw coffee"}\n' * 9)
+    api = str(place.api.base_url).rstrip("/")
+    command = ["pipeline", "--prefect", "--corpus", "few.jsonl", "--out", "as-flow"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from plumbline.pipelines.cli.main import entry; entry()", *command],
+        cwd=place.work,
+        env=environment(place.work / "home", place.work, api),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Prefect server: {api}" in done.stdout
+    (run,) = place.post("/flow_runs/filter", {"flows": {"name": {"any_": ["plumbline"]}}})
+    assert run["name"] == "pipeline into as-flow" and run["state"]["type"] == "COMPLETED"
+    tasks = place.post("/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+    assert {"count few", "associate few", "measure", "report"} <= {t["name"] for t in tasks}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines import settings
+from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.plan import ModelPlan, make_plan
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -123,3 +124,13 @@ def test_only_the_closed_world_has_a_twin() -> None:
     assert [c.world for c in make_plan(Settings(twin=True)).corpora] == ["straight", "swapped"]
     with pytest.raises(UsageProblem, match="twin"):
         make_plan(Settings(corpus="a/x.jsonl", twin=True))
+
+
+def test_a_flow_needs_the_address_of_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No server is started behind the user's back, and no profile's is used."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert main(["pipeline", "--prefect"]) == 2
+    assert "PREFECT_API_URL: is not set (run `prefect server start`" in capsys.readouterr().err
