@@ -8,7 +8,6 @@ nothing and asking for another one trains again.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.provenance.runs import config_hash, package_versions
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.paths import replace_directory
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -221,13 +221,12 @@ def read_marker(path: Path) -> dict[str, Any] | None:
 
 
 def put_in_place(work: Path, path: Path) -> None:
-    """Give a whole directory its name, in place of an earlier one of that name."""
-    old = path.with_name(f".{path.name}.old")
-    if path.exists():
-        path.rename(old)
-    work.rename(path)
-    if old.exists():
-        shutil.rmtree(old)
+    """Give a whole directory its name, instead of an earlier one of that name.
+
+    A kill leaves a whole directory at ``path``, or (where a disk can't exchange two) none. What it
+    leaves of the earlier one is in the way of nothing.
+    """
+    replace_directory(work, path)
 
 
 @contextmanager

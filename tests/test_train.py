@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from plumbline.eval_workers.training import TrainOptions, preset, record_model, 
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage import paths
 from plumbline.warehouse.storage.store import Store
 
 TINY = TrainOptions(
@@ -137,6 +139,35 @@ def test_a_trained_model_is_reused_until_options_or_shards_change(
     fewer = train_model(shards[:1], "m", "c", options, tmp_path)
     assert not fewer.reused
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_kill_while_the_old_model_is_removed_stops_no_later_training(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    """Also where the disk can't exchange two directories; the new model is there all the same."""
+    if not exchanges:
+        monkeypatch.setattr(paths, "exchange", lambda one, other: False)
+    options = [replace(TINY, max_tokens=2_000, seed=seed) for seed in range(3)]
+    train_model(shards, "m", "c", options[0], tmp_path)
+    remove = shutil.rmtree
+
+    def killed(path: Path, ignore_errors: bool = False) -> None:
+        if not (Path(path) / training.MARKER).exists():
+            remove(path, ignore_errors=ignore_errors)
+            return
+        (Path(path) / "model.safetensors").unlink()
+        raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(Stop):
+            train_model(shards, "m", "c", options[1], tmp_path)
+    assert train_model(shards, "m", "c", options[1], tmp_path).reused
+    for seed in (2, 0):
+        trained = train_model(shards, "m", "c", options[seed], tmp_path)
+        assert not trained.reused and trained.seed == seed and weights(trained.path)
+    assert not exchanges or [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
 def test_a_directory_of_someone_else_is_left_alone(shards: list[Path], tmp_path: Path) -> None:
