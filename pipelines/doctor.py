@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from plumbline.pipelines.extras import EXTRA_OF, install_line, missing
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
+from plumbline.warehouse.text.escape import terminal
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -66,12 +67,14 @@ def examine(place: Place) -> list[Finding]:
 def _guarded(check: Callable[[Place], Finding], place: Place) -> Finding:
     try:
         return check(place)
-    except (PlumblineError, ModuleNotFoundError) as e:
+    except Exception as e:  # what is broken is what this command is asked about
         line = missing(e) or e
-        if not isinstance(line, PlumblineError):
-            raise
-        what, problem, fix = line.args
-        return Finding(what, "absent", problem, fix)
+        if isinstance(line, PlumblineError):
+            what, problem, fix = line.args
+            return Finding(what, "absent", problem, fix)
+        problem = f"{type(e).__name__}: {e}"
+        mend = "make setup" if isinstance(e, (ImportError, OSError)) else ""
+        return Finding(check.__name__, "missing", f"can't be checked: {terminal(problem)}", mend)
 
 
 def python(_place: Place) -> Finding:
@@ -257,14 +260,24 @@ def server(place: Place) -> Finding:
     url = place.environment.get("PREFECT_API_URL")
     if not url:
         return Finding("Prefect", "ok", "no PREFECT_API_URL: commands run without a server")
-    parts = urlsplit(url)
-    address = (parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
     try:
+        address = _address(url)
         socket.create_connection(address, timeout=3).close()
+    except ValueError as e:
+        mend = "export PREFECT_API_URL=http://HOST:4200/api, or unset it"
+        return Finding("Prefect", "missing", f"PREFECT_API_URL is not a URL: {e}", mend)
     except OSError as e:
         mend = "prefect server start; only deployments and --prefect need it"
         return Finding("Prefect", "missing", f"{address[0]}:{address[1]}: {e}", mend)
     return Finding("Prefect", "ok", f"a server answers at {address[0]}:{address[1]}")
+
+
+def _address(url: str) -> tuple[str, int]:
+    """Host and port of a URL; ``ValueError`` where it names none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it should begin with http:// or https:// and a host")
+    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def warehouse(place: Place) -> Finding:

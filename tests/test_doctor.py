@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.metadata
 import shutil
 import socket
+import sys
 from collections import namedtuple
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers import backends
 from plumbline.eval_workers.backends import devices
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.spark import java as java_search
@@ -109,6 +111,40 @@ def test_a_server_that_answers_and_one_that_does_not(tmp_path: Path) -> None:
     found = doctor.server(place(tmp_path, url))
     assert found.status == "missing" and "secret" not in found.seen
     assert doctor.server(place(tmp_path)).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://host:port/api", "http://127.0.0.1:99999/api", "http://[::1", "http://a..b/api"),
+        *("localhost:4200", "http:///api", "nonsense"),
+    ],
+)
+def test_a_server_whose_address_is_none(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    assert main(["doctor", "--out", str(tmp_path)]) == 4
+    assert "MISSING  Prefect         PREFECT_API_URL is not a URL: " in capsys.readouterr().out
+
+
+def test_a_torch_that_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Absent, it is named with its extra; broken, the pipeline can't run."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, devices.__name__)
+    monkeypatch.delattr(backends, "devices")
+    found = [f for f in doctor.examine(place(tmp_path)) if f.what == "torch"]
+    assert {(f.status, f.mend) for f in found} == {("absent", "pip install 'plumbline[models]'")}
+    assert len(found) == 2
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch")
+    assert main(["doctor", "--out", str(tmp_path)]) == 4
+    said = capsys.readouterr().out
+    assert "MISSING  gpu " in said and "can't be checked: OSError: libcudart.so.12: can" in said
+    assert said.count("-> make setup\n") == 2
 
 
 def test_data(tmp_path: Path) -> None:
