@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -101,23 +103,41 @@ def preference_table(
     """Headings and lines of ``metric_value`` rows: a line a model and benchmark, all pairs.
 
     ``labels`` are names to show by model key (``warehouse.query.connection.model_labels``).
-    A dash stands where a metric has no value (no pairs).
+    A dash stands where a metric has no value (no pairs). AuFC has a column for each log base.
     """
     found: dict[tuple[str, str, str], dict[str, dict[str, float | None]]] = {}
-    for row in rows.to_pylist():
-        if row["subset"] == "all":
-            key = (row["benchmark"], row["model"], row["model_key"])
-            found.setdefault(key, {})[row["metric"]] = row
+    of_all = [row for row in rows.to_pylist() if row["subset"] == "all"]
+    for row in of_all:
+        key = (row["benchmark"], row["model"], row["model_key"])
+        found.setdefault(key, {})[heading(row)] = row
+    areas = area_headings(of_all)
     lines = []
     for (benchmark, model, model_key), of in sorted(found.items()):
         figures = [
             figure_with_interval(of["us"], 100, 1),
             figure_with_interval(of["pd"], 1, 1),
-            figure_with_interval(of["aufc"], 1, 2),
+            *(figure_with_interval(of[area], 1, 2) if area in of else "–" for area in areas),
         ]
         label = (labels or {}).get(model_key, model)
         lines.append([benchmark, label, f"{of['n']['n']:,}", *figures])
-    return ["benchmark", "model", "pairs", "US %", "PD points", "AuFC"], lines
+    return ["benchmark", "model", "pairs", "US %", "PD points", *areas], lines
+
+
+def heading(row: Mapping[str, Any]) -> str:
+    """What tells a row of ``metric_value`` from others of a subset: AuFC by its log base.
+
+    >>> heading({"metric": "us"}), heading({"metric": "aufc", "options": '{"log_base": "10.0"}'})
+    ('us', 'AuFC, base 10')
+    """
+    if row["metric"] != "aufc":
+        return str(row["metric"])
+    base = str(json.loads(row["options"])["log_base"]).removesuffix(".0")
+    return "AuFC" if base == "e" else f"AuFC, base {base}"
+
+
+def area_headings(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Headings of the AuFC among some rows, each log base once; that of base e is first."""
+    return sorted({heading(row) for row in rows if row["metric"] == "aufc"})
 
 
 def fit_table(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, planted, score
+from tests.test_report import Page
 
 runner = CliRunner()
 
@@ -51,6 +54,28 @@ def test_measure_prints_the_fits(store: Store) -> None:
     output = run("measure", "--warehouse", store.root)
     assert "2.00 (2.00 to 2.00)" in output and "1.000 (1.000 to 1.000)" in output
     assert "PD points" not in output  # nothing is scored: no empty table
+
+
+@pytest.mark.parametrize(
+    ("bases", "headings"),
+    [
+        ((), ["AuFC"]),
+        ((10,), ["AuFC, base 10"]),
+        ((10, 2.5, math.e), ["AuFC", "AuFC, base 10", "AuFC, base 2.5"]),
+    ],
+)
+def test_aufc_is_shown_for_each_log_base(
+    scored: Path, tmp_path: Path, bases: tuple[float, ...], headings: list[str]
+) -> None:
+    output = run("measure", "--warehouse", scored, *(w for b in bases for w in ("--log-base", b)))
+    page = Page(write_report(scored, tmp_path / "report"))
+    cells = [text for text, _ in page.tables["b, all pairs"][1]]
+    rows = Store.open(scored).read("metric_value").to_pylist()
+    areas = [r["value"] for r in rows if (r["metric"], r["subset"]) == ("aufc", "all")]
+    assert len(areas) == len(headings) == len(cells) - 4
+    for area in areas:
+        assert f"{area:.2f} (" in output and any(f"{area:.2f} (" in cell for cell in cells[4:])
+    assert all(heading in output and heading in page.text for heading in headings)
 
 
 def test_measure_on_an_empty_warehouse_says_what_to_run(store: Store) -> None:

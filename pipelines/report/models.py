@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 
+from plumbline.pipelines.measure import area_headings, heading
 from plumbline.pipelines.report import draw
 from plumbline.pipelines.report.corpora import fit_cells, stem
 from plumbline.pipelines.report.facts import TOP_PAIRS, Facts
@@ -76,8 +78,9 @@ def preference(facts: Facts) -> Section | Missing:
         "The log ratio of a pair is the log-probability of the sentence with the female pronouns "
         "minus that of the one with the male ones. US is the share of pairs without a preference, "
         "PD the share of pairs that prefer the female sentence minus the share that prefer the "
-        "male one, AuFC the area under US against epsilon (6 at most), gap the US of the pairs "
-        "kept minus that of all. 95% intervals in brackets."
+        "male one, AuFC the area under US against epsilon (6 at most; of natural log ratios unless "
+        "its column names another base), gap the US of the pairs kept minus that of all. 95% "
+        "intervals in brackets."
     ]
     return Section("preference", title, intro, _score_alerts(facts), figures, tables)
 
@@ -130,12 +133,13 @@ def _benchmark_tables(facts: Facts, benchmark: str) -> list[Table]:
     for r in facts.metric:
         if r["benchmark"] == benchmark and r["metric"] in _PREFERENCES:
             key = (r["model"], r["model_key"], r["corpus"], r["contrast"], r["subset"])
-            found.setdefault(key, {})[r["metric"]] = r
+            found.setdefault(key, {})[heading(r)] = r
+    areas = area_headings(r for of in found.values() for r in of.values())
     everything = {k: v for k, v in found.items() if k[4] == "all"}
     subsets = {k: v for k, v in found.items() if k[4] != "all" and v["n"]["n"]}
     empty = sum(k[4] != "all" and not v["n"]["n"] for k, v in found.items())
-    headings = ["model", "pairs", "US %", "PD points", "AuFC"]
-    rows = [[text(k[0]), *_metric_cells(v)] for k, v in everything.items()]
+    headings = ["model", "pairs", "US %", "PD points", *areas]
+    rows = [[text(k[0]), *_metric_cells(v, areas)] for k, v in everything.items()]
     where = {"benchmark": benchmark, "metric": _PREFERENCES}
     of_all = facts.sql("metric", {**where, "subset": "all"})
     tables = [Table(f"{benchmark}, all pairs", headings, rows, sql=of_all)]
@@ -143,7 +147,7 @@ def _benchmark_tables(facts: Facts, benchmark: str) -> list[Table]:
     rows = [
         [
             *(text(k[0]), text(k[4]), text(f"{k[2]} ({k[3]})" if k[2] else None)),
-            *_metric_cells(v),
+            *_metric_cells(v, areas),
             estimate(v.get("gap"), 1, scale=100, signed=True),
         ]
         for k, v in subsets.items()
@@ -156,12 +160,12 @@ def _benchmark_tables(facts: Facts, benchmark: str) -> list[Table]:
     return tables
 
 
-def _metric_cells(of: dict[str, Row]) -> list[Cell]:
+def _metric_cells(of: dict[str, Row], areas: Sequence[str]) -> list[Cell]:
     return [
         count(of["n"]["n"]),
         estimate(of["us"], 1, scale=100),
         estimate(of["pd"], 1, signed=True),
-        estimate(of["aufc"], 2),
+        *(estimate(of.get(area), 2) for area in areas),
     ]
 
 
