@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.chunks import chunked
 from plumbline.eval_workers.score import Progress, Work, check_imported
+from plumbline.eval_workers.score_rows import text_id
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def await_scores(
 ) -> None:
     """Return when every pair of the benchmarks has a row in ``pair_score`` or ``reject``.
 
+    A rejection counts only for the sentences that the pair has now.
     Reads the model's configuration and tokenizer, not its weights, and computes and publishes
     nothing: that is left to ``plumbline score`` with these options, started anywhere before or
     after. Without one it waits for ever. Raises ``UsageProblem`` for a benchmark that is not in the
@@ -51,17 +53,7 @@ def _look(work: Work) -> tuple[int, int, int]:
     """Pairs with neither a score nor a rejection, those of them done in chunks, and all pairs."""
     state = work.state()
     subject = f"{work.identity.key}/{work.benchmark}"
-    rejects = work.store.read("reject", stage="score", subject=subject)
-    reasons = tuple(rejects["reason"].to_pylist())
-    waiting = sum(not _is_rejected(str(pair["pair_id"]), reasons) for pair in state.missing)
+    rejected = set(work.store.read("reject", stage="score", subject=subject)["text_id"].to_pylist())
+    waiting = sum(text_id(pair) not in rejected for pair in state.missing)
     in_chunks = chunked(state.missing, work.directory()).n_pairs_done()
     return waiting, min(in_chunks, waiting), len(state.pairs)
-
-
-def _is_rejected(pair_id: str, reasons: Sequence[str]) -> bool:
-    """Whether a row of ``reject`` names the pair, as ``score_rows`` words it.
-
-    >>> _is_rejected("7", ["pair 7, male sentence: is empty"]), _is_rejected("7", ["pair 77, male"])
-    (True, False)
-    """
-    return any(reason.startswith(f"pair {pair_id}, ") for reason in reasons)

@@ -64,7 +64,7 @@ def sentences(
 
 def _reject(pair: Row, f: TextScore, m: TextScore, identity: Row) -> dict[str, object]:
     which, score = ("female", f) if f.problem else ("male", m)
-    return reject_row(
+    row = reject_row(
         stage="score",
         subject=f"{identity['model_key']}/{pair['benchmark']}",
         source_file=pair["source_file"],
@@ -72,3 +72,4 @@ def _reject(pair: Row, f: TextScore, m: TextScore, identity: Row) -> dict[str, o
         reason=f"pair {pair['pair_id']}, {which} sentence: {score.problem}",
         excerpt=pair["sentence_f"] if f.problem else pair["sentence_m"],
     )
+    return row | {"text_id": text_id(pair)}

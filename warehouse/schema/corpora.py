@@ -77,6 +77,7 @@ key: stage subject / source_file source_row reason
     source_row: int -- line or row, from 1; for a sentence its position in the reply
     reason: text -- what was wrong and what was expected
     excerpt: text -- the start of the input, made printable
+    text_id: text? -- stage `score`: hash of the pair's sentences, as in `pair_score`
     run_id
 
 word_count: Occurrences of every kept word of a corpus, except those rarer than `min_count`.
