@@ -6,12 +6,28 @@ Any other exception is a defect and keeps its traceback.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from plumbline.warehouse.text.escape import terminal
+
+#: Kinds of errors that files have, without those that only connections and processes have.
+_OF_FILES = (
+    *(OSError, FileNotFoundError, FileExistsError, PermissionError),
+    *(NotADirectoryError, IsADirectoryError),
+)
+#: Numbers of a plain ``OSError`` that come from a network.
+_OF_CONNECTIONS = frozenset(
+    getattr(errno, name)
+    for name in (
+        *("EADDRINUSE", "EADDRNOTAVAIL", "EAFNOSUPPORT", "EHOSTDOWN", "EHOSTUNREACH", "EISCONN"),
+        *("ENETDOWN", "ENETRESET", "ENETUNREACH", "ENOBUFS", "ENOTCONN", "ENOTSOCK"),
+    )
+    if hasattr(errno, name)
+)
 
 
 class PlumblineError(Exception):
@@ -70,6 +86,8 @@ class Interrupted(PlumblineError):
 def disk_problems(path: Path) -> Iterator[None]:
     """Turn errors of the disk under ``path`` inside the block into one line of bad input.
 
+    Other errors of the system, such as those of connections, stay what they are.
+
     >>> try:
     ...     with disk_problems(Path("out")):
     ...         raise OSError(28, "No space left on device")
@@ -80,7 +98,22 @@ def disk_problems(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
+        if not _is_of_disk(e):
+            raise
         problem = os.strerror(e.errno) if e.errno else str(e)
         where = f", {e.filename}" if e.filename and str(e.filename) != str(path) else ""
         fix = "check the disk; finished work is kept: run the same command again to resume"
         raise BadInput(f"{path}{where}", problem, fix) from e
+
+
+def _is_of_disk(error: OSError) -> bool:
+    """Whether an error of the system is one of files: it names one, or its kind and number can be.
+
+    Libraries have classes of their own for connections; `urllib` calls an address a file name.
+
+    >>> _is_of_disk(OSError(28, "No space left on device")), _is_of_disk(ConnectionResetError())
+    (True, False)
+    """
+    if error.filename is not None and type(error).__module__ == "builtins":
+        return True
+    return type(error) in _OF_FILES and error.errno not in _OF_CONNECTIONS
