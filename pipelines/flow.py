@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines import benchmark_flow, counting
 from plumbline.pipelines.measure import figure_with_interval
 from plumbline.pipelines.order import Order
@@ -27,6 +29,8 @@ from plumbline.warehouse.text.output import say
 
 #: Locked in the warehouse and in the output directory.
 _LOCK = "pipeline.claim"
+#: A way to run the pipeline: returns the page and what failed.
+Work: TypeAlias = Callable[[Settings, Stages], tuple[Path, list[str]]]
 
 
 def write_world(settings: Settings, corpus: CorpusPlan) -> list[Path]:
@@ -104,15 +108,14 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     return str(trained.path)
 
 
-def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
+def score(settings: Settings, location: str, options: ModelOptions, names: tuple[str, ...]) -> None:
     """Log-probability of both sentences of every pair under a model, here or by others."""
-    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.score import score_benchmarks
     from plumbline.eval_workers.scoring_bar import scoring_bar
 
-    store, options = Store.open(settings.warehouse_path()), ModelOptions()
+    store = Store.open(settings.warehouse_path())
     if settings.score_workers == 0:
-        _await_scores(store, location, names)
+        _await_scores(store, location, options, names)
         return
     n_workers = settings.score_workers
     config = {"model": location, "benchmarks": names, **asdict(options), "n_workers": n_workers}
@@ -122,15 +125,15 @@ def score(settings: Settings, location: str, names: tuple[str, ...]) -> None:
         )
 
 
-def _await_scores(store: Store, location: str, names: tuple[str, ...]) -> None:
+def _await_scores(
+    store: Store, location: str, options: ModelOptions, names: tuple[str, ...]
+) -> None:
     """Wait until other processes have scored a model, and say how they are started."""
     from plumbline.eval_workers.awaited import await_scores
     from plumbline.eval_workers.dry_run import Task
-    from plumbline.eval_workers.options import ModelOptions
     from plumbline.eval_workers.scoring_bar import scoring_bar
     from plumbline.pipelines.cli.score import command
 
-    options = ModelOptions()
     task = Task(location, options, names)
     say(f"waiting for: {command(['--model', location], task, options, store.root)}")
     with scoring_bar() as progress:
@@ -199,11 +202,12 @@ def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
             shards = _counted_shards(settings, corpus)
             location = stages.run(f"train {model.name}", train, settings, model, shards)
         if plan.scored():
-            stages.retried(f"score {model.name}", score, settings, location, plan.scored())
+            given = (settings, location, model.options, plan.scored())
+            stages.retried(f"score {model.name}", score, *given)
         if plan.probe_set:
-            _fairpair(settings, plan.probe_set, location, stages)
+            _fairpair(settings, plan.probe_set, location, model.options, stages)
         if plan.disclosure:
-            _disclosure(settings, plan.disclosure, location, stages)
+            _disclosure(settings, plan.disclosure, location, model.options, stages)
 
 
 def conclude(settings: Settings, stages: Stages) -> Path:
@@ -212,7 +216,9 @@ def conclude(settings: Settings, stages: Stages) -> Path:
     return stages.run("report", report, settings)
 
 
-def _fairpair(settings: Settings, probe_set: str, location: str, stages: Stages) -> None:
+def _fairpair(
+    settings: Settings, probe_set: str, location: str, options: ModelOptions, stages: Stages
+) -> None:
     """FairPair with few samples of a word each: what a closed world's prompts ask for."""
     from plumbline.eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
     from plumbline.eval_workers.fairpair.spec import FairPairSpec
@@ -220,7 +226,9 @@ def _fairpair(settings: Settings, probe_set: str, location: str, stages: Stages)
     from plumbline.pipelines.fairpair_flow import audit
     from plumbline.pipelines.fairpair_order import Order
 
+    loading = asdict(replace(options, text_form="written", per_token=False))
     spec = FairPairSpec(
+        **loading,
         model=location,
         n=50,
         max_new_tokens=MAX_NEW_TOKENS,
@@ -235,14 +243,15 @@ def _fairpair(settings: Settings, probe_set: str, location: str, stages: Stages)
         audit(order, target, stages)
 
 
-def _disclosure(settings: Settings, name: str, location: str, stages: Stages) -> None:
+def _disclosure(
+    settings: Settings, name: str, location: str, options: ModelOptions, stages: Stages
+) -> None:
     """Disclosure of one model on a set of prompts that ships with Plumbline."""
     from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
-    from plumbline.eval_workers.options import ModelOptions
     from plumbline.pipelines.disclosure_flow import audit, prompts
     from plumbline.pipelines.disclosure_order import Order, Subject, missing_sets
 
-    subject = Subject(location, ModelOptions())
+    subject = Subject(location, replace(options, text_form="written", per_token=False))
     places = settings.warehouse_path(), Path(settings.out) / "report"
     order = Order((name,), (subject,), "gendered", MAX_NEW_TOKENS, 0.0, *places)
     if missing := missing_sets(Store.open(settings.warehouse_path()), order.wanted):
@@ -382,16 +391,14 @@ def alone(warehouse: Path, out: Path) -> Iterator[None]:
         yield
 
 
-def run(settings: Settings) -> None:
-    """Run the pipeline and print where the report is; shards that failed end it with status 3."""
-    plan = checked_plan(settings)  # before a server is asked for nothing
-    work: Callable[[Settings, Stages], tuple[Path, list[str]]] = pipeline
-    if settings.prefect:
-        from plumbline.pipelines.flows import as_flow
+def run(settings: Settings, work: Work | None = None) -> None:
+    """Run the pipeline and print where the report is; shards that failed end it with status 3.
 
-        work = as_flow
+    ``work`` runs it in another way than as the plain function ``pipeline``.
+    """
+    plan = checked_plan(settings)  # before a server is asked for nothing
     with alone(settings.warehouse_path(), Path(settings.out)):
-        page, failures = work(settings, Stages())
+        page, failures = (work or pipeline)(settings, Stages())
     warehouse = settings.warehouse_path()
     say(f"warehouse: {warehouse}\nreport: {page}")
     for sentence in recovered(Store.open(warehouse)):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from prefect.states import Completed, Failed
 
 from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
 from plumbline.eval_workers.generation import spec as build_spec
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines import (
     attached,
     benchmark_flow,
@@ -152,7 +154,7 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
         raise UsageProblem(missing, "is not given", "name some in the settings or as parameter")
     for model in plan.models:
         if not model.preset:
-            patiently(partial(_check_model, model.location))
+            patiently(partial(_check_model, model.location, model.options))
     if check_only:
         return Completed(message=f"{len(plan.models)} models can be loaded")
     store = Store.open(settings.warehouse_path(), create=False)
@@ -162,11 +164,10 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
     return Completed(message=f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
 
 
-def _check_model(location: str) -> None:
+def _check_model(location: str, how: ModelOptions) -> None:
     from plumbline.eval_workers.backends import open_backend
-    from plumbline.eval_workers.options import ModelOptions
 
-    _ = open_backend(location, ModelOptions()).identity
+    _ = open_backend(location, how).identity
 
 
 @flow(name="report")
@@ -257,15 +258,14 @@ def disclosure(
 
 
 def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
-    from plumbline.eval_workers.options import ModelOptions
-
     warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
     names = tuple(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))
     if not names:
         raise UsageProblem("sets", "are not given", "name some, such as topics")
-    who = disclosure_order.subjects(
-        model or settings.model, "", ModelOptions(adapter=adapter or None)
-    )
+    how = replace(ModelOptions.of(settings), text_form="written", per_token=False)
+    how = replace(how, adapter=adapter or how.adapter)
+    models = "" if model else settings.models
+    who = disclosure_order.subjects(model or settings.model, models, how)
     wanted = disclosure_order.Order(names, who, "gendered", MAX_NEW_TOKENS, 0.0, warehouse, page)
     patiently(partial(disclosure_order.check_means, wanted))
     store = Store.open(warehouse)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import UsageProblem
 
@@ -33,12 +34,16 @@ class CorpusPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first."""
+    """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first.
+
+    ``options`` say how it is loaded.
+    """
 
     name: str
     location: str = ""
     corpus: str = ""
     preset: str = ""
+    options: ModelOptions = field(default_factory=ModelOptions)
 
 
 @dataclass(frozen=True)
@@ -88,34 +93,36 @@ def make_plan(settings: Settings) -> Plan:
     (['closed-world-straight'], ('closed-world',), ['closed-world-straight'])
     >>> [m.name for m in make_plan(Settings(twin=True)).models]
     ['closed-world-straight', 'closed-world-swapped']
-    >>> make_plan(Settings(corpus="novels/*.jsonl", model="train:small")).models
-    (ModelPlan(name='small-novels', location='', corpus='novels', preset='small'),)
+    >>> (small,) = make_plan(Settings(corpus="novels/*.jsonl", model="train:small")).models
+    >>> small.name, small.corpus, small.preset
+    ('small-novels', 'novels', 'small')
     >>> make_plan(Settings(corpus="novels/*.jsonl", model="gpt2")).scored()
     ('novels-offline',)
     """
-    if not (settings.corpus or settings.benchmarks or settings.model):
-        return _closed_world(WORLDS if settings.twin else WORLDS[:1])
+    if not (settings.corpus or settings.benchmarks or settings.model or settings.models):
+        return _closed_world(WORLDS if settings.twin else WORLDS[:1], ModelOptions.of(settings))
     if settings.twin:
         fix = "leave it out, or run without corpus, benchmarks and model"
         raise UsageProblem("setting twin", "only the closed world has a twin", fix)
     corpora = _corpora(settings)
     benchmarks = tuple(settings.benchmark_names())
-    names = settings.models()
-    if benchmarks and not names:
+    models = _models(settings, corpora)
+    if benchmarks and not models:
         raise UsageProblem("MODEL is empty", "benchmarks need a model", "add MODEL=train:small")
-    models = tuple(_model(name, corpora) for name in names)
-    if names and not benchmarks and settings.data:
+    if models and not benchmarks and settings.data:
         benchmarks = RELEASED
-    if benchmarks or not names:
+    if benchmarks or not models:
         return Plan(corpora, benchmarks, models)
     offline = tuple(OfflinePlan(f"{corpus.name}-offline", corpus.name) for corpus in corpora)
     return Plan(corpora, (), models, offline, disclosure=PROMPTS)
 
 
-def _closed_world(worlds: Sequence[str]) -> Plan:
+def _closed_world(worlds: Sequence[str], how: ModelOptions) -> Plan:
     names = {world: f"closed-world-{world}" for world in worlds}
     corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
-    models = tuple(ModelPlan(name, corpus=name, preset="closed") for name in names.values())
+    models = tuple(
+        ModelPlan(name, corpus=name, preset="closed", options=how) for name in names.values()
+    )
     offline = OfflinePlan(OFFLINE, corpora[0].name)
     return Plan(corpora, ("closed-world",), models, (offline,), "closed-world")
 
@@ -140,11 +147,25 @@ def corpus_name(pattern: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
 
 
-def _model(name: str, corpora: tuple[CorpusPlan, ...]) -> ModelPlan:
+def _models(settings: Settings, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
+    """The models of the settings, each with its options: those of its list before the shared."""
+    from plumbline.eval_workers.models import load
+
+    shared = ModelOptions.of(settings)
+    if settings.model and settings.models:
+        raise UsageProblem("settings model and models", "exclude each other", "give one of them")
+    if settings.models:
+        return tuple(_model(e.id, corpora, e.options(shared)) for e in load(settings.models))
+    return tuple(_model(name, corpora, shared) for name in settings.model_names())
+
+
+def _model(name: str, corpora: tuple[CorpusPlan, ...], how: ModelOptions) -> ModelPlan:
     if not name.startswith("train:"):
-        return ModelPlan(Path(name).name if Path(name).is_dir() else name, location=name)
+        shown = Path(name).name if Path(name).is_dir() else name
+        return ModelPlan(shown, location=name, options=how)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"MODEL={name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpora:
         raise UsageProblem(f"MODEL={name}", "needs a corpus to learn from", "add CORPUS='shards'")
-    return ModelPlan(f"small-{corpora[0].name}", corpus=corpora[0].name, preset="small")
+    corpus = corpora[0].name
+    return ModelPlan(f"small-{corpus}", corpus=corpus, preset="small", options=how)

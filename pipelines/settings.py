@@ -9,11 +9,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import asdict, fields
 from importlib import resources
 from pathlib import Path
+from typing import Annotated, get_type_hints
 
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import STRICT
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,45 +34,78 @@ DEFAULT_FILE = "plumbline.toml"
 SHIPPED = ("cluster",)
 
 
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
-
-
-def _setting(default: object, meaning: str) -> object:
-    return field(default=default, metadata={"meaning": meaning})
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a pipeline runs on. All paths are relative to the working directory.
+@dataclass(frozen=True, config=STRICT)
+class Settings(ModelOptions):
+    """What a pipeline runs on, and how its models are loaded. Paths are relative to the working
+    directory.
 
     >>> Settings(benchmarks="winobias, use-5").benchmark_names()
     ['winobias', 'use-5']
     """
 
-    data: str = _setting("", "directory of the reference data (benchmarks as released)")  # type: ignore[assignment]
-    out: str = _setting("out", "directory for everything that is written")  # type: ignore[assignment]
-    warehouse: str = _setting("", "warehouse directory; empty: `<out>/warehouse`")  # type: ignore[assignment]
-    corpus: str = _setting("", "shards to count: paths or globs, separated by spaces")  # type: ignore[assignment]
-    corpus_name: str = _setting("", "name of the corpus; empty: the shards' directory")  # type: ignore[assignment]
-    targets: str = _setting("gendered", "target word list")  # type: ignore[assignment]
-    rule: str = _setting("pairs", "counting rule: pairs or windows")  # type: ignore[assignment]
-    window: int = _setting(10, "width of the window in kept tokens")  # type: ignore[assignment]
-    min_count: int = _setting(1, "words counted fewer times are left out of a corpus's tables")  # type: ignore[assignment]
-    memory: str = _setting("2g", "memory of a counting process, such as 512m or 4g")  # type: ignore[assignment]
-    contrast: str = _setting("she/he", "contrast that constrains the benchmarks")  # type: ignore[assignment]
-    benchmarks: str = _setting("", "benchmarks, separated by commas")  # type: ignore[assignment]
-    model: str = _setting("", "hub ids, paths or train:small, separated by commas")  # type: ignore[assignment]
-    seed: int = _setting(0, "seed of corpus writing and training")  # type: ignore[assignment]
-    demo_tokens: int = _setting(3_000_000, "size of each closed-world corpus in tokens")  # type: ignore[assignment]
-    twin: bool = _setting(False, "closed world: also train on the text with she and he exchanged")  # type: ignore[assignment]
-    train_tokens: int = _setting(0, "limit on the tokens a model is trained on; 0: the preset's")  # type: ignore[assignment]
-    master: str = _setting("", "Spark master; empty: what `spark_conf` says, or this machine")  # type: ignore[assignment]
-    spark_conf: str = _setting("", "Spark settings: local, cluster or a .conf; empty: by master")  # type: ignore[assignment]
-    spark_submit: str = _setting("", "spark-submit that counts; empty: this process does")  # type: ignore[assignment]
-    spark_options: str = _setting("", "further options for spark-submit, as on its line")  # type: ignore[assignment]
-    dist: str = _setting("", "what `make dist` wrote, for spark-submit; empty: written anew")  # type: ignore[assignment]
-    prefect: bool = _setting(False, "run as a flow on the Prefect server of PREFECT_API_URL")  # type: ignore[assignment]
-    score_workers: int = _setting(1, "scoring processes here; 0: wait for those of others")  # type: ignore[assignment]
+    data: Annotated[
+        str, Field(description="directory of the reference data (benchmarks as released)")
+    ] = ""
+    out: Annotated[str, Field(description="directory for everything that is written")] = "out"
+    warehouse: Annotated[
+        str, Field(description="warehouse directory; empty: `<out>/warehouse`")
+    ] = ""
+    corpus: Annotated[
+        str, Field(description="shards to count: paths or globs, separated by spaces")
+    ] = ""
+    corpus_name: Annotated[
+        str, Field(description="name of the corpus; empty: the shards' directory")
+    ] = ""
+    targets: Annotated[str, Field(description="target word list")] = "gendered"
+    rule: Annotated[str, Field(description="counting rule: pairs or windows")] = "pairs"
+    window: Annotated[int, Field(description="width of the window in kept tokens")] = 10
+    min_count: Annotated[
+        int, Field(description="words counted fewer times are left out of a corpus's tables")
+    ] = 1
+    memory: Annotated[
+        str, Field(description="memory of a counting process, such as 512m or 4g")
+    ] = "2g"
+    contrast: Annotated[str, Field(description="contrast that constrains the benchmarks")] = (
+        "she/he"
+    )
+    benchmarks: Annotated[str, Field(description="benchmarks, separated by commas")] = ""
+    model: Annotated[
+        str, Field(description="hub ids, paths or train:small, separated by commas")
+    ] = ""
+    models: Annotated[
+        str, Field(description="instead of `model` a list: a TOML file, or unstereoeval")
+    ] = ""
+    seed: Annotated[int, Field(description="seed of corpus writing and training")] = 0
+    demo_tokens: Annotated[int, Field(description="size of each closed-world corpus in tokens")] = (
+        3_000_000
+    )
+    twin: Annotated[
+        bool, Field(description="closed world: also train on the text with she and he exchanged")
+    ] = False
+    train_tokens: Annotated[
+        int, Field(description="limit on the tokens a model is trained on; 0: the preset's")
+    ] = 0
+    master: Annotated[
+        str, Field(description="Spark master; empty: what `spark_conf` says, or this machine")
+    ] = ""
+    spark_conf: Annotated[
+        str, Field(description="Spark settings: local, cluster or a .conf; empty: by master")
+    ] = ""
+    spark_submit: Annotated[
+        str, Field(description="spark-submit that counts; empty: this process does")
+    ] = ""
+    spark_options: Annotated[
+        str, Field(description="further options for spark-submit, as on its line")
+    ] = ""
+    dist: Annotated[
+        str, Field(description="what `make dist` wrote, for spark-submit; empty: written anew")
+    ] = ""
+    prefect: Annotated[
+        bool, Field(description="run as a flow on the Prefect server of PREFECT_API_URL")
+    ] = False
+    score_workers: Annotated[
+        int, Field(description="scoring processes here; 0: wait for those of others")
+    ] = 1
 
     def warehouse_path(self) -> Path:
         """The warehouse directory."""
@@ -74,7 +115,7 @@ class Settings:
         """The benchmarks in order, without blanks."""
         return _split(self.benchmarks)
 
-    def models(self) -> list[str]:
+    def model_names(self) -> list[str]:
         """The models in order, without blanks."""
         return _split(self.model)
 
@@ -123,7 +164,7 @@ def load(
             raise UsageProblem(source, f"no setting named {name!r}", f"there are {known}")
         values[name] = _typed(name, value, source)
         origin[name] = source
-    return replace(Settings(), **values), origin  # type: ignore[arg-type]
+    return options.make(Settings, values), origin
 
 
 def _given(
@@ -167,21 +208,14 @@ def _text(path: str | Path) -> str:
 
 
 def _typed(name: str, value: object, source: str) -> object:
-    default = getattr(Settings(), name)
-    if isinstance(default, bool):
-        if str(value).lower() not in _TRUTH:
-            raise UsageProblem(source, f"{name} should be true or false, not {value!r}")
-        return _TRUTH[str(value).lower()]
-    if isinstance(default, int):
-        try:
-            return int(str(value))
-        except ValueError:
-            raise UsageProblem(source, f"{name} should be a whole number, not {value!r}") from None
+    """A value as its setting's type; text of the environment is read as one."""
     if isinstance(value, list):
-        return (" " if name == "corpus" else ",").join(map(str, value))
-    if not isinstance(value, str):
-        raise UsageProblem(source, f"{name} should be text, not {value!r}")
-    return value
+        value = (" " if name == "corpus" else ",").join(map(str, value))
+    if source.startswith("PLUMBLINE_"):
+        kind: TypeAdapter[object] = TypeAdapter(get_type_hints(Settings)[name])
+        with suppress(ValidationError):  # `make` says what is wrong with it
+            value = kind.validate_strings(value)
+    return getattr(options.make(Settings, {name: value}, f"{source}: "), name)
 
 
 def as_toml(settings: Settings, origin: Mapping[str, str]) -> str:
@@ -190,7 +224,8 @@ def as_toml(settings: Settings, origin: Mapping[str, str]) -> str:
     for f in fields(Settings):
         value = asdict(settings)[f.name]
         shown = str(value).lower() if isinstance(value, int) else '"' + _escape(str(value)) + '"'
-        lines.append(f"# {f.metadata['meaning']} [{origin[f.name]}]\n{f.name} = {shown}")
+        line = f"# {f.name} =" if value is None else f"{f.name} = {shown}"
+        lines.append(f"# {options.description(Settings, f.name)} [{origin[f.name]}]\n{line}")
     return "\n".join(lines)
 
 

@@ -46,6 +46,7 @@ from plumbline.pipelines.flow import score
 from plumbline.pipelines.settings import Settings
 from plumbline.pipelines.stages import Stages
 from plumbline.eval_workers import benchmarks
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.storage.store import Store
 
 settings = Settings(out=".")
@@ -55,7 +56,7 @@ rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2)
 store.replace("benchmark_pair", rows, {"benchmark": "closed-world"}, "r")
 
 try:
-    Stages().retried("score", score, settings, sys.argv[1], ("closed-world",))
+    Stages().retried("score", score, settings, sys.argv[1], ModelOptions(), ("closed-world",))
 except Exception as e:
     print("end FAILED", e)
 else:

@@ -55,9 +55,9 @@ def test_a_corpus_is_named_by_its_file_or_directory(corpus: str, name: str) -> N
     ("text", "error", "message"),
     [
         ("windw = 7", UsageProblem, "no setting named 'windw'"),
-        ('window = "wide"', UsageProblem, "window should be a whole number"),
-        ("rule = 3", UsageProblem, "rule should be text"),
-        ("twin = 2", UsageProblem, "twin should be true or false"),
+        ('window = "wide"', UsageProblem, "window = 'wide': should be a valid integer"),
+        ("rule = 3", UsageProblem, "rule = 3: should be a valid string"),
+        ("twin = 2", UsageProblem, "twin = 2: should be a valid boolean"),
         ("window = ", BadInput, "not TOML"),
     ],
 )
@@ -134,3 +134,22 @@ def test_a_flow_needs_the_address_of_a_server(
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     assert main(["pipeline", "--prefect"]) == 2
     assert "PREFECT_API_URL: is not set (run `prefect server start`" in capsys.readouterr().err
+
+
+def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) -> None:
+    """What a list says of a model goes before what the settings say of all."""
+    listed = tmp_path / "models.toml"
+    listed.write_text('[[model]]\nid = "a/b"\n[[model]]\nid = "c/d"\ndtype = "float16"\n')
+    file = tmp_path / "plumbline.toml"
+    file.write_text(f'models = "{listed}"\nbenchmarks = "winobias"\ndtype = "bfloat16"\n')
+    chosen, origin = settings.load(file, {}, {"PLUMBLINE_BATCH_TOKENS": "99"})
+    models = make_plan(chosen).models
+    assert [(m.location, m.options.dtype, m.options.batch_tokens) for m in models] == [
+        ("a/b", "bfloat16", 99),
+        ("c/d", "float16", 99),
+    ]
+    assert origin["batch_tokens"] == "PLUMBLINE_BATCH_TOKENS"
+    with pytest.raises(UsageProblem, match="PLUMBLINE_DTYPE: dtype = 'int3': should be 'float32'"):
+        settings.load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
+    with pytest.raises(UsageProblem, match="exclude each other"):
+        make_plan(Settings(model="gpt2", models=str(listed)))

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
@@ -76,6 +77,18 @@ def load(options: Options, path: Path | None, given: Mapping[str, object]) -> Op
     if path is not None:
         options = changed(options, _read(path), f"config {path}: ")
     return changed(options, {k: v for k, v in given.items() if v is not None})
+
+
+def description(kind: type, name: str) -> str:
+    """What a field of a dataclass of options means.
+
+    >>> from plumbline.eval_workers.options import ModelOptions
+    >>> description(ModelOptions, "dtype")
+    'Type of the weights.'
+    """
+    hint = get_type_hints(kind, include_extras=True)[name]
+    (about,) = (mark for mark in get_args(hint) if isinstance(mark, FieldInfo))
+    return str(about.description)
 
 
 def words(options: object) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -152,7 +151,7 @@ class FairPairSpec(ModelOptions):
         """
         from plumbline.eval_workers.models import load as load_list
 
-        how = ModelOptions(**{f.name: getattr(self, f.name) for f in fields(ModelOptions)})
+        how = ModelOptions.of(self)
         if self.models:
             listed = [(entry.id, entry.options(how)) for entry in load_list(self.models)]
         else:

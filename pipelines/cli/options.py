@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
-from pydantic.fields import FieldInfo
 
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse import options
@@ -98,8 +97,7 @@ class _Source:
     def parameter(self, field: Field[Any]) -> inspect.Parameter:
         """A field as a parameter of which Typer makes an option."""
         hint = get_type_hints(self.kind, include_extras=True)[field.name]
-        kind, *marks = get_args(hint)
-        (about,) = (mark for mark in marks if isinstance(mark, FieldInfo))
+        kind = get_args(hint)[0]
         default = None if field.default is MISSING else field.default
         if get_origin(kind) is tuple:
             kind, default = str, ",".join(default or ())
@@ -109,7 +107,9 @@ class _Source:
         shown: bool | str = default not in (None, "", False)
         if self.is_given:
             shown, kind, default = str(default) if shown else False, kind | None, None
-        option = typer.Option(name, help=about.description, show_default=shown)
+        option = typer.Option(
+            name, help=options.description(self.kind, field.name), show_default=shown
+        )
         return inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,

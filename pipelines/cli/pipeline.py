@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plumbline.pipelines import settings
+from plumbline.pipelines.cli.options import Given, expanded
 from plumbline.warehouse.text.output import say
 
 Conf = Annotated[Path | None, typer.Option(help="Settings file (TOML), or cluster.")]
@@ -21,24 +22,11 @@ def config(conf: Conf = None) -> None:
     say(settings.as_toml(*settings.load(conf)))
 
 
+@expanded
 def pipeline(
-    corpus: Annotated[str, typer.Option(help="Shards to count: paths or globs.")] = "",
-    benchmarks: Annotated[str, typer.Option(help="Benchmarks, separated by commas.")] = "",
-    model: Annotated[str, typer.Option(help="Hub ids, paths or train:small.")] = "",
-    out: Annotated[str, typer.Option(help="Directory for everything written.")] = "",
     conf: Conf = None,
-    demo_tokens: Annotated[
-        int | None, typer.Option(help="Size of each closed-world corpus in tokens.")
-    ] = None,
-    train_tokens: Annotated[
-        int | None, typer.Option(help="Limit on the tokens a model is trained on.")
-    ] = None,
-    twin: Annotated[
-        bool, typer.Option("--twin", help="Also train on the closed world with she/he exchanged.")
-    ] = False,
-    prefect: Annotated[
-        bool, typer.Option("--prefect", help="As a flow on the server of PREFECT_API_URL.")
-    ] = False,
+    *,
+    given: Annotated[dict[str, object], Given(settings.Settings)],
 ) -> None:
     """Count, associate, constrain, score, measure and report; alone: the closed world.
 
@@ -49,10 +37,12 @@ def pipeline(
     Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' --benchmarks winobias,use-5
     --model train:small
     """
-    given: dict[str, object] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
-    given |= {"out": out, "demo_tokens": demo_tokens, "train_tokens": train_tokens}
-    given |= {"twin": twin or None, "prefect": prefect or None}
-    chosen, _ = settings.load(conf, {k: v for k, v in given.items() if v not in ("", None)})
+    chosen, _ = settings.load(conf, given)
     from plumbline.pipelines import flow
 
-    flow.run(chosen)
+    if chosen.prefect:
+        from plumbline.pipelines.flows import as_flow
+
+        flow.run(chosen, as_flow)
+    else:
+        flow.run(chosen)
