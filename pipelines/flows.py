@@ -278,7 +278,9 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
 def weekly(
     conf: str = "", corpus: str = "", benchmarks: str = "", model: str = "", out: str = ""
 ) -> Any:
-    """The whole, over two machines: check the models, then the runs corpus, evaluate, report.
+    """The whole, over two machines: check the models, then the flows corpus, evaluate, report.
+
+    `corpus` and `report` run inside this run, `evaluate` as a run of its own where the models are.
 
     Args:
         conf: settings file (TOML), the same path on both machines
@@ -294,22 +296,28 @@ def weekly(
 def _weekly(conf: str, given: dict[str, str]) -> Any:
     parts.checked_plan(_settings(conf, given))
     given = {"conf": conf, **given}
-    _run("evaluate", {**given, "check_only": True})
-    failed = _run("corpus", given)
-    _run("evaluate", given)
-    _run("report", {"conf": conf, "out": given["out"]})
+    _evaluate_elsewhere({**given, "check_only": True})
+    # Inside this run: another one of the pool `spark` would wait for the place that this one has.
+    failed = _failed_shards("corpus", corpus(**given, return_state=True))
+    _evaluate_elsewhere(given)
+    _failed_shards("report", report(conf=conf, out=given["out"], return_state=True))
     return _outcome(failed, "corpus, evaluate and report are done")
 
 
-def _run(name: str, parameters: dict[str, Any]) -> list[str]:
-    """Run a deployment to its end; returns what it says of shards, raises when it failed."""
+def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
+    """Run the deployment `evaluate` to its end, by a worker of its pool."""
     # Prefect gives an awaitable where a loop runs, here never.
-    run: Any = run_deployment(f"{name}/{name}", parameters=parameters, poll_interval=_POLL_S)
-    if run.state.is_completed():
+    run: Any = run_deployment("evaluate/evaluate", parameters=parameters, poll_interval=_POLL_S)
+    _failed_shards(f"evaluate, run {run.name!r}", run.state)
+
+
+def _failed_shards(name: str, state: Any) -> list[str]:
+    """What the state of a flow says of shards; raises ``BadInput`` when it failed otherwise."""
+    if state.is_completed():
         return []
-    if run.state.name == SHARDS_FAILED:
-        return [run.state.message]
-    raise BadInput(f"{name}: {run.state.name}", run.state.message or "", f"run {run.name!r}")
+    if state.name == SHARDS_FAILED:
+        return [state.message]
+    raise BadInput(f"{name}: {state.name}", state.message or "")
 
 
 def _settings(conf: str, given: dict[str, str]) -> Settings:

@@ -136,7 +136,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             answer = client.post("/work_pools/", json={"name": pool, "type": "process"})
             assert answer.status_code == 201, answer.text
         for pool in ("spark", "gpu"):
-            start("worker", "start", "--pool", pool, "--type", "process")
+            limit = ("--limit", "1") if pool == "spark" else ()
+            start("worker", "start", "--pool", pool, "--type", "process", *limit)
         deploy = prefect("deploy", "--all")
         done = subprocess.run(deploy, cwd=REPOSITORY, env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -267,6 +268,18 @@ def test_scores_metrics_and_the_report_are_on_the_pages(
     assert (line["benchmark"], line["model"], line["pairs"]) == ("few", "tiny", "2")
     page = place.work / "few/report/index.html"
     assert page.is_file() and page.as_uri() in found["report"]["data"]
+
+
+def test_the_weekly_run_needs_one_place_of_its_pool(
+    place: Place, runs: dict[str, dict[str, Any]]
+) -> None:
+    """The worker takes one run at a time: `corpus` and `report` are flows inside this one."""
+    (place.work / "week.jsonl").write_text('{"text": "she saw tea and he saw coffee"}\n' * 9)
+    given = {"corpus": "week.jsonl", "benchmarks": "few", "model": "tiny", "out": "few"}
+    run = place.end(place.begin("weekly", conf="", **given))
+    assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
+    store = Store.open(place.work / "few/warehouse")
+    assert store.read("pair_association", corpus="week").num_rows == 2
 
 
 def import_few(store: Store) -> None:
