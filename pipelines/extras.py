@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from plumbline.warehouse.errors import MissingComponent
 
 #: Name in an import statement -> extra of ``pyproject.toml`` that brings it.
@@ -26,6 +28,15 @@ EXTRA_OF = {
     "py4j": "spark",
     "pyspark": "spark",
 }
+
+
+def require(package: str) -> None:
+    """Raise ``MissingComponent`` when an optional package is not installed; it is not imported.
+
+    >>> require("json")
+    """
+    if importlib.util.find_spec(package) is None:
+        raise MissingComponent(package, "is not installed", install_line(EXTRA_OF[package]))
 
 
 def missing(error: BaseException) -> MissingComponent | None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines import benchmark_flow, counting
+from plumbline.pipelines import benchmark_flow, counting, extras
 from plumbline.pipelines.measure import figure_with_interval
 from plumbline.pipelines.order import Order
 from plumbline.pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
@@ -292,6 +292,8 @@ def checked_plan(settings: Settings) -> Plan:
     for benchmark in plan.benchmarks:
         if not _is_built(settings, benchmark):
             _source(settings, benchmark)
+    if plan.models:
+        extras.require("torch")
     if plan.corpora:
         counting.check(settings)
     if settings.score_workers < 0:

@@ -46,7 +46,8 @@ CORE_COMMANDS = [
 ]
 #: What needs more: status 4 and the line that installs it.
 EXTRA_COMMANDS = [
-    (["pipeline"], "schedule"),
+    (["pipeline"], "models"),
+    (["pipeline", "--prefect", "--corpus", "a.jsonl"], "schedule"),
     (["train", "a.jsonl", "--name", "m", "--corpus", "c"], "models"),
     (
         ["corpus", "count", "a.jsonl", "--corpus", "d", "--master", "local-cluster[1,1,1024]"],
