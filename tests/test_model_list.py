@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plumbline.eval_workers import models
+from plumbline.eval_workers.backends import _weights
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.release.models import HUB_IDS
 from plumbline.pipelines.cli.main import main
@@ -128,22 +135,83 @@ def test_one_model_that_fails_stops_no_other(
 def test_a_defect_is_raised_once_the_others_are_done(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.backends import transformers_backend
+    compute = TransformersBackend.score
 
-    compute = transformers_backend.TransformersBackend.score
-
-    def broken(self: transformers_backend.TransformersBackend, texts: list[str]) -> object:
+    def broken(self: TransformersBackend, texts: list[str]) -> object:
         if self.options.dtype == "bfloat16":
             raise ZeroDivisionError("a defect")
         return compute(self, texts)
 
-    monkeypatch.setattr(transformers_backend.TransformersBackend, "score", broken)
+    monkeypatch.setattr(TransformersBackend, "score", broken)
     _pairs(store, TEMPLATES[:6])
     path = tmp_path / "mine.toml"
     path.write_text(f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n[[model]]\nid = "{model}"\n')
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as caught:
         score(store, "--models", str(path))
+    assert "in broken" in str(caught.value.__cause__)  # where it was raised
     assert store.read("pair_score").num_rows == 6
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]]:
+    """Models that were loaded; loading fails while an earlier one is in memory.
+
+    Nothing waits for the garbage collector here, as on a GPU, whose memory it knows nothing of.
+    """
+    loaded: list[weakref.ref[object]] = []
+    real = _weights.loading.load
+
+    def load(*arguments: Any, **options: Any) -> Any:
+        if "weights_only" not in options:  # a configuration or a tokenizer
+            return real(*arguments, **options)
+        assert not any(ref() for ref in loaded), "an earlier model is still in memory"
+        model, info = real(*arguments, **options)
+        loaded.append(weakref.ref(model))
+        return model, info
+
+    monkeypatch.setattr(_weights.loading, "load", load)
+    gc.disable()
+    yield loaded
+    gc.enable()
+
+
+@pytest.mark.parametrize("kind", [None, BadInput, ZeroDivisionError])
+def test_a_model_is_forgotten_before_the_next_one_loads(
+    store: Store,
+    model: Path,
+    tmp_path: Path,
+    loads: list[weakref.ref[object]],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Exception] | None,
+) -> None:
+    """Also one that failed, whose error is kept until the others are done."""
+    compute = TransformersBackend.score
+
+    def fail(self: TransformersBackend, texts: list[str]) -> object:
+        found = compute(self, texts)
+        if kind is not None:
+            raise kind("it failed")
+        return found
+
+    monkeypatch.setattr(TransformersBackend, "score", fail)
+    _pairs(store, TEMPLATES[:6])
+    path = tmp_path / "mine.toml"
+    kinds = ("float32", "bfloat16", "float16")
+    path.write_text("".join(f'[[model]]\nid = "{model}"\ndtype = "{k}"\n' for k in kinds))
+    with pytest.raises(kind) if kind is ZeroDivisionError else nullcontext():
+        assert score(store, "--models", str(path)) == (3 if kind else 0)
+    assert len(loads) == 3
+
+
+def test_loading_gives_back_what_waits_for_the_garbage_collector(
+    model: Path, loads: list[weakref.ref[object]]
+) -> None:
+    for dtype in ("float32", "bfloat16"):
+        backend = TransformersBackend(str(model), ModelOptions(dtype=dtype))
+        circle: list[object] = [backend.loaded]
+        circle.append(circle)
+        del backend, circle
+    assert len(loads) == 2
 
 
 @pytest.mark.parametrize("arguments", [["--model", "a", "--models", "unstereoeval"], []])

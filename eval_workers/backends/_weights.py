@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 from plumbline.eval_workers.backends import _loading as loading
 from plumbline.eval_workers.backends._adapter import Adapter, put_on
 from plumbline.eval_workers.backends._source import Source
+from plumbline.eval_workers.backends.devices import release
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 
@@ -19,9 +20,11 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 def load_model(source: Source, config: Any, options: ModelOptions, adapter: Adapter | None) -> Any:
     """The causal language model on its device, ready to score.
 
+    The memory of models that nobody uses any more is given back first.
     Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
     not fit, ``MissingComponent`` for a GPU that is not there.
     """
+    release()
     device = _device(options.device)
     dtype = getattr(torch, options.dtype)
     how: dict[str, Any] = {

@@ -70,7 +70,8 @@ class VllmBackend(Continuer):
 
     @cached_property
     def _engine(self) -> Any:
-        """The ``vllm.LLM`` with the weights."""
+        """The ``vllm.LLM`` with the weights; memory of models that nobody uses is freed first."""
+        devices.release()
         _ = self._skeleton  # first, as vLLM takes the memory as it is where a weight is missing
         with self._refusing():
             return _vllm().LLM(**self._arguments)

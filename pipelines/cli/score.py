@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -115,7 +116,7 @@ def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
             raise
         except Exception as e:
             is_ours = isinstance(e, PlumblineError)
-            defect = defect if is_ours else e
+            defect = defect or (None if is_ours else _without_frames(e))
             line = str(e) if is_ours else f"{task.model}: {type(e).__name__}: {e}"
             say(f"failed: {' '.join(line.split())}", err=True)
             failed.append(task.model)
@@ -124,6 +125,20 @@ def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
     if failed:
         problem = f"{len(failed)} of {len(tasks)} failed: {', '.join(failed)}"
         raise BadInput("models", problem, "the others are done; the same command tries these again")
+
+
+class _Traceback(Exception):
+    """Where an error was raised, as text."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def _without_frames(error: Exception) -> Exception:
+    """The same error, its traceback as text: it can be kept without the model that it was near."""
+    lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    error.__context__, error.__cause__ = None, _Traceback(lines)
+    return error.with_traceback(None)
 
 
 def _score(store: Store, task: Task) -> None:
