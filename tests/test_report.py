@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
@@ -13,9 +14,11 @@ import numpy as np
 import pytest
 
 from plumbline.pipelines.measure import measure
+from plumbline.pipelines.report import model as parts
+from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import read_facts
 from plumbline.pipelines.report.model import shown
-from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.report.write import publish, write_report
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
@@ -401,3 +404,39 @@ def test_foreign_files_beside_the_report_stay(store: Store, tmp_path: Path) -> N
     write_report(store, out)
     assert [p.name for p in out.glob("*.svg")] == ["mine.svg"]
     assert (tmp_path / "outside.svg").exists()
+
+
+def test_pages_written_at_once_leave_one_page_with_its_plots(tmp_path: Path) -> None:
+    """Audits of several models, or of several kinds, share the directory of the report."""
+    out = tmp_path / "report"
+
+    def page(name: str) -> parts.Page:
+        figures = [parts.Figure(f"{name}-{i}", name, name, "<svg/>", [{"n": i}]) for i in range(10)]
+        return parts.Page(sections=[parts.Section(name, name, figures=figures)])
+
+    def write(name: str) -> None:
+        for _ in range(10):
+            publish(page(name), out)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(write, "abcd"))
+    (name,) = {path.name[0] for path in out.glob("*.svg")}
+    plots = {f"{name}-{i}.{kind}" for i in range(10) for kind in ("svg", "csv")}
+    assert {path.name for path in out.iterdir()} == {*plots, "index.html", "plots.txt"}
+    assert set((out / "plots.txt").read_text().split()) == plots
+    assert f'id="{name}"' in (out / "index.html").read_text()
+
+
+def test_the_plots_of_the_last_page_stay_until_the_next_one_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = parts.Figure("one", "one", "one", "<svg/>")
+    publish(parts.Page(sections=[parts.Section("a", "a", figures=[figure])]), tmp_path)
+
+    def full(page: parts.Page) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(write, "render", full)
+    with pytest.raises(BadInput, match="No space left"):
+        publish(parts.Page(), tmp_path)
+    assert (tmp_path / "one.svg").exists()

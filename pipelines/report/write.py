@@ -7,7 +7,8 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -29,6 +30,7 @@ from plumbline.pipelines.report import (
 from plumbline.pipelines.report.facts import Facts, read_facts
 from plumbline.pipelines.report.model import Missing, Page, Row, Section
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import csv_cell
 
@@ -54,21 +56,52 @@ def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
     ``warehouse`` is not one, or ``out`` cannot be written.
     """
     root = warehouse.root if isinstance(warehouse, Store) else Path(warehouse)
-    return publish(make_page(read_facts(root)), Path(out))
+    with _turn(Path(out)):  # before reading: the last one to write has read the latest
+        return _publish(make_page(read_facts(root)), Path(out))
 
 
 def publish(page: Page, out: Path) -> Path:
     """Write a page, its plots and their data to the directory ``out``.
 
-    Returns the path of its ``index.html``. Raises ``BadInput`` when it can't be written.
+    Returns the path of its ``index.html``. Raises ``BadInput`` when it can't be written. Where
+    several commands write to one directory, one waits for the other; the last page and its plots
+    are what stays.
     """
+    with _turn(out):
+        return _publish(page, out)
+
+
+@contextmanager
+def _turn(out: Path) -> Iterator[None]:
+    """Wait until no other command writes to the directory of a page, which is made."""
+    with ExitStack() as held:
+        with _writable(out):
+            held.enter_context(claimed(out / ".index.claim", wait=True))
+        yield
+
+
+@contextmanager
+def _writable(out: Path) -> Iterator[None]:
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        _write_plots(page, out)
-        path = out / "index.html"
-        _write(path, render(page).encode("utf-8", "replace"))
+        yield
     except OSError as e:
         raise BadInput(f"report {out}", f"cannot be written: {e.strerror or e}") from e
+
+
+def _publish(page: Page, out: Path) -> Path:
+    """The new page and its plots, before plots that only an earlier page had are removed."""
+    files, path = _files(page), out / "index.html"
+    listing = out / "plots.txt"  # names of the files that are ours to remove
+    with _writable(out):
+        before = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
+        _list(listing, {*before, *files})
+        for name, content in files.items():
+            _write(out / name, content)
+        _write(path, render(page).encode("utf-8", "replace"))
+        for name in set(before) - set(files):
+            if name.endswith((".svg", ".csv")) and Path(name).name == name:
+                (out / name).unlink(missing_ok=True)
+        _list(listing, set(files))
     return path
 
 
@@ -148,21 +181,18 @@ def _data_uri(svg: str) -> str:
     return "data:image/svg+xml;base64," + encoded.decode("ascii")
 
 
-def _write_plots(page: Page, out: Path) -> None:
-    listing = out / "plots.txt"  # names of the files that are ours to remove
-    if listing.is_file():
-        for name in listing.read_text(encoding="utf-8").splitlines():
-            if name.endswith((".svg", ".csv")) and Path(name).name == name:
-                (out / name).unlink(missing_ok=True)
-    names = []
-    for section in page.sections:
-        for figure in section.figures:
-            names.append(f"{figure.stem}.svg")
-            _write(out / names[-1], figure.svg.encode("utf-8", "replace"))
-            if figure.rows:
-                names.append(f"{figure.stem}.csv")
-                _write(out / names[-1], as_csv(figure.rows).encode("utf-8", "replace"))
-    _write(listing, "".join(f"{name}\n" for name in names).encode())
+def _files(page: Page) -> dict[str, bytes]:
+    """The plots of a page and the data behind them, by file name."""
+    files = {}
+    for figure in (figure for section in page.sections for figure in section.figures):
+        files[f"{figure.stem}.svg"] = figure.svg.encode("utf-8", "replace")
+        if figure.rows:
+            files[f"{figure.stem}.csv"] = as_csv(figure.rows).encode("utf-8", "replace")
+    return files
+
+
+def _list(listing: Path, names: Collection[str]) -> None:
+    _write(listing, "".join(f"{name}\n" for name in sorted(names)).encode())
 
 
 def _write(path: Path, content: bytes) -> None:
