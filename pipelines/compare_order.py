@@ -10,6 +10,7 @@ from pathlib import Path
 from plumbline.eval_workers.backends.base import Identity
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.comparison import Side
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.fairpair import steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
@@ -46,7 +47,7 @@ class Asked:
     gas_tokens: int = 50
     texts: tuple[str, ...] = ()
     window: int | None = None
-    word_list: str = "gendered"
+    word_list: str = WORD_LIST
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.disclosure import probe
-from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
+from plumbline.eval_workers.disclosure import measure, probe
+from plumbline.eval_workers.disclosure.attributes import (
+    WORD_LIST,
+    texts_to_score,
+    word_probability,
+)
 from plumbline.eval_workers.disclosure.probe import Probed, probe_set
+from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -243,3 +251,19 @@ def test_the_default_list_has_a_row_for_each_word(store: Store, saved: dict[str,
     ]
     (figure,) = connect(store.root).sql("FROM disclosure_prompt()").to_arrow_table().to_pylist()
     assert figure["n_pairs"] == 38
+
+
+def test_the_default_list_has_the_pronouns_of_the_paper() -> None:
+    """No noun is in it: by `My mother` nobody discloses the gender of the friend."""
+    pairs = [("she", "he"), ("her", "him"), ("hers", "his"), ("herself", "himself")]
+    assert [(p.female, p.male) for p in load(WORD_LIST).pairs] == pairs
+    assert "Dong" in load(WORD_LIST).source
+    functions = (probe_set, measure.measure_set, measure.measure_sets)
+    lists = [inspect.signature(f).parameters["word_list"].default for f in functions]
+    lists.append(TuneOptions().word_list)
+    for command in ("probe", "sweep", "tune", "compare"):
+        made = get_command(app).commands["disclosure"].commands[command]  # type: ignore[attr-defined]
+        with made.make_context(command, [], resilient_parsing=True) as context:
+            lists += [p.get_default(context) for p in made.params if p.name == "word_list"]
+    assert lists == [WORD_LIST] * 8
+    assert "mother" in load("gendered").targets

@@ -92,5 +92,5 @@ def test_benchmark_backend_and_metric_work_together(ran: tuple[Path, str]) -> No
 
 def test_list_and_scoring_function_are_found(ran: tuple[Path, str]) -> None:
     _, said = ran
-    assert "2.0 ['gendered', 'names', 'neutral', 'nobles', 'she-he']" in said
+    assert "2.0 ['gendered', 'names', 'neutral', 'nobles', 'pronouns', 'she-he']" in said
     assert "[[0.0, 2.0], [2.0, 0.0]]" in said

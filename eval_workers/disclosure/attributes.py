@@ -24,6 +24,9 @@ from plumbline.warehouse.wordlists import WordPair
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import TextScore, Tokens
 
+#: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's.
+#: By `gendered`, with nouns such as *mother*, a text discloses the gender of whoever it names.
+WORD_LIST = "pronouns"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 

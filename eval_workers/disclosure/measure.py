@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.probe import Probed, check_probe, probe_opened
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.instruction import NONE, Instruction
@@ -58,7 +59,7 @@ def measure_set(
     options: ModelOptions,
     run_id: str,
     *,
-    word_list: str = "gendered",
+    word_list: str = WORD_LIST,
     instructions: Sequence[Instruction] = (NONE,),
     max_new_tokens: int = MAX_NEW_TOKENS,
     bar: Bar = no_bar,
@@ -86,7 +87,7 @@ def measure_sets(
     model: str,
     options: ModelOptions,
     run_id: str,
-    word_list: str = "gendered",
+    word_list: str = WORD_LIST,
     max_new_tokens: int = MAX_NEW_TOKENS,
     bar: Bar = no_bar,
 ) -> list[Measured]:

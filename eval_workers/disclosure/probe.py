@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.chunks import Chunks, texts_hash
-from plumbline.eval_workers.disclosure.attributes import texts_to_score
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST, texts_to_score
 from plumbline.eval_workers.disclosure.probe_rows import ProbeRows, probe_rows
 from plumbline.eval_workers.disclosure.words import load_words, publish_words
 from plumbline.eval_workers.instruction import NONE, Instruction, publish_instruction
@@ -61,7 +61,7 @@ def probe_set(
     model: str,
     options: ModelOptions,
     run_id: str,
-    word_list: str = "gendered",
+    word_list: str = WORD_LIST,
     progress: Progress | None = None,
     instruction: Instruction = NONE,
 ) -> Probed:

@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
@@ -59,7 +60,7 @@ class TuneOptions:
     ] = 1.0
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
-    ] = "gendered"
+    ] = WORD_LIST
     seed: Annotated[int, Field(ge=0, description="Seed of weights and order.")] = 0
     checkpoint_steps: Annotated[int, Field(gt=0, description="Steps between checkpoints.")] = 50
 

@@ -34,7 +34,7 @@ def usable_lists(own: wordlists.WordList) -> dict[str, wordlists.WordList]:
     """By name, a corpus's own word list and the built-in ones whose words are all in it.
 
     >>> sorted(usable_lists(wordlists.load("gendered")))
-    ['gendered', 'she-he']
+    ['gendered', 'pronouns', 'she-he']
     >>> sorted(usable_lists(wordlists.load("she-he")))
     ['she-he']
     """

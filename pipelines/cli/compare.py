@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -45,7 +46,7 @@ def compare(
     window: Annotated[
         int | None, typer.Option(help="Tokens of a window of it; default: the model's context.")
     ] = None,
-    word_list: WordListName = "gendered",
+    word_list: WordListName = WORD_LIST,
     gas_tokens: Annotated[int, typer.Option(help="Tokens of GAS's continuations.")] = 50,
     *,
     loading: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.options import (
@@ -98,7 +99,7 @@ def probe(
     models: Models = None,
     *,
     loading: Loading,
-    word_list: WordListName = "gendered",
+    word_list: WordListName = WORD_LIST,
     smoothing: Smoothing = 0.0,
     max_new_tokens: MaxNewTokens = 50,
     out: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,

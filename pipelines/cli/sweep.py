@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.pipelines.cli.options import (
     DEFAULT_WAREHOUSE,
     Loading,
@@ -34,7 +35,7 @@ def sweep(
     probe_set: Annotated[str, typer.Argument(help="Set of prompts in the warehouse.")],
     model: Annotated[str, typer.Option(help="Hub id, or directory of a saved model.")],
     by: Annotated[str, typer.Option(help="decoding or instruction.")],
-    word_list: WordListName = "gendered",
+    word_list: WordListName = WORD_LIST,
     temperature: Annotated[
         str | None, typer.Option(help="Temperatures, by commas: 0.3,0.5,0.7,1.")
     ] = None,

@@ -107,7 +107,7 @@ def names() -> list[str]:
     """Names of the built-in lists, sorted.
 
     >>> names()
-    ['gendered', 'names', 'neutral', 'she-he']
+    ['gendered', 'names', 'neutral', 'pronouns', 'she-he']
     """
     files = resources.files("plumbline.warehouse.wordlists").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
