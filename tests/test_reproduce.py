@@ -87,7 +87,7 @@ def test_a_contradicted_figure_is_off_when_ours_is_not_the_releases() -> None:
 def test_intervals_and_splits_come_along() -> None:
     *sizes, gap = compare(unprinted(["m"], ["use-5"], [0.5]), ROWS)
     assert [s.ours for s in sizes] == [4405.0, None]
-    assert gap.ci == pytest.approx((-6.9, 13.1)) and "0.65" in gap.note
+    assert gap.ci == pytest.approx((-6.9, 13.1)) and gap.figure.table == 1 and not gap.note
     rows = [
         metric(name, value, subset=f"pronoun {start}")
         for name, value in (("us", 0.25), ("pd", -10.0))
@@ -98,6 +98,11 @@ def test_intervals_and_splits_come_along() -> None:
         ("pronoun first", 25.0, -10.0, 9),
         ("pronoun later", 25.0, -10.0, 9),
     ]
+
+
+def test_table_3_prints_preference_disparity_at_another_limit() -> None:
+    (pd,) = compare([figure("PD", -37.39, table=3)], ROWS)
+    assert pd.outcome == AGREES and "prints the PD at 0.5" in pd.note
 
 
 def test_packaged_figures_are_those_of_twenty_models() -> None:

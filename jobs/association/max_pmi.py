@@ -36,7 +36,7 @@ def without_placeholders(template: str) -> str:
 
 
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> Lean:
-    """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 3).
+    """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 2).
 
     Words without a delta do not count; if no word has one the result is None. Of equal magnitudes
     the earlier word decides. The sum is over occurrences.

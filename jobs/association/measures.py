@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 
 def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pairs: int) -> Floats:
-    """Pointwise mutual information ln(p(w,g) / (p(w) p(g))) in nats (UnStereoEval, Eq. 1).
+    """Pointwise mutual information ln(p(w,g) / (p(w) p(g))) in nats, as in UnStereoEval.
 
     Args:
         n_pair: co-occurrences of word and target, int64[n].
@@ -169,7 +169,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 
 
 def delta_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """Lean of each word for one contrast: its weighted mean delta over ``pairs`` (Eqs. 2 and 4).
+    """Lean of each word for one contrast: its weighted mean delta over ``pairs`` (Eqs. 1 and 4).
 
     delta(w) = sum_i v_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i v_i over the pairs i for which both
     counts of w are above 0. There is no row for a word without such a pair, or when their weights
