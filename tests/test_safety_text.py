@@ -145,8 +145,7 @@ def test_errors_and_warnings_and_stages(capsys: pytest.CaptureFixture[str]) -> N
     told = str(BadInput(HOSTILE, HOSTILE, HOSTILE))
     assert is_harmless(told) and "\n" not in told and told.count("\\x1b[2J") == 3
     stages = Stages()
-    with stages.stage(HOSTILE):
-        pass
+    stages.run(HOSTILE, lambda: None)
     CONSOLE.print(stages.table())
     out, _ = capsys.readouterr()
     assert is_harmless(out) and "[bold red]x[/]" in out
