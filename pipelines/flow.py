@@ -247,13 +247,14 @@ def _disclosure(
     settings: Settings, name: str, location: str, options: ModelOptions, stages: Stages
 ) -> None:
     """Disclosure of one model on a set of prompts that ships with Plumbline."""
+    from plumbline.eval_workers.disclosure.attributes import WORD_LIST
     from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
     from plumbline.pipelines.disclosure_flow import audit, prompts
     from plumbline.pipelines.disclosure_order import Order, Subject, missing_sets
 
     subject = Subject(location, replace(options, text_form="written", per_token=False))
     places = settings.warehouse_path(), Path(settings.out) / "report"
-    order = Order((name,), (subject,), "gendered", MAX_NEW_TOKENS, 0.0, *places)
+    order = Order((name,), (subject,), WORD_LIST, MAX_NEW_TOKENS, 0.0, *places)
     if missing := missing_sets(Store.open(settings.warehouse_path()), order.wanted):
         prompts(order, missing)
     audit(order, subject, stages)

@@ -23,6 +23,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
 from plumbline.eval_workers.generation import spec as build_spec
 from plumbline.eval_workers.options import ModelOptions
@@ -266,7 +267,7 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
     how = replace(how, adapter=adapter or how.adapter)
     models = "" if model else settings.models
     who = disclosure_order.subjects(model or settings.model, models, how)
-    wanted = disclosure_order.Order(names, who, "gendered", MAX_NEW_TOKENS, 0.0, warehouse, page)
+    wanted = disclosure_order.Order(names, who, WORD_LIST, MAX_NEW_TOKENS, 0.0, warehouse, page)
     patiently(partial(disclosure_order.check_means, wanted))
     store = Store.open(warehouse)
     outcome = disclosure_flow.disclosure(wanted, TaskStages())
