@@ -140,8 +140,8 @@ def executors(process: subprocess.Popen[bytes]) -> list[int]:
 
 def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None:
     with zipfile.ZipFile(dist / NAME) as archive, zipfile.ZipFile(wheel) as shipped:
-        shipped = (".dist-info/", f"/kernel/{SHIPPED}/")
-        code = {n for n in archive.namelist() if not any(part in n for part in shipped)}
+        beside = (".dist-info/", f"/kernel/{SHIPPED}/")
+        code = {n for n in archive.namelist() if not any(part in n for part in beside)}
         assert code == {name for name in shipped.namelist() if ".dist-info/" not in name}
         assert all(archive.read(name) == shipped.read(name) for name in code)
     rooms = code - {"plumbline/__init__.py"}

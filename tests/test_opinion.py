@@ -18,6 +18,7 @@ from plumbline.eval_workers.generation.session import Build, publish_rejects
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.score import Scored
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import questions
 from plumbline.warehouse.storage.store import Store
@@ -232,8 +233,8 @@ def test_agreement_of_one_kind_is_undefined(store: Store) -> None:
 def test_the_limit_needs_a_model_and_the_question_has_the_default() -> None:
     with pytest.raises(UsageProblem, match=r"max_difference_nats_per_token.*naturalness_model"):
         BuildSpec(max_difference_nats_per_token=0.5)
-    with pytest.raises(UsageProblem, match="0 or more"):
-        BuildSpec(naturalness_model="m", max_difference_nats_per_token=-1.0)
+    with pytest.raises(UsageProblem, match="greater than or equal to 0"):
+        make(BuildSpec, {"naturalness_model": "m", "max_difference_nats_per_token": -1.0})
     assert BuildSpec(naturalness_model="m", max_difference_nats_per_token=0.0)
     default = f"opinion_agreement({BuildSpec.max_difference_nats_per_token:g})"
     assert default in questions()[13].query

@@ -42,7 +42,7 @@ def test_a_file_of_ones_own_is_named_by_its_path(
     assert read_conf(str(file)) == {"spark.master": "yarn", "spark.executor.memory": "1g"}
     monkeypatch.setenv(VARIABLE, str(file))
     assert settings_for(None, {}, {}) == read_conf(str(file))
-    with pytest.raises(UsageProblem, match=r"other\.conf.*only local, cluster and files"):
+    with pytest.raises(UsageProblem, match=r"other\.conf.*use local, cluster or a file"):
         read_conf(str(tmp_path / "other.conf"))
 
 
@@ -207,7 +207,7 @@ def test_an_executor_that_does_not_see_the_warehouse_is_named(
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text('{"text": "she ran"}\n')
     before = count_corpus(store, CountRequest("c", (tmp_path / "a.jsonl",))).row
-    monkeypatch.setattr(count, "directory", lambda *_: tmp_path / "elsewhere")
+    monkeypatch.setattr(count, "partials_directory", lambda *_: tmp_path / "elsewhere")
     both = CountRequest("c", (tmp_path / "a.jsonl", tmp_path / "b.jsonl"))
     with pytest.raises(UsageProblem, match=f"not there on {socket.gethostname()} .*file system"):
         count_corpus(store, both, master=spark_session().sparkContext.master)

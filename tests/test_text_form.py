@@ -20,6 +20,7 @@ from plumbline.eval_workers.text_form import in_form
 from plumbline.pipelines.measure import measure, preference_table
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, model_labels
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -84,11 +85,9 @@ def test_both_forms_are_scored_side_by_side(filled: Store, model: Path) -> None:
     assert _score(filled, model, "released") == released and _rows(filled, released) == rows
 
 
-def test_a_form_that_is_none(model: Path) -> None:
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-
-    with pytest.raises(UsageProblem, match="not one of written, released"):
-        TransformersBackend(str(model), ModelOptions(text_form="lower"))
+def test_a_form_that_is_none() -> None:
+    with pytest.raises(UsageProblem, match="should be 'written' or 'released'"):
+        make(ModelOptions, {"text_form": "lower"})
     with pytest.raises(UsageProblem, match="--text-form lower"):
         in_form("She ran.", "lower")
 
