@@ -85,7 +85,8 @@ def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: in
     n_cps = _decode(s, e, split.cps)
     start, end = _only_word(split.flags, split.lang, split.cps, n_cps)
     if end:
-        return _add_piece(split, words, ids, start, end)
+        _add_letters(split, words, ids, start, end)
+        return 1
     n_pieces = split_chunk(split.flags, split.lang, split.cps, n_cps, split.ends, split.tail)
     n = start = 0
     for k in range(n_pieces):
@@ -120,6 +121,21 @@ def _only_word(flags: int, lang: int, cps: int, n: int) -> tuple[int, int]:
             if find_special(lang, cps, start, end) >= 0:
                 return 0, 0
     return a, z
+
+
+@compiled
+def _add_letters(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> None:
+    """Append the word of the ASCII letters a..b unless it is a stop word."""
+    cps, out, n = split.cps + 4 * a, split.word, b - a
+    for k in range(n):
+        put8(out, k, get32(cps, k) | 32)
+    word = find_word(words, out, out + n)
+    if words.n_targets <= word < words.n_fixed:
+        return
+    if word < 0:
+        word = add_word(words, -1 - word, out, out + n)
+    put32(ids.ids, ids.n, word)
+    ids.n += 1
 
 
 @compiled
