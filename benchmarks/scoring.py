@@ -17,8 +17,8 @@ import torch
 
 from benchmarks.scoring_model import sentences, write_model
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.chunks import CHUNK_TEXTS
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring.pair_scores import CHUNK_TEXTS
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
 #: Slices of a benchmark that are timed, spread evenly.

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from plumbline.eval_workers.card import Constraint, Written, write_card
 from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation import opinion as second
 from plumbline.eval_workers.generation.bar import asking_bar
+from plumbline.eval_workers.generation.card import Constraint, Written, write_card
 from plumbline.eval_workers.generation.pairing import Paired
 from plumbline.eval_workers.generation.session import Build, write_sentences
 from plumbline.eval_workers.generation.write import Progress
-from plumbline.eval_workers.scoring_bar import scoring_bar
 from plumbline.pipelines.order import Built, Order, facts
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.provenance.runs import recorded
@@ -53,9 +52,8 @@ def publish(order: Order, run_id: str, pairs: Sequence[Row], taken: Sequence[str
 def opinion(order: Order, run_id: str) -> second.Opinion:
     """Scores of the pairs, and those marked whose sides differ too much in them."""
     spec, build = order.spec, Build(_store(order), order.name, run_id, None)
-    with scoring_bar() as progress:
-        limit = spec.max_difference_nats_per_token
-        return second.second_opinion(build, spec.naturalness_model, limit, progress)
+    limit = spec.max_difference_nats_per_token
+    return second.second_opinion(build, spec.naturalness_model, limit)
 
 
 def constrain(order: Order) -> None:

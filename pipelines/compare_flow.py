@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.eval_workers import comparison
-from plumbline.eval_workers.comparison import Side
+from plumbline.eval_workers.disclosure.measure import measure_sets
 from plumbline.eval_workers.disclosure.probes import import_probe
-from plumbline.pipelines.compare_order import SHIPPED, Order
+from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair.spec import Target
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.perplexity import Perplexity
+from plumbline.eval_workers.work.runner import run_steps
+from plumbline.pipelines.compare_order import SHIPPED, Order, Side
 from plumbline.pipelines.report.compare import write_comparison
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.provenance.runs import recorded
@@ -22,27 +26,36 @@ def prompts(order: Order, run_id: str) -> None:
 
 
 def disclosure(order: Order, side: Side, run_id: str) -> None:
-    """Probabilities and continuations of the sets."""
-    how = (order.asked.word_list, order.asked.gas_tokens)
-    comparison.measure_disclosure(_store(order), side, order.sets, *how, run_id)
+    """Probabilities of gendered words, and greedy continuations, after the prompts of the sets."""
+    measure_sets(
+        *(_store(order), order.sets, side.model, side.options, run_id),
+        word_list=order.asked.word_list,
+        max_new_tokens=order.asked.gas_tokens,
+    )
 
 
 def benchmarks(order: Order, side: Side, run_id: str) -> None:
-    """Scores of the benchmarks."""
-    comparison.score_pairs(_store(order), side, order.benchmarks, run_id)
+    """Scores of the pairs of the benchmarks."""
+    score_benchmarks(_store(order), side.model, order.benchmarks, side.options, run_id)
 
 
 def fairpair(order: Order, side: Side, run_id: str) -> None:
-    """FairPair of the set."""
-    probe_set = order.asked.fairpair
-    comparison.measure_fairpair(_store(order), side, probe_set, order.fairpair, run_id)
+    """FairPair of the set, by all scoring functions that know its language."""
+    store, spec, probe_set = _store(order), order.fairpair, order.asked.fairpair
+    rows = steps.prompt_rows(store, probe_set, spec)
+    steps.write_prompts(store, probe_set, rows, run_id)
+    drawn = steps.draw(store, probe_set, Target(side.model, side.options), spec, run_id)
+    keys = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
+    sampled = steps.perturb(store, *keys, spec, run_id)
+    for phi in steps.scoring_functions(spec, rows):
+        steps.score(store, sampled, phi, spec, run_id)
 
 
 def perplexity(order: Order, side: Side, run_id: str) -> None:
-    """Perplexity of the held-out text."""
+    """Perplexity of the held-out documents."""
     assert order.held_out is not None, "only asked for with a text"
-    window = order.asked.window
-    comparison.measure_text(_store(order), side, order.held_out, window, run_id)
+    step = Perplexity(order.held_out, order.asked.window)
+    run_steps(_store(order), side.model, side.options, [step], run_id)
 
 
 def page(order: Order) -> Path:

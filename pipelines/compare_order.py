@@ -9,13 +9,12 @@ from pathlib import Path
 
 from plumbline.eval_workers.backends.base import Identity
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.comparison import Side
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.fairpair import steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
-from plumbline.eval_workers.held_out import HeldOut, read_held_out, text_files
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
 from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
@@ -23,6 +22,15 @@ from plumbline.warehouse.storage.store import Store
 
 #: The set of neutral prompts that comes with Plumbline.
 SHIPPED = "topics"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two models: its name here, and how it is loaded."""
+
+    name: str
+    model: str
+    options: ModelOptions
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,7 @@ def _sets(store: Store, asked: Asked, tuned: Identity) -> tuple[str, ...]:
 
 
 def _benchmarks(store: Store, asked: Asked) -> tuple[str, ...]:
-    from plumbline.eval_workers.score import check_imported
+    from plumbline.eval_workers.scoring.pair_scores import check_imported
 
     if asked.benchmarks is None:
         query = "SELECT DISTINCT benchmark FROM benchmark_pair ORDER BY 1"

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from plumbline.eval_workers.backends.devices import release
-from plumbline.eval_workers.disclosure.measure import Measured, measure_sets
+from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
 from plumbline.eval_workers.disclosure.probes import import_probe
 from plumbline.eval_workers.mitigation.bar import tuning_bar
 from plumbline.eval_workers.mitigation.tune import Tuned
@@ -17,7 +17,6 @@ from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.progress import progress
 
 
 def prompts(order: Order, names: list[str]) -> None:
@@ -27,15 +26,13 @@ def prompts(order: Order, names: list[str]) -> None:
             import_probe(_store(order), name, None, run_id)
 
 
-def measure(order: Order, subject: Subject, run_id: str) -> list[Measured]:
+def measure(order: Order, subject: Subject, run_id: str) -> list[Disclosed]:
     """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
-    try:
-        return measure_sets(
-            *(_store(order), order.sets, subject.model, subject.options, run_id),
-            *(order.word_list, order.max_new_tokens, progress),
-        )
-    finally:
-        release()
+    return measure_sets(
+        *(_store(order), order.sets, subject.model, subject.options, run_id),
+        word_list=order.word_list,
+        max_new_tokens=order.max_new_tokens,
+    )
 
 
 def tune(order: Order, run_id: str) -> Tuned:
@@ -65,7 +62,7 @@ def disclosure(order: Order, stages: Stages) -> Outcome:
     """Measure sets under each model, of which one that fails stops no other; tune and measure."""
     if missing := missing_sets(_store(order), order.wanted):
         stages.run(f"prompts {', '.join(missing)}", prompts, order, missing)
-    measured: list[Measured] = []
+    measured: list[Disclosed] = []
     failures: list[str] = []
     for subject in order.subjects if order.sets else ():
         try:
@@ -89,7 +86,7 @@ def disclosure(order: Order, stages: Stages) -> Outcome:
     return Outcome(tuple(measured), name, reused, tuple(failures), page)
 
 
-def audit(order: Order, subject: Subject, stages: Stages) -> list[Measured]:
+def audit(order: Order, subject: Subject, stages: Stages) -> list[Disclosed]:
     """Measure every set under one model."""
     with recorded(_store(order), "disclosure probe", order.config(subject)) as run_id:
         name = f"measure {', '.join(order.sets)} by {_called(subject)}"

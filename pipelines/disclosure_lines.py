@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.disclosure.measure import Measured
+from plumbline.eval_workers.disclosure.measure import Disclosed
 from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
 from plumbline.pipelines.disclosure_order import Order, Outcome, command_path
 from plumbline.warehouse.query.connection import connect, query
@@ -83,7 +83,7 @@ def after_tune(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
     yield f"Next: plumbline disclosure compare {order.subjects[0].model} {row['path']}{where}"
 
 
-def figures(order: Order, measured: Sequence[Measured], store: Store) -> Iterator[str]:
+def figures(order: Order, measured: Sequence[Disclosed], store: Store) -> Iterator[str]:
     """Figures of sets under models: the whole set and its topics, with 95% intervals."""
     if not measured:
         return
@@ -110,13 +110,13 @@ def figures(order: Order, measured: Sequence[Measured], store: Store) -> Iterato
         yield from _aligned([_cells(r) for r in rows])
 
 
-def _is_of(row: Row, one: Measured) -> bool:
+def _is_of(row: Row, one: Disclosed) -> bool:
     whose = (one.probed.probe_set, one.probed.model_key, one.probed.word_list)
     same = (row["probe_set"], row["model_key"], row["word_list"]) == whose
     return same and row["sampling_key"] in (None, one.sampled.sampling_key)
 
 
-def _called(store: Store, one: Measured) -> str:
+def _called(store: Store, one: Disclosed) -> str:
     wanted = pc.field("model_key") == one.probed.model_key
     (adapter,) = store.read("model", wanted)["adapter"].to_pylist() or [None]
     return f"{one.probed.model} with {adapter}" if adapter else one.probed.model

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.disclosure.measure import Measured
+from plumbline.eval_workers.disclosure.measure import Disclosed
 from plumbline.eval_workers.disclosure.probes import IMPORTED, RELEASED, released_file
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
@@ -87,7 +87,7 @@ class Outcome:
     ``reused`` says that the adapter was there already.
     """
 
-    measured: tuple[Measured, ...]
+    measured: tuple[Disclosed, ...]
     tuned: str
     reused: bool
     failures: tuple[str, ...]

@@ -7,7 +7,7 @@ from pathlib import Path
 from plumbline.eval_workers.fairpair import steps
 from plumbline.eval_workers.fairpair.spec import Target
 from plumbline.eval_workers.fairpair.texts import Sampled
-from plumbline.eval_workers.sample_rows import Sampled as Drawn
+from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.pipelines.fairpair_order import Audited, Order, Outcome
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.stages import Stages

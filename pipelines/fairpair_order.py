@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.fairpair import steps
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
 from plumbline.eval_workers.fairpair.texts import Sampled
-from plumbline.eval_workers.sample_rows import Sampled as Drawn
+from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
 from plumbline.pipelines.order import held
 from plumbline.warehouse.errors import UsageProblem

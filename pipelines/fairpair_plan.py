@@ -10,8 +10,8 @@ from plumbline.eval_workers.fairpair.spec import RULES, Target
 from plumbline.eval_workers.generation.budget import Price, money
 from plumbline.eval_workers.generation.estimate import FRAME_TOKENS
 from plumbline.eval_workers.generation.ledger import look
-from plumbline.eval_workers.sample_rows import state_of
-from plumbline.eval_workers.sample_server import ledger_name
+from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.sampling.served import ledger_name
 from plumbline.pipelines.fairpair_order import Order
 from plumbline.warehouse.storage.store import Store
 
@@ -39,12 +39,13 @@ def _missing(
     sampling = order.spec.sampling()
     whose = {"probe_set": order.probe_set, "model_key": model_key, "sampling_key": sampling.key}
     found = store.read("continuation", **whose).to_pylist() if store else []
-    return state_of(rows, found, sampling, order.spec.n, sampling.asked.prefix).missing
+    step = Continuations(order.probe_set, sampling, order.spec.n)
+    return step.state_of(rows, found, sampling.asked.prefix).missing
 
 
 def _here(order: Order, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[str]:
     from plumbline.eval_workers.backends.estimate import chosen_device, prospect, seconds_per_token
-    from plumbline.eval_workers.dry_run import duration
+    from plumbline.eval_workers.scoring.dry_run import duration
 
     assert target.options is not None, "a target is loaded here or served"
     model = prospect(target.model, target.options)
@@ -74,7 +75,7 @@ def _served(
 ) -> Iterator[str]:
     spec, sampling, served = order.spec, order.spec.sampling(), target.served
     assert served is not None, "a target is loaded here or served"
-    key = served.row()["model_key"]
+    key = served.identity.key
     missing = _missing(order, rows, store, key)
     held = look(store, ledger_name(order.probe_set, key)).replies if store else {}
     asked = [d for d in missing if served.request(d, sampling).request_id not in held]

@@ -96,22 +96,22 @@ def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
 
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     """Train a small model on a corpus; returns the directory of its weights."""
-    from plumbline.eval_workers import training
+    from plumbline.eval_workers.training import models
+    from plumbline.eval_workers.training.options import preset as options_of
 
-    options = training.preset(model.preset, settings.seed, settings.train_tokens)
+    options = options_of(model.preset, settings.seed, settings.train_tokens)
     out = Path(settings.out) / "models"
     store = Store.open(settings.warehouse_path())
     config = {"name": model.name, "corpus": model.corpus, **asdict(options)}
-    with recorded(store, "train", config) as run_id, training.progress_bar(model.name) as progress:
-        trained = training.train_model(shards, model.name, model.corpus, options, out, progress)
-        training.record_model(store, trained, run_id)
+    with recorded(store, "train", config) as run_id, models.progress_bar(model.name) as progress:
+        trained = models.train_model(shards, model.name, model.corpus, options, out, progress)
+        models.record_model(store, trained, run_id)
     return str(trained.path)
 
 
 def score(settings: Settings, location: str, options: ModelOptions, names: tuple[str, ...]) -> None:
     """Log-probability of both sentences of every pair under a model, here or by others."""
-    from plumbline.eval_workers.score import score_benchmarks
-    from plumbline.eval_workers.scoring_bar import scoring_bar
+    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
     store = Store.open(settings.warehouse_path())
     if settings.score_workers == 0:
@@ -119,25 +119,22 @@ def score(settings: Settings, location: str, options: ModelOptions, names: tuple
         return
     n_workers = settings.score_workers
     config = {"model": location, "benchmarks": names, **asdict(options), "n_workers": n_workers}
-    with recorded(store, "score", config) as run_id, scoring_bar() as progress:
-        score_benchmarks(
-            *(store, location, names, options, run_id, progress), n_workers=n_workers, say=say
-        )
+    with recorded(store, "score", config) as run_id:
+        how = (options, run_id)
+        score_benchmarks(store, location, names, *how, n_workers=n_workers, say=say)
 
 
 def _await_scores(
     store: Store, location: str, options: ModelOptions, names: tuple[str, ...]
 ) -> None:
     """Wait until other processes have scored a model, and say how they are started."""
-    from plumbline.eval_workers.awaited import await_scores
-    from plumbline.eval_workers.dry_run import Task
-    from plumbline.eval_workers.scoring_bar import scoring_bar
+    from plumbline.eval_workers.scoring.dry_run import Task
+    from plumbline.eval_workers.scoring.waiting import wait_for_scores
     from plumbline.pipelines.cli.score import command
 
     task = Task(location, options, names)
     say(f"waiting for: {command(['--model', location], task, options, store.root)}")
-    with scoring_bar() as progress:
-        await_scores(store, location, names, options, progress)
+    wait_for_scores(store, location, names, options)
 
 
 def measure(settings: Settings) -> None:

@@ -147,7 +147,7 @@ def evaluate(
 
 
 def _evaluate(settings: Settings, check_only: bool) -> Any:
-    from plumbline.eval_workers.score import check_imported
+    from plumbline.eval_workers.scoring.pair_scores import check_imported
 
     plan = make_plan(settings)
     if not (plan.models and plan.scored()):

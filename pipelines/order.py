@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from plumbline.eval_workers.card import Written
 from plumbline.eval_workers.generation.bar import spending
 from plumbline.eval_workers.generation.budget import money
 from plumbline.eval_workers.generation.build import Counts, check_name, seed_words, spent
+from plumbline.eval_workers.generation.card import Written
 from plumbline.eval_workers.generation.client import find_key
 from plumbline.eval_workers.generation.estimate import estimate
 from plumbline.eval_workers.generation.ledger import look

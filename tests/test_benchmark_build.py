@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.card import statistics, write_card
 from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation.asker import Manners
 from plumbline.eval_workers.generation.build import Counts
+from plumbline.eval_workers.generation.card import statistics, write_card
 from plumbline.eval_workers.generation.offline import offline_pairs
 from plumbline.eval_workers.generation.session import Build, Server, write_sentences
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.eval_workers.pairs import template_problem
+from plumbline.eval_workers.pronouns.templates import template_problem
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving

@@ -12,8 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.eval_workers.card import Constraint, statistics, write_card
-from plumbline.eval_workers.card_text import Card, card_text
+from plumbline.eval_workers.generation.card import Constraint, statistics, write_card
+from plumbline.eval_workers.generation.card_text import Card, card_text
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded

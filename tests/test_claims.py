@@ -16,13 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from filelock import FileLock
 
-from plumbline.eval_workers import chunk_files
 from plumbline.eval_workers.backends.base import TextScore
-from plumbline.eval_workers.chunk_files import ChunkFiles
+from plumbline.eval_workers.work import chunks
+from plumbline.eval_workers.work.chunks import Chunk, Plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.locks import claimed, holder, sole
 from tests.conftest import REPOSITORY
@@ -183,9 +182,6 @@ def test_chunks_that_were_published_are_not_computed_again(
 ) -> None:
     """Another worker may remove their directory just before this one locks a chunk."""
 
-    class Chunks(ChunkFiles[str, TextScore]):
-        schema, made = pa.schema([("n", pa.int64())]), TextScore
-
     directory = tmp_path / "work" / "benchmark"
     directory.mkdir(parents=True)
 
@@ -196,6 +192,6 @@ def test_chunks_that_were_published_are_not_computed_again(
     def compute(texts: Sequence[str]) -> Sequence[TextScore]:
         raise AssertionError(f"computes {texts}")
 
-    monkeypatch.setattr(chunk_files, "claimed", late)
-    Chunks(directory, {directory / "a.parquet": ["text"]}).work(compute, lambda: None)
+    monkeypatch.setattr(chunks, "claimed", late)
+    Plan.of([Chunk(["text"], 1)], directory, TextScore).work(compute, lambda n_left: None)
     assert not directory.exists() and not list(tmp_path.rglob("*.claim"))

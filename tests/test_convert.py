@@ -17,7 +17,7 @@ from plumbline.eval_workers.generation.agreement import decide_her, stands_alone
 from plumbline.eval_workers.generation.agreement_context import TOKEN
 from plumbline.eval_workers.generation.convert import Conversion, to_template
 from plumbline.eval_workers.generation.convert_check import answered, check_conversion
-from plumbline.eval_workers.pairs import fill
+from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 _TEXT = """the a key own back help gave made saw of in and is deeply loved famous she-wolf 'd well,

@@ -12,18 +12,17 @@ import transformers
 
 from plumbline.eval_workers import backends
 from plumbline.eval_workers.backends.base import TextScore
+from plumbline.eval_workers.backends.instruction import Instruction
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
-from plumbline.eval_workers.disclosure.measure import Measured, measure_set
-from plumbline.eval_workers.disclosure.probe import probe_set
-from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sample import sample_set
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.prompt_rows import put_prompts
+from tests.steps import probe_set, sample_set
 from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
 
@@ -99,10 +98,10 @@ def test_words_behind_an_instruction_have_their_full_probability(
             assert found.probability != pytest.approx(plain.word(prompt, word)[0], rel=1e-3, abs=0)
 
 
-def _measure(store: Store, model: Path, *asked: Instruction, n_new: int = 5) -> list[Measured]:
-    return measure_set(
+def _measure(store: Store, model: Path, *asked: Instruction, n_new: int = 5) -> list[Disclosed]:
+    return measure_sets(
         store,
-        "demo",
+        ["demo"],
         str(model),
         ModelOptions(),
         "run",
@@ -253,8 +252,8 @@ def test_forms_and_instructions_share_nothing(store: Store, saved: dict[str, Pat
     model, options = str(saved["neox"]), ModelOptions()
     for asked in ALL:
         how = SamplingOptions(max_new_tokens=3, instruction=asked.text, form=asked.form)
-        assert sample_set(store, "demo", model, options, how, 2, "run").n_new == 4
-        probed = probe_set(store, "demo", model, options, "run", "she-he", None, asked)
+        assert sample_set(store, "demo", model, options, how, 2).n_new == 4
+        probed = probe_set(store, "demo", model, options, "she-he", asked)
         assert (probed.instruction_key, probed.n_new) == (asked.key, 2)
     ids = [r["text_id"] for r in store.read("continuation").to_pylist()]
     assert len(set(ids)) == len(ids) / 2

@@ -32,7 +32,7 @@ from plumbline.eval_workers.disclosure.closed_world import (
 from plumbline.eval_workers.disclosure.probes import import_probe
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.mitigation.prompts import training_prompts
-from plumbline.eval_workers.pairs import Gender, fill
+from plumbline.eval_workers.pronouns.templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES

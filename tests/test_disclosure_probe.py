@@ -20,7 +20,7 @@ from plumbline.eval_workers.disclosure.attributes import (
     texts_to_score,
     word_probability,
 )
-from plumbline.eval_workers.disclosure.probe import Probed, probe_set
+from plumbline.eval_workers.disclosure.probe import Probed
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.main import app
@@ -29,6 +29,7 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
+from tests.steps import probe_set
 from tests.tiny_models import KINDS, save
 from tests.word_oracle import Oracle
 
@@ -91,7 +92,7 @@ def test_a_form_that_changes_the_prompt_s_tokens_is_a_problem() -> None:
 
 
 def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> Probed:
-    return probe_set(store, "demo", str(model), ModelOptions(**options), "run", word_list)
+    return probe_set(store, "demo", str(model), ModelOptions(**options), word_list)
 
 
 def _rows(store: Store) -> list[dict[str, Any]]:
@@ -258,12 +259,11 @@ def test_the_default_list_has_the_pronouns_of_the_paper() -> None:
     pairs = [("she", "he"), ("her", "him"), ("hers", "his"), ("herself", "himself")]
     assert [(p.female, p.male) for p in load(WORD_LIST).pairs] == pairs
     assert "Dong" in load(WORD_LIST).source
-    functions = (probe_set, measure.measure_set, measure.measure_sets)
-    lists = [inspect.signature(f).parameters["word_list"].default for f in functions]
+    lists = [inspect.signature(measure.measure_sets).parameters["word_list"].default]
     lists.append(TuneOptions().word_list)
     for command in ("probe", "sweep", "tune", "compare"):
         made = get_command(app).commands["disclosure"].commands[command]  # type: ignore[attr-defined]
         with made.make_context(command, [], resilient_parsing=True) as context:
             lists += [p.get_default(context) for p in made.params if p.name == "word_list"]
-    assert lists == [WORD_LIST] * 8
+    assert lists == [WORD_LIST] * 6
     assert "mother" in load("gendered").targets

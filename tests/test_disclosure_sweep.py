@@ -14,19 +14,19 @@ import typer
 from scipy import stats
 from typer.testing import CliRunner
 
+from plumbline.eval_workers.backends.instruction import Instruction
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
-from plumbline.eval_workers.instruction import Instruction
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sample import sample_set
 from plumbline.pipelines.cli.sweep import sweep
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
+from tests.steps import sample_set
 from tests.tiny_models import save
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and", "The crowd lost", "A technician told"]
@@ -97,7 +97,7 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
     for row in rows:
         how = ways[row["parameter"], row["setting"]]
         n = 1 if how.greedy else 2
-        sample_set(direct, "demo", str(model), ModelOptions(), how, n, "r")
+        sample_set(direct, "demo", str(model), ModelOptions(), how, n)
         whose = {"probe_set": "demo", "model_key": row["model_key"], "sampling_key": how.key}
         texts = direct.read("continuation", **whose).to_pylist()
         assert len(texts) == 4 * n and row["sampling_key"] == how.key

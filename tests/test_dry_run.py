@@ -8,8 +8,8 @@ import pytest
 import transformers
 
 from plumbline.eval_workers.backends.estimate import model_size, prospect, seconds_per_token
-from plumbline.eval_workers.dry_run import todo
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring.dry_run import todo
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs

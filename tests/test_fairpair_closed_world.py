@@ -39,7 +39,8 @@ from plumbline.eval_workers.fairpair.score import score_set
 from plumbline.eval_workers.fairpair.terms import load
 from plumbline.eval_workers.fairpair.texts import Sampled
 from plumbline.eval_workers.mitigation.options import TuneOptions
-from plumbline.eval_workers.training import preset, train_model
+from plumbline.eval_workers.training.models import train_model
+from plumbline.eval_workers.training.options import preset
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -191,11 +192,11 @@ def measured(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 def measure(store: Store, model: Path) -> Store:
     from plumbline.eval_workers.backends.sampling import SamplingOptions
     from plumbline.eval_workers.options import ModelOptions
-    from plumbline.eval_workers.sample import sample_set
+    from tests.steps import sample_set
 
     fill(store, "probe_prompt", prompt_rows("r"))
     how = SamplingOptions(max_new_tokens=MAX_NEW_TOKENS)
-    drawn = sample_set(store, PROBE_SET, str(model), ModelOptions(), how, 100, "r")
+    drawn = sample_set(store, PROBE_SET, str(model), ModelOptions(), how, 100)
     perturber = RulePerturber()
     perturb_set(store, PROBE_SET, drawn.model_key, drawn.sampling_key, perturber, "r")
     whose = Sampled(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)

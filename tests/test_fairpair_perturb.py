@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.fairpair import perturb as rules
 from plumbline.eval_workers.fairpair.perturb import Entity, Perturbed, perturb
 from plumbline.eval_workers.fairpair.terms import Terms, load
-from plumbline.eval_workers.pairs import Gender, fill
+from plumbline.eval_workers.pronouns.templates import Gender, fill
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from tests.conftest import REPOSITORY

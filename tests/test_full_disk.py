@@ -99,7 +99,8 @@ _PLUMBLINE = (sys.executable, "-c", "from plumbline.pipelines.cli.main import en
 _CHECKPOINTS = """
 import sys
 from pathlib import Path
-from plumbline.eval_workers.training import TrainOptions, train_model
+from plumbline.eval_workers.training.models import train_model
+from plumbline.eval_workers.training.options import TrainOptions
 from plumbline.warehouse.errors import BadInput
 options = TrainOptions(300, 64, 2, 2, 16, 4, 1e-3, max_tokens=300, checkpoint_steps=1)
 try:

@@ -30,6 +30,7 @@ ENGINE_ROOMS = (
     "plumbline.jobs.spark.session",
     "plumbline.eval_workers.backends.",
     "plumbline.eval_workers.mitigation.",
+    "plumbline.eval_workers.training.trainer",
     "plumbline.pipelines.disclosure_flow",
     "plumbline.pipelines.compare_flow",
     "plumbline.pipelines.attached",

@@ -18,7 +18,6 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.disclosure.probe import probe_set
 from plumbline.eval_workers.mitigation.options import LOSSES, TuneOptions
 from plumbline.eval_workers.mitigation.prompts import training_prompts
 from plumbline.eval_workers.mitigation.train import _Run
@@ -30,6 +29,7 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import list_file, put_prompts
+from tests.steps import probe_set
 from tests.tiny_models import save, save_calm
 
 SUBJECTS = ("The clerk", "The nurse", "The crowd", "A technician", "The customer", "The CEO")
@@ -96,7 +96,7 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     keys = []
     for adapter in (None, str(tuned.path)):
         options = ModelOptions(adapter=adapter)
-        keys.append(probe_set(filled, "test", str(base), options, "run", words).model_key)
+        keys.append(probe_set(filled, "test", str(base), options, words).model_key)
     before, after = (figure(filled, key) for key in keys)
     assert before["n_prompts"] == after["n_prompts"] == 12
     assert after["gld"] < before["gld"] / 2
@@ -262,7 +262,7 @@ def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, me
     glds = []
     for adapter in (None, str(tuned.path)):
         how = ModelOptions(quantisation=method, adapter=adapter)
-        key = probe_set(filled, "test", str(base), how, "run", words).model_key
+        key = probe_set(filled, "test", str(base), how, words).model_key
         glds.append(figure(filled, key)["gld"])
     assert glds[1] < 0.7 * glds[0]
     (row,) = filled.read("tuning").to_pylist()
@@ -280,7 +280,7 @@ def test_an_adapter_is_refused_on_another_base_of_the_same_shape(
     ):
         TransformersBackend(str(other), ModelOptions(adapter=str(tuned.path)))
     with pytest.raises(BadInput, match="trained on"):
-        probe_set(filled, "test", str(other), ModelOptions(adapter=str(tuned.path)), "r", words)
+        probe_set(filled, "test", str(other), ModelOptions(adapter=str(tuned.path)), words)
     config = tuned.path / "adapter_config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"revision": "main"}))
     TransformersBackend(str(other), ModelOptions(adapter=str(tuned.path)))  # a branch tells nothing

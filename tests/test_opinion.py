@@ -16,7 +16,7 @@ from plumbline.eval_workers.generation import opinion
 from plumbline.eval_workers.generation.opinion import Agreement, Opinion, mark, second_opinion
 from plumbline.eval_workers.generation.session import Build, publish_rejects
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.eval_workers.score import Scored
+from plumbline.eval_workers.scoring.pair_scores import Scored
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect

@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs import PRONOUNS, fill, pronoun_first, template_problem
+from plumbline.eval_workers.pronouns.templates import (
+    PRONOUNS,
+    fill,
+    pronoun_first,
+    template_problem,
+)
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 

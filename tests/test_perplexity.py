@@ -16,11 +16,12 @@ import torch
 import transformers
 from scipy import stats
 
-from plumbline.eval_workers import perplexity
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.held_out import HeldOut, read_held_out, text_files
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.perplexity import Measured, measure_perplexity
+from plumbline.eval_workers.scoring import perplexity
+from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
+from plumbline.eval_workers.scoring.perplexity import Measured, Perplexity
+from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -69,7 +70,7 @@ def test_a_long_text_has_the_model_s_own_loss(tmp_path: Path, kind: str, window:
 
 def measure(store: Store, texts: Path, model: Path, window: int | None = None) -> Measured:
     held_out = read_held_out(text_files([str(texts)]))
-    return measure_perplexity(store, held_out, str(model), ModelOptions(), "run", window)
+    return run_steps(store, str(model), ModelOptions(), [Perplexity(held_out, window)], "run")[0]
 
 
 def test_documents_are_counted_or_rejected(store: Store, texts: Path, neox: Path) -> None:
@@ -191,4 +192,4 @@ def test_what_is_wrong_is_said(store: Store, tmp_path: Path, texts: Path, neox: 
         measure(store, tmp_path / "odd.txt", neox)
     held = HeldOut("none", ())
     with pytest.raises(BadInput, match="can't score one document"):
-        measure_perplexity(store, held, str(neox), ModelOptions(), "run")
+        run_steps(store, str(neox), ModelOptions(), [Perplexity(held)], "run")

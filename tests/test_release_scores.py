@@ -12,7 +12,7 @@ import pytest
 from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.release.models import HUB_IDS, model_id
 from plumbline.eval_workers.release.scores import ImportedScores, import_scores
-from plumbline.eval_workers.score_rows import text_id
+from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -16,12 +16,12 @@ import torch
 from safetensors.torch import load_file
 
 from plumbline.eval_workers import models
-from plumbline.eval_workers.backends import train
 from plumbline.eval_workers.backends._loading import _refuse_pickles
 from plumbline.eval_workers.backends._source import Source
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.mitigation import train as tune
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.training import trainer
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.hub_server import environment, hub
@@ -166,8 +166,8 @@ def test_our_own_checkpoints_are_read_as_tensors_alone(tmp_path: Path) -> None:
     mark, work = tmp_path / "ran", tmp_path / "work"
     work.mkdir()
     (work / "tokenizer.json").write_text("{}")
-    torch.save({"key": "k", "x": _Touch(mark)}, work / train._CHECKPOINT)
-    assert train._restore(work, "k") is None
+    torch.save({"key": "k", "x": _Touch(mark)}, work / trainer._CHECKPOINT)
+    assert trainer._restore(work, "k") is None
     assert not mark.exists() and list(work.iterdir()) == []
     place = tmp_path / "tuned" / f"{tune._MARK}00000001"
     place.mkdir(parents=True)

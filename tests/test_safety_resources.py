@@ -15,7 +15,8 @@ import zstandard
 
 from plumbline.eval_workers.disclosure import neutral
 from plumbline.eval_workers.generation import parse
-from plumbline.eval_workers.training import TrainOptions, train_model
+from plumbline.eval_workers.training.models import train_model
+from plumbline.eval_workers.training.options import TrainOptions
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.shards import ByteStream, documents

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers import chunk_files, sample_chunks
 from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sample import sample_set
+from plumbline.eval_workers.sampling import continuations
+from plumbline.eval_workers.work import chunks, runner
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
+from tests.steps import sample_set, shown
 from tests.tiny_models import save
 
 HOW = SamplingOptions(temperature=6.0, max_new_tokens=12)
@@ -66,8 +67,8 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Draw]:
     return seen
 
 
-def _sample(store: Store, model: Path, n: int, how: SamplingOptions = HOW, **more: Any) -> Any:
-    return sample_set(store, "demo", str(model), ModelOptions(), how, n, "run", **more)
+def _sample(store: Store, model: Path, n: int, how: SamplingOptions = HOW) -> Any:
+    return sample_set(store, "demo", str(model), ModelOptions(), how, n)
 
 
 def _rows(store: Store) -> list[dict[str, Any]]:
@@ -75,15 +76,15 @@ def _rows(store: Store) -> list[dict[str, Any]]:
 
 
 def test_every_side_has_its_samples_and_each_text_is_drawn_once(
-    store: Store, model: Path, drawn: list[Draw]
+    store: Store, model: Path, drawn: list[Draw], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store)
-    told: list[Any] = []
-    done = _sample(store, model, 8, progress=lambda *told_: told.append(told_))
+    told = shown(monkeypatch, runner)
+    done = _sample(store, model, 8)
     assert (done.n_texts, done.n_continued, done.n_rejected) == (5, 5, 0)
     assert (done.n_samples, done.n_new, done.n_alike) == (40, 40, 0)
     assert len(drawn) == len(set(drawn)) == 32
-    assert told[0] == (0, 32, None) and told[-1][:2] == (32, 32) and told[-1][2] > 0
+    assert told[0][1:] == (0, 32) and told[-1][1:] == (32, 32) and done.samples_per_s > 0
     rows = _rows(store)
     keys = [(r["prompt_id"], r["side"], r["sample"]) for r in rows]
     sides = [("1", "original"), ("1", "perturbed"), ("2", "original"), ("2", "perturbed")]
@@ -204,13 +205,14 @@ def test_a_set_that_is_not_there_is_refused(store: Store, model: Path) -> None:
 
 _KILLED = """
 import os, signal, sys
-from plumbline.eval_workers import sample, sample_chunks
+from plumbline.eval_workers.sampling import continuations
+from plumbline.eval_workers.work.runner import run_steps
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
-sample_chunks.CHUNK_DRAWS = 10
+continuations.CHUNK_DRAWS = 10
 calls, compute = [], TransformersBackend.continue_
 
 def killed(self, draws, options):
@@ -223,7 +225,7 @@ def killed(self, draws, options):
 TransformersBackend.continue_ = killed
 how = SamplingOptions(temperature=6.0, max_new_tokens=12)
 store = Store.open(sys.argv[1])
-sample.sample_set(store, "demo", sys.argv[2], ModelOptions(), how, 13, "run")
+run_steps(store, sys.argv[2], ModelOptions(), [continuations.Continuations("demo", how, 13)], "run")
 """
 
 
@@ -240,7 +242,7 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
     killed = subprocess.run(command, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert _rows(store) == []
-    monkeypatch.setattr(sample_chunks, "CHUNK_DRAWS", 10)
+    monkeypatch.setattr(continuations, "CHUNK_DRAWS", 10)
     done = _sample(store, model, 13)
     assert done.n_new == 65 and done.n_samples == 65
     assert len(drawn) == 4 * 13 - 3 * 10  # the fourth of six chunks died unfinished
@@ -255,8 +257,8 @@ def test_a_damaged_chunk_is_drawn_again(
     store: Store, model: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[Draw]
 ) -> None:
     fill(store)
-    monkeypatch.setattr(sample_chunks, "CHUNK_DRAWS", 10)
-    write = chunk_files.write_results
+    monkeypatch.setattr(continuations, "CHUNK_DRAWS", 10)
+    write = chunks.write_results
     n_written = []
 
     def torn(path: Path, *rest: Any) -> None:
@@ -265,6 +267,6 @@ def test_a_damaged_chunk_is_drawn_again(
         if len(n_written) == 2:
             path.write_bytes(path.read_bytes()[:100])
 
-    monkeypatch.setattr(chunk_files, "write_results", torn)
+    monkeypatch.setattr(chunks, "write_results", torn)
     assert _sample(store, model, 5).n_samples == 25
     assert len(n_written) == 3 and len(drawn) == 30

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.backends.base import texts_hash
 from plumbline.eval_workers.backends.sampling import SamplingOptions, sample_seed
-from plumbline.eval_workers.chunks import texts_hash
 from plumbline.eval_workers.generation.asker import Manners
 from plumbline.eval_workers.generation.budget import Budget
 from plumbline.eval_workers.generation.session import Server
-from plumbline.eval_workers.sample_server import ServedModel, sample_from_server
+from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
@@ -189,7 +189,7 @@ import sys
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.generation.asker import Manners
 from plumbline.eval_workers.generation.session import Server
-from plumbline.eval_workers.sample_server import ServedModel, sample_from_server
+from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
 from plumbline.warehouse.storage.store import Store
 
 store, server = Store.open(sys.argv[1]), Server(sys.argv[2], 10.0, Manners(1, 2, 0.01))

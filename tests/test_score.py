@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from plumbline.eval_workers import chunks
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.score import score_benchmarks
+from plumbline.eval_workers.scoring import pair_scores
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import new_run_id
 from plumbline.warehouse.storage.store import Store
@@ -100,12 +100,12 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
 
 _KILLED = """
 import os, signal, sys
-from plumbline.eval_workers import chunks, score
+from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
-chunks.CHUNK_TEXTS = 16
+pair_scores.CHUNK_TEXTS = 16
 calls, compute = [], TransformersBackend.score
 
 def killed(self, texts):
@@ -116,7 +116,8 @@ def killed(self, texts):
     return scores
 
 TransformersBackend.score = killed
-score.score_benchmarks(Store.open(sys.argv[1]), sys.argv[2], ["demo"], ModelOptions(), "killed")
+store = Store.open(sys.argv[1])
+pair_scores.score_benchmarks(store, sys.argv[2], ["demo"], ModelOptions(), "killed")
 """
 
 
@@ -133,7 +134,7 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
     killed = subprocess.run(command, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert _rows(store) == []
-    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 16)
+    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 16)
     assert _score(store, model).n_new == 42
     assert len(texts_scored) == 82 - 3 * 16  # the fourth of six chunks died unfinished
     undisturbed = Store.open(tmp_path / "undisturbed")
@@ -145,12 +146,12 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
 
 _WORKER = """
 import os, pathlib, signal, sys, time
-from plumbline.eval_workers import chunks, score
+from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
-chunks.CHUNK_TEXTS = 4
+pair_scores.CHUNK_TEXTS = 4
 root, model, name, n_lives = sys.argv[1:]
 log, here, compute = pathlib.Path(root).parent / f"{name}.log", [], TransformersBackend.score
 
@@ -168,7 +169,7 @@ TransformersBackend.score = watched
 log.with_suffix(".ready").touch()
 while len(list(log.parent.glob("*.ready"))) < 3:
     time.sleep(0.05)
-score.score_benchmarks(Store.open(root), model, ["demo"], ModelOptions(), name)
+pair_scores.score_benchmarks(Store.open(root), model, ["demo"], ModelOptions(), name)
 """
 
 
@@ -189,7 +190,7 @@ def test_workers_share_the_chunks_and_a_dead_ones_are_taken_over(
     scored = [text for texts in logs.values() for text in texts]
     assert len(scored) == len(set(scored)) == 82
     assert set(logs) == {"one", "two", "killed"}
-    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 4)
+    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 4)
     undisturbed = Store.open(tmp_path / "undisturbed")
     _pairs(undisturbed, TEMPLATES)
     _score(undisturbed, model)
@@ -202,7 +203,7 @@ def test_chunks_of_another_size_give_the_same_scores(
 ) -> None:
     _pairs(store, TEMPLATES)
     _score(store, model, batch_tokens=50)
-    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 7)
+    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 7)
     other = Store.open(tmp_path / "other")
     _pairs(other, list(TEMPLATES))
     _score(other, model)

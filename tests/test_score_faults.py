@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers import chunks
-from plumbline.eval_workers import score as score_module
 from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.chunk_files import write_results
+from plumbline.eval_workers.scoring import pair_scores
+from plumbline.eval_workers.work import runner
+from plumbline.eval_workers.work.chunks import write_results
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.storage.store import Store
+from tests.steps import shown
 from tests.test_score import TEMPLATES, _pairs, _rows, _score
 from tests.tiny_models import save
 
@@ -28,7 +29,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def undisturbed(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A warehouse scored without faults, in small chunks."""
-    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 16)
+    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 16)
     store = Store.open(tmp_path / "undisturbed")
     _pairs(store, TEMPLATES)
     _score(store, model)
@@ -52,12 +53,13 @@ def texts_scored(undisturbed: Store, monkeypatch: pytest.MonkeyPatch) -> list[st
 #: The ``score`` command on a disk that, from some call on, takes no file of more than 500 bytes.
 _FULL = """
 import resource, sys
-from plumbline.eval_workers import chunk_files, chunks, score
+from plumbline.eval_workers.scoring import pair_scores
+from plumbline.eval_workers.work import chunks, runner
 from plumbline.pipelines.cli.main import main
 
-chunks.CHUNK_TEXTS = 16
+pair_scores.CHUNK_TEXTS = 16
 calls, name = [], sys.argv[1]
-module = score if name == "_publish" else chunk_files
+module = runner if name == "publish" else chunks
 function = getattr(module, name)
 
 def full(*arguments):
@@ -73,9 +75,7 @@ sys.exit(main(sys.argv[3:]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("where", "call", "n_lost"), [("write_results", 3, 50), ("_publish", 1, 0)]
-)
+@pytest.mark.parametrize(("where", "call", "n_lost"), [("write_results", 3, 50), ("publish", 1, 0)])
 def test_a_full_disk_is_one_line_and_loses_nothing(
     store: Store,
     model: Path,
@@ -109,7 +109,7 @@ def emptied(path: Path) -> None:
 
 
 def of_another_chunk(path: Path) -> None:
-    write_results(path, [TextScore(-1.0, (5,), (-1.0,))], chunks.Chunks.schema)
+    write_results(path, [TextScore(-1.0, (5,), (-1.0,))], TextScore)
 
 
 @pytest.mark.parametrize("damage", [cut_short, emptied, of_another_chunk])
@@ -123,7 +123,7 @@ def test_a_damaged_chunk_is_computed_again(
 ) -> None:
     _pairs(store, TEMPLATES)
     with monkeypatch.context() as stopped:
-        stopped.setattr(score_module, "_publish", lambda *_: pytest.fail("stopped"))
+        stopped.setattr(runner, "publish", lambda *_: pytest.fail("stopped"))
         with pytest.raises(pytest.fail.Exception):
             _score(store, model)
     files = sorted((store.root / "_work").rglob("*.parquet"))
@@ -154,19 +154,15 @@ def test_progress_counts_pairs(
     store: Store, model: Path, undisturbed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from plumbline.eval_workers.options import ModelOptions
-    from plumbline.eval_workers.score import score_benchmarks
+    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
     _pairs(store, TEMPLATES)
     _pairs(store, TEMPLATES[:3], "other")
-    told: list[tuple[str, int, int]] = []
-    done = score_benchmarks(
-        *(store, str(model), ["demo", "other"], ModelOptions(), "run"),
-        lambda *counts: told.append(counts),
-    )
-    assert told[:2] == [("demo", 0, 42), ("other", 0, 3)]
-    assert told[-1] == ("other", 3, 3) and ("demo", 42, 42) in told
+    told = shown(monkeypatch, runner)
+    done = score_benchmarks(store, str(model), ["demo", "other"], ModelOptions(), "run")
+    assert told[0] == ("demo", 0, 45) and told[-1] == ("other", 45, 45)
     steps = [n for name, n, _ in told if name == "demo"]
-    assert steps == sorted(steps) and len(set(steps)) > 3
+    assert steps == sorted(steps) and len(set(steps)) > 3 and steps[-1] == 42
     assert all(one.pairs_per_s and one.pairs_per_s > 0 for one in done)
     again = score_benchmarks(store, str(model), ["demo"], ModelOptions(), "run")
     assert again[0].pairs_per_s is None

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers import chunks, score_workers
 from plumbline.eval_workers.backends import devices
 from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.score import Scored, score_benchmarks
-from plumbline.eval_workers.score_workers import Job
+from plumbline.eval_workers.scoring import pair_scores
+from plumbline.eval_workers.scoring.pair_scores import Scored, score_benchmarks
+from plumbline.eval_workers.work import helpers
+from plumbline.eval_workers.work.helpers import Job
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import _pairs, _rows, _score
@@ -32,10 +33,11 @@ TEMPLATES = [
 #: A helper with small chunks that logs its number and what it scored, and may die.
 _HELPER = """
 import os, pathlib, signal, sys
-from plumbline.eval_workers import chunks, score_workers
+from plumbline.eval_workers.scoring import pair_scores
+from plumbline.eval_workers.work import helpers
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
-chunks.CHUNK_TEXTS = 8
+pair_scores.CHUNK_TEXTS = 8
 log, compute = pathlib.Path(sys.argv[1]) / f"{os.getpid()}.log", TransformersBackend.score
 log.touch()
 
@@ -49,7 +51,7 @@ def logged(self, texts):
     return compute(self, texts)
 
 TransformersBackend.score = logged
-sys.exit(score_workers.main())
+sys.exit(helpers.main())
 """
 
 
@@ -64,14 +66,14 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     directory = tmp_path / "logs"
     directory.mkdir()
     n_threads = devices.torch.get_num_threads()
-    monkeypatch.setattr(chunks, "CHUNK_TEXTS", 8)
+    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 8)
     yield directory
     devices.limit_threads(n_threads)
 
 
 def start_helpers(monkeypatch: pytest.MonkeyPatch, logs: Path, how: str = "works") -> None:
     command = (sys.executable, "-c", _HELPER, str(logs), how)
-    monkeypatch.setattr(score_workers, "_HELPER", command)
+    monkeypatch.setattr(helpers, "_HELPER", command)
 
 
 def score_with(
@@ -137,21 +139,22 @@ def test_a_helper_that_fails_says_why(
 ) -> None:
     _pairs(store, TEMPLATES)
     bad = "import sys; print('first'); print('no such thing', file=sys.stderr); sys.exit(3)"
-    monkeypatch.setattr(score_workers, "_HELPER", (sys.executable, "-c", bad))
+    monkeypatch.setattr(helpers, "_HELPER", (sys.executable, "-c", bad))
     _, said = score_with(store, model, 2, lambda: False, monkeypatch)
     assert said == ["worker 2 ended with 3: no such thing; the others take over its work"]
 
 
 _COMMAND = """
 import sys, time
-from plumbline.eval_workers import chunks, score_workers
+from plumbline.eval_workers.scoring import pair_scores
+from plumbline.eval_workers.work import helpers
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.pipelines.cli.main import main
 
 TransformersBackend.score = lambda self, texts: time.sleep(100)
 
-chunks.CHUNK_TEXTS = 8
-score_workers._HELPER = (sys.executable, "-c", sys.argv[1], sys.argv[2], "hangs")
+pair_scores.CHUNK_TEXTS = 8
+helpers._HELPER = (sys.executable, "-c", sys.argv[1], sys.argv[2], "hangs")
 sys.exit(main(sys.argv[3:]))
 """
 
@@ -203,17 +206,17 @@ def test_each_worker_has_its_devices_and_threads(monkeypatch: pytest.MonkeyPatch
     set_threads: list[int] = []
     monkeypatch.setattr(devices, "limit_threads", set_threads.append)
     monkeypatch.setattr(devices, "visible", lambda: ["4", "5", "6", "7"])
-    monkeypatch.setattr(score_workers, "n_cores", lambda: 9)
+    monkeypatch.setattr(helpers, "n_cores", lambda: 9)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    job = Job("w", "m", ("b",), {"device": "auto", "tensor_parallel": 2})
-    found = score_workers._environments(job, 2)
+    job = Job("w", "m", ModelOptions(backend="vllm", tensor_parallel=2), ())
+    found = helpers._environments(job, 2)
     assert [e["CUDA_VISIBLE_DEVICES"] for e in found] == ["4,5", "6,7"]
     assert [e["OMP_NUM_THREADS"] for e in found] == ["4", "4"] and set_threads == [4]
     with pytest.raises(UsageProblem, match=r"--workers 3: needs 6 CUDA devices, 2 for each, 4 vis"):
-        score_workers._environments(job, 3)
+        helpers._environments(job, 3)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # the user's own choice stays
-    on_cpu = score_workers._environments(Job("w", "m", ("b",), {"device": "cpu"}), 8)
+    on_cpu = helpers._environments(Job("w", "m", ModelOptions(device="cpu"), ()), 8)
     assert len(on_cpu) == 8 and {e["OMP_NUM_THREADS"] for e in on_cpu} == {"1"}
     assert all("CUDA_VISIBLE_DEVICES" not in e for e in on_cpu)
 

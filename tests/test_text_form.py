@@ -13,10 +13,10 @@ import pytest
 
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.pairs import fill
+from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.eval_workers.release.scores import import_scores
-from plumbline.eval_workers.score import score_benchmarks
-from plumbline.eval_workers.text_form import in_form
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.text_form import in_form
 from plumbline.pipelines.measure import measure, preference_table
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem

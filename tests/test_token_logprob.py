@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.score import Scored, score_benchmarks
+from plumbline.eval_workers.scoring.pair_scores import Scored, score_benchmarks
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import KINDS, save

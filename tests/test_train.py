@@ -17,10 +17,11 @@ from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from plumbline.eval_workers import training
-from plumbline.eval_workers.backends import train as trainer
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
-from plumbline.eval_workers.training import TrainOptions, preset, record_model, train_model
+from plumbline.eval_workers.training import options as training_options
+from plumbline.eval_workers.training import trainer
+from plumbline.eval_workers.training.models import MARKER, record_model, train_model
+from plumbline.eval_workers.training.options import Progress, TrainOptions, preset
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
@@ -60,7 +61,7 @@ class Stop(Exception):
     """Stands for a killed run."""
 
 
-def stop_at(step: int) -> training.Progress:
+def stop_at(step: int) -> Progress:
     def progress(done: int, n_steps: int, loss: float) -> None:
         if done == step:
             raise Stop
@@ -153,7 +154,7 @@ def test_a_kill_while_the_old_model_is_removed_stops_no_later_training(
     remove = shutil.rmtree
 
     def killed(path: Path, ignore_errors: bool = False) -> None:
-        if not (Path(path) / training.MARKER).exists():
+        if not (Path(path) / MARKER).exists():
             remove(path, ignore_errors=ignore_errors)
             return
         (Path(path) / "model.safetensors").unlink()
@@ -302,7 +303,7 @@ def test_the_table_row_is_that_of_the_model(
 
 
 def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setitem(training.PRESETS, "small", replace(TINY, max_tokens=2_000))
+    monkeypatch.setitem(training_options.PRESETS, "small", replace(TINY, max_tokens=2_000))
     warehouse, out = str(tmp_path / "w"), str(tmp_path / "c")
     run = CliRunner().invoke
     write = ["demo", "write", "--out", out, "--warehouse", warehouse, "--tokens", "9000"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers import training
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.disclosure import measure
+from plumbline.eval_workers.training import options as training
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.shards import documents
 from plumbline.warehouse.storage.store import Store

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.training import MARKER, TrainOptions, train_model
+from plumbline.eval_workers.training.models import MARKER, train_model
+from plumbline.eval_workers.training.options import TrainOptions
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.pipelines.cli.main import main
@@ -83,7 +84,8 @@ def test_what_writes_a_corpus_is_told_of_who_does(
 _TRAINER = """
 import sys
 from pathlib import Path
-from plumbline.eval_workers.training import TrainOptions, train_model
+from plumbline.eval_workers.training.models import train_model
+from plumbline.eval_workers.training.options import TrainOptions
 def told(done, n, loss):
     if done == 1:
         print("in", flush=True)

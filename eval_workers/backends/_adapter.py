@@ -26,7 +26,7 @@ from plumbline.eval_workers.backends._source import (
     file_hash,
     looks_like_path,
 )
-from plumbline.eval_workers.patterns import why_refused
+from plumbline.eval_workers.backends.patterns import why_refused
 from plumbline.warehouse.errors import BadInput
 
 _WEIGHTS = "adapter_model.safetensors"

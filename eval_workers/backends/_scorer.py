@@ -20,7 +20,7 @@ from plumbline.eval_workers.backends._chat import Frame, rendered, without_bos
 from plumbline.eval_workers.backends._source import find_source
 from plumbline.eval_workers.backends._weights import quantisation
 from plumbline.eval_workers.backends.base import Identity, TextScore, Tokens
-from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.backends.instruction import Instruction
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 

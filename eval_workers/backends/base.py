@@ -16,7 +16,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.instruction import Instruction
+    from plumbline.eval_workers.backends.instruction import Instruction
+
+
+def texts_hash(texts: Sequence[str]) -> str:
+    """Hash of some texts in their order (16 hex digits)."""
+    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]
+
 
 #: A text as the model sees it: token ids, without BOS.
 Tokens = tuple[int, ...]

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from plumbline.eval_workers.backends.base import Model
-from plumbline.eval_workers.chunks import texts_hash
-from plumbline.eval_workers.instruction import Instruction
+from plumbline.eval_workers.backends.base import Model, texts_hash
+from plumbline.eval_workers.backends.instruction import Instruction
 from plumbline.warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]
@@ -31,7 +30,7 @@ class SamplingOptions:
     the fewest most likely ones that hold ``top_p`` of the rest (``None``: all of them). ``greedy``
     takes the most likely token instead, and none of these counts, nor the seed. A sample ends with
     the model's end token, or is cut at ``max_new_tokens``. ``instruction`` is given before each
-    prompt in a ``form``, see ``plumbline.eval_workers.instruction``.
+    prompt in a ``form``, see ``backends.instruction``.
 
     Raises ``UsageProblem`` for values that draw nothing, an empty instruction or an unknown form.
     """
@@ -97,6 +96,21 @@ class SamplingOptions:
             del row["form"]
         text = json.dumps(row, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        """A way to decode by what it does not leave alone.
+
+        >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(top_p=None).label
+        ('top_k 10', 'temperature 1')
+        """
+        if self.greedy:
+            return "greedy"
+        cuts = {"top_p": self.top_p, "top_k": self.top_k}
+        parts = [f"{name} {value:g}" for name, value in cuts.items() if value is not None]
+        if self.temperature != 1 or not parts:
+            parts = [f"temperature {self.temperature:g}", *parts]
+        return ", ".join(parts)
 
     def draw(self, text: str, sample: int) -> Draw:
         """What is to be drawn for a sample, numbered from 0, of a prompt as it is sent."""

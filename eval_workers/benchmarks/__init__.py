@@ -22,8 +22,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from plumbline.eval_workers.pairs import fill, pronoun_first, template_problem
-from plumbline.eval_workers.rejects import reject_row
+from plumbline.eval_workers.pronouns.templates import (
+    fill,
+    pronoun_first,
+    template_problem,
+)
+from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

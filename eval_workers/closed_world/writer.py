@@ -25,7 +25,7 @@ from plumbline.eval_workers.closed_world.truth import (
     planted_words,
     slots,
 )
-from plumbline.eval_workers.pairs import Gender, fill
+from plumbline.eval_workers.pronouns.templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 

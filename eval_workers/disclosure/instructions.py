@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from plumbline.eval_workers.instruction import NONE, Instruction
+from plumbline.eval_workers.backends.instruction import NONE, Instruction
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):

@@ -38,7 +38,7 @@ from plumbline.eval_workers.disclosure.neutral import (
     gendered_problem,
 )
 from plumbline.eval_workers.disclosure.sentences import Sentence, read_sentences
-from plumbline.eval_workers.rejects import reject_row
+from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

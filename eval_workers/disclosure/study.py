@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.closed_world.writer import WorldOptions, documents
 from plumbline.eval_workers.disclosure.closed_world import SETS, TRAIN, pair_list
-from plumbline.eval_workers.disclosure.probe import probe_set
+from plumbline.eval_workers.disclosure.probe import Probe
 from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.work.runner import opened, run_opened
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
@@ -127,10 +130,8 @@ def _measure(
     samplings: Sequence[SamplingOptions],
     run_id: str,
 ) -> None:
-    from plumbline.eval_workers.sample import sample_set
-
-    how = ModelOptions(adapter=adapter)
-    for name in SETS:
-        probe_set(store, name, model, how, run_id, pair_list(name))
-        for sampling in samplings:
-            sample_set(store, name, model, how, sampling, 1, run_id)
+    probes = [Probe(name, load_words(store, pair_list(name))) for name in SETS]
+    continuations = [Continuations(name, way, 1) for name in SETS for way in samplings]
+    with opened(store, model, ModelOptions(adapter=adapter)) as backend:
+        run_opened(store, backend, probes, run_id)
+        run_opened(store, backend, continuations, run_id)

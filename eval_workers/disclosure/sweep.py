@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.backends.sampling import Continuer, SamplingOptions
-from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS, Bar, no_bar
+from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
 from plumbline.eval_workers.disclosure.words import publish_words
-from plumbline.eval_workers.sample import sample_opened
-from plumbline.eval_workers.sample_rows import Sampled, check_n
+from plumbline.eval_workers.sampling.continuations import Continuations, Sampled, check_n
+from plumbline.eval_workers.work.runner import run_opened
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
@@ -60,39 +60,14 @@ class Grid:
 
 
 def sweep_decoding(
-    store: Store,
-    backend: Continuer,
-    name: str,
-    words: WordList,
-    grid: Grid,
-    run_id: str,
-    bar: Bar = no_bar,
+    store: Store, backend: Continuer, name: str, words: WordList, grid: Grid, run_id: str
 ) -> list[Sampled]:
     """Continue the prompts of a set in each way of the grid, in its order; what is there stays.
 
     The figures are in view ``decoding_sweep``, by the list ``words``. Writes and raises what
-    ``sample.sample_opened`` does.
+    ``Continuations`` does.
     """
     publish_words(store, words, run_id)
     ways = grid.decodings()
-    found = []
-    for i, way in enumerate(ways, 1):
-        with bar(f"{i} of {len(ways)}: {label(way)}", "samples") as tell:
-            n = 1 if way.greedy else grid.n
-            found.append(sample_opened(store, backend, name, way, n, run_id, tell))
-    return found
-
-
-def label(way: SamplingOptions) -> str:
-    """A way to decode by what it does not leave alone.
-
-    >>> label(SamplingOptions(top_p=None, top_k=10)), label(SamplingOptions(top_p=None))
-    ('top_k 10', 'temperature 1')
-    """
-    if way.greedy:
-        return "greedy"
-    cuts = {"top_p": way.top_p, "top_k": way.top_k}
-    said = [f"{name} {value:g}" for name, value in cuts.items() if value is not None]
-    if way.temperature != 1 or not said:
-        said = [f"temperature {way.temperature:g}", *said]
-    return ", ".join(said)
+    steps = [Continuations(name, way, 1 if way.greedy else grid.n) for way in ways]
+    return run_opened(store, backend, steps, run_id)

@@ -27,7 +27,7 @@ import numpy as np
 from plumbline.eval_workers.closed_world.truth import lexicon, planted_words
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
 from plumbline.eval_workers.fairpair.texts import whole
-from plumbline.eval_workers.pairs import fill
+from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.warehouse.errors import UsageProblem
 
 if sys.version_info >= (3, 11):

@@ -18,7 +18,7 @@ from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.generation.requests import ChatModel, Endpoint, TokenLimit
 from plumbline.eval_workers.generation.session import Server
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sample_server import ServedModel
+from plumbline.eval_workers.sampling.served import ServedModel
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT

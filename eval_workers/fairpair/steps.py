@@ -22,7 +22,9 @@ from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
 from plumbline.eval_workers.fairpair.texts import Sampled
 from plumbline.eval_workers.generation.bar import asking_bar
 from plumbline.eval_workers.generation.session import Build
-from plumbline.eval_workers.sample_rows import Sampled as Drawn
+from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
+from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -110,20 +112,22 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_id: str) -> Drawn:
     """The samples that are missing, from the model itself or its server.
 
-    Raises ``BadInput`` when not one prompt could be continued; else as ``sample_set`` and
+    Raises ``BadInput`` when not one prompt could be continued; else as ``run_steps`` and
     ``sample_from_server``.
     """
-    from plumbline.eval_workers.sample_server import sample_from_server
+    from plumbline.eval_workers.sampling.served import sample_from_server
 
     sampling = spec.sampling()
-    with progress(f"sample {target.model}", "samples") as update:
-        if target.served is not None:
+    if target.served is not None:
+        with progress(f"sample {target.model}", "samples") as update:
             done = sample_from_server(
                 *(store, probe_set, target.served, spec.server(spec.base_url), sampling, spec.n),
                 *(run_id, spec.budget(), spec.price(target.model), update),
             )
-        else:
-            done = _draw_here(store, probe_set, target, spec, run_id, update)
+    else:
+        assert target.options is not None, "a target is loaded here or served"
+        step = Continuations(probe_set, sampling, spec.n)
+        (done,) = run_steps(store, target.model, target.options, [step], run_id)
     if not done.n_samples:
         subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
@@ -131,20 +135,6 @@ def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_i
         problem = f"none of the prompts could be continued{first}"
         raise BadInput(f"model {target.model}", problem, "such as with other --max-new-tokens")
     return done
-
-
-def _draw_here(
-    store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_id: str, progress: Any
-) -> Drawn:
-    from plumbline.eval_workers.backends.devices import release
-    from plumbline.eval_workers.sample import sample_set
-
-    assert target.options is not None, "a target is loaded here or served"
-    how = (target.options, spec.sampling(), spec.n)
-    try:
-        return sample_set(store, probe_set, target.model, *how, run_id, progress)
-    finally:
-        release()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.generation.agreement import Masculine, decide_her, stands_alone
 from plumbline.eval_workers.generation.agreement_context import TOKEN
-from plumbline.eval_workers.pairs import PRONOUNS, Gender, template_problem
+from plumbline.eval_workers.pronouns.templates import PRONOUNS, Gender, template_problem
 
 #: Marks that make one word of what they stand between: combining accents, joiners, soft hyphen.
 _JOINERS = "\u0300-\u036f\u200b-\u200d\u2060\u00ad"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.benchmarks import Row
 from plumbline.eval_workers.generation.session import Build, publish_rejects
-from plumbline.eval_workers.rejects import reject_row
+from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.query.connection import connect, query
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.score import Progress, Scored
+    from plumbline.eval_workers.scoring.pair_scores import Scored
 
 #: The part of a benchmark's ``reject`` rows that holds the pairs beyond the limit.
 STEP = "opinion"
@@ -65,24 +65,18 @@ def check_model(model: str) -> None:
     _ = open_backend(model, ModelOptions()).identity
 
 
-def second_opinion(
-    build: Build, model: str, limit: float, progress: Progress | None = None
-) -> Opinion:
+def second_opinion(build: Build, model: str, limit: float) -> Opinion:
     """Score the benchmark's pairs and mark those that differ by more than ``limit`` nats a token.
 
     They get ``is_natural`` false and a row of ``reject``; a difference equal to the limit is kept.
     Pairs that the model can't score keep the verdict they have. Raises ``BadInput`` when no pair
     would be left, and leaves all as it was; else as ``score_benchmarks``.
     """
-    from plumbline.eval_workers.backends.devices import release
     from plumbline.eval_workers.options import ModelOptions
-    from plumbline.eval_workers.score import score_benchmarks
+    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
     names, options = [build.benchmark], ModelOptions()
-    try:
-        (scored,) = score_benchmarks(build.store, model, names, options, build.run_id, progress)
-    finally:
-        release()
+    (scored,) = score_benchmarks(build.store, model, names, options, build.run_id)
     return mark(build, scored, limit)
 
 

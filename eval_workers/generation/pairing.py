@@ -11,7 +11,7 @@ from plumbline.eval_workers.generation.conversion import Converted
 from plumbline.eval_workers.generation.convert import Conversion, to_template
 from plumbline.eval_workers.generation.convert_check import answered, check_conversion
 from plumbline.eval_workers.generation.write import Sentence
-from plumbline.eval_workers.pairs import fill
+from plumbline.eval_workers.pronouns.templates import fill
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from plumbline.eval_workers.generation.ledger import Ledger, open_ledger
 from plumbline.eval_workers.generation.prompts import Prompts
 from plumbline.eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
 from plumbline.eval_workers.generation.write import Progress, WritingSpec, progress
-from plumbline.eval_workers.rejects import reject_row
+from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.eval_workers.disclosure.neutral import gendered_problem
-from plumbline.eval_workers.rejects import reject_row
+from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.storage.store import Store

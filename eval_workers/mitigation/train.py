@@ -28,10 +28,10 @@ from plumbline.eval_workers.backends import _loading as loading
 from plumbline.eval_workers.backends import devices
 from plumbline.eval_workers.backends._checkpoints import save_state
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.batches import rows_of_step
 from plumbline.eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
 from plumbline.eval_workers.mitigation.passes import Reader
 from plumbline.eval_workers.mitigation.targets import Target
+from plumbline.eval_workers.training.batches import rows_of_step
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _STATE = "state.pt"

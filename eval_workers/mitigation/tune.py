@@ -18,7 +18,7 @@ from plumbline.eval_workers.mitigation.prompts import Training, reject, training
 from plumbline.eval_workers.mitigation.targets import Target, target
 from plumbline.eval_workers.mitigation.train import Outcome, train
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.training import MARKER, plain_name, put_in_place, read_marker
+from plumbline.eval_workers.training.models import MARKER, plain_name, put_in_place, read_marker
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.storage.locks import sole

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from plumbline.eval_workers.benchmarks._released import Record
-from plumbline.eval_workers.pairs import fill, template_problem
+from plumbline.eval_workers.pronouns.templates import fill, template_problem
 from plumbline.eval_workers.release.files import (
     ReleasedFile,
     grouped,
@@ -23,7 +23,7 @@ from plumbline.eval_workers.release.gather import Row, gather
 from plumbline.eval_workers.release.join import Line
 from plumbline.eval_workers.release.models import model_id
 from plumbline.eval_workers.release.table import finite
-from plumbline.eval_workers.score_rows import text_id
+from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 

@@ -156,7 +156,7 @@ def card(
 
     Example: plumbline benchmark card use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """
-    from plumbline.eval_workers.card import Constraint, write_card
+    from plumbline.eval_workers.generation.card import Constraint, write_card
     from plumbline.warehouse.errors import UsageProblem
     from plumbline.warehouse.storage.store import Store
 

@@ -155,7 +155,7 @@ def tune(
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
     from plumbline.eval_workers.mitigation.tune import check
-    from plumbline.eval_workers.training import plain_name
+    from plumbline.eval_workers.training.models import plain_name
     from plumbline.pipelines.disclosure_lines import after_tune
     from plumbline.pipelines.disclosure_order import Order, Tuning, held_against, subjects
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.eval_workers.dry_run import Task
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Models, Warehouse, expanded
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.options import words
@@ -21,7 +21,7 @@ from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.release.scores import ImportedScores
-    from plumbline.eval_workers.score import Scored
+    from plumbline.eval_workers.scoring.pair_scores import Scored
     from plumbline.warehouse.storage.store import Store
 
 
@@ -50,7 +50,7 @@ def score(
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
-    from plumbline.eval_workers.score import check_imported
+    from plumbline.eval_workers.scoring.pair_scores import check_imported
     from plumbline.warehouse.storage.store import Store
 
     store = Store.open(warehouse, create=False)
@@ -59,7 +59,7 @@ def score(
     chosen = _chosen(model or [], models, options)
     tasks = [Task(name, how, benchmarks, workers) for name, how in chosen]
     if dry_run:
-        from plumbline.eval_workers.dry_run import estimate
+        from plumbline.eval_workers.scoring.dry_run import estimate
 
         def print_estimate(task: Task) -> None:
             for line in estimate(store, task):
@@ -143,22 +143,17 @@ def _without_frames(error: Exception) -> Exception:
 
 def _score(store: Store, task: Task) -> None:
     """Score under a run of its own, and say what came of it."""
-    from plumbline.eval_workers.backends.devices import release
-    from plumbline.eval_workers.score import score_benchmarks
-    from plumbline.eval_workers.scoring_bar import scoring_bar
+    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.warehouse.provenance.runs import recorded
 
     config = {"model": task.model, "benchmarks": task.benchmarks, **asdict(task.options)}
     config["n_workers"] = task.n_workers
-    try:
-        with recorded(store, "score", config) as run_id, scoring_bar() as progress:
-            done = score_benchmarks(
-                *(store, task.model, task.benchmarks, task.options, run_id, progress),
-                n_workers=task.n_workers,
-                say=lambda line: say(line, err=True),
-            )
-    finally:
-        release()
+    with recorded(store, "score", config) as run_id:
+        done = score_benchmarks(
+            *(store, task.model, task.benchmarks, task.options, run_id),
+            n_workers=task.n_workers,
+            say=lambda line: say(line, err=True),
+        )
     for one in done:
         say(_summary(one))
     form = ", released text form" if task.options.text_form == "released" else ""

@@ -21,8 +21,8 @@ from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends._continuer import Continuer
+    from plumbline.eval_workers.backends.instruction import Instruction
     from plumbline.eval_workers.disclosure.sweep import Grid
-    from plumbline.eval_workers.instruction import Instruction
     from plumbline.warehouse.storage.store import Store
     from plumbline.warehouse.wordlists import WordList
 
@@ -65,9 +65,9 @@ def sweep(
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
-    from plumbline.eval_workers.disclosure.measure import opened
-    from plumbline.eval_workers.disclosure.probe import check_probe
+    from plumbline.eval_workers.disclosure.probe import Probe
     from plumbline.eval_workers.disclosure.words import load_words
+    from plumbline.eval_workers.work.runner import opened
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store
 
@@ -80,8 +80,8 @@ def sweep(
     grid = _grid(temperature, top_p, top_k, n, seed, max_new_tokens) if by == _BY[0] else None
     asked = _asked(instructions, form) if grid is None else []
     store = Store.open(warehouse, create=False)
-    check_probe(store, probe_set, loading)
     words = load_words(store, word_list)
+    Probe(probe_set, words).check(store, loading)
     said: dict[str, object] = {
         "probe_set": probe_set,
         "model": model,
@@ -163,9 +163,8 @@ def _by_decoding(
 ) -> Iterator[str]:
     from plumbline.eval_workers.disclosure.sweep import sweep_decoding
     from plumbline.pipelines.report.draw_sweep import decoding
-    from plumbline.warehouse.text.progress import progress
 
-    done = sweep_decoding(store, ready, probe_set, words, grid, run_id, progress)
+    done = sweep_decoding(store, ready, probe_set, words, grid, run_id)
     keys = {one.sampling_key for one in done}
     found = _figures(store, "decoding_sweep", probe_set, done[0].model_key, words.name)
     rows = [row for row in found if row["sampling_key"] in keys]
@@ -202,12 +201,11 @@ def _by_instruction(
 ) -> Iterator[str]:
     from plumbline.eval_workers.disclosure.measure import measure_opened
     from plumbline.pipelines.report.draw_sweep import instructions
-    from plumbline.warehouse.text.progress import progress
 
     done = []
     for i, one in enumerate(asked, 1):
         say(f"{i} of {len(asked)}: {_told(one.form, one.text)}")
-        how = (words, one, max_new_tokens, run_id, progress)
+        how = (words, one, max_new_tokens, run_id)
         done.append(measure_opened(store, ready, probe_set, *how))
     order = [one.key for one in asked]
     model_key, model = done[0].probed.model_key, done[0].probed.model

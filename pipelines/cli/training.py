@@ -64,18 +64,19 @@ def train(
 
     Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
     """
-    from plumbline.eval_workers import training
+    from plumbline.eval_workers.training import models
+    from plumbline.eval_workers.training.options import preset as options_of
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.shards import expand_shards
     from plumbline.warehouse.storage.store import Store
 
-    options = training.preset(preset, seed, max_tokens)
+    options = options_of(preset, seed, max_tokens)
     paths = expand_shards(shards)
     store = Store.open(warehouse)
     config = {"name": name, "corpus": corpus, "shards": list(map(str, paths)), **asdict(options)}
-    with recorded(store, "train", config) as run_id, training.progress_bar(name) as progress:
-        trained = training.train_model(paths, name, corpus, options, out, progress)
-        training.record_model(store, trained, run_id)
+    with recorded(store, "train", config) as run_id, models.progress_bar(name) as progress:
+        trained = models.train_model(paths, name, corpus, options, out, progress)
+        models.record_model(store, trained, run_id)
     state = "was there already" if trained.reused else f"trained in {trained.seconds:.0f} s"
     say(
         f"{name}: {trained.n_parameters:,} parameters, {trained.n_tokens:,} tokens, loss "

@@ -12,24 +12,45 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
 
+from plumbline.eval_workers.backends.instruction import Instruction
 from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.generation.asker import Job
 from plumbline.eval_workers.generation.budget import Budget, Price, Spent
 from plumbline.eval_workers.generation.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.generation.session import Build, Server
-from plumbline.eval_workers.sample import Progress, publish_rows
-from plumbline.eval_workers.sample_rows import Sampled, alike, outcome, sample_rows, wanted
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.sampling.continuations import Continuations, Sampled, alike
+from plumbline.eval_workers.work.runner import publish
+from plumbline.eval_workers.work.step import Done
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import Update
 
 #: Texts, and samples of each, that are looked at before the rest is asked for.
 _FIRST = 5
 #: Tokens below which samples may well be the same by chance.
 _LONG = 8
+
+
+@dataclass(frozen=True)
+class ServedIdentity:
+    """The columns of table ``model`` that are known of a served model; the others are NULL.
+
+    >>> ServedModel("m").identity.backend
+    'openai completions'
+    """
+
+    model: str
+    backend: str
+
+    @property
+    def key(self) -> str:
+        """Hash of both (16 hex digits)."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -46,15 +67,18 @@ class ServedModel:
     endpoint: Endpoint = "completions"
     token_limit: TokenLimit = "max_tokens"
 
-    def row(self) -> dict[str, Any]:
-        """Its columns of table ``model``, without ``run_id``; what is not known is NULL.
+    @property
+    def identity(self) -> ServedIdentity:
+        """What is known of it."""
+        return ServedIdentity(self.name, f"openai {self.endpoint}")
 
-        >>> ServedModel("m").row()["backend"]
-        'openai completions'
-        """
-        columns = {"model": self.name, "backend": f"openai {self.endpoint}"}
-        digest = hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()
-        return {"model_key": digest[:16], **columns}
+    @property
+    def n_parameters(self) -> None:
+        """Not known."""
+
+    def lead(self, instruction: Instruction) -> str:
+        """What goes before a prompt to give an instruction."""
+        return instruction.prefix
 
     def request(self, draw: Draw, options: SamplingOptions) -> Request:
         """The request for one sample; its seed and its number make it unlike any other.
@@ -103,48 +127,40 @@ def sample_from_server(
     run_id: str,
     budget: Budget | None = None,
     price: Price | None = None,
-    progress: Progress | None = None,
+    progress: Update | None = None,
 ) -> Sampled:
-    """Ask for the samples that have no row yet; see ``sample.sample_set``, with what it writes.
+    """Ask for the samples that have no row yet; see ``Continuations``, with what it writes.
 
     The requests are rows of ``generation_request`` under the set and the model's key. Without a
     ``server`` the ledger is replayed. A reply that the server's filter refused, or that ended for
     another reason than the model's end or the limit, is a row of ``reject``; such samples are not
     asked for again.
 
-    Raises ``UsageProblem`` as ``sample_set`` does and for an instruction in the form `chat`,
+    Raises ``UsageProblem`` as ``Continuations`` does and for an instruction in the form `chat`,
     ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
     """
-    key = model.row()["model_key"]
-    state = wanted(store, probe_set, key, sampling, n, sampling.asked.prefix)
+    step = Continuations(probe_set, sampling, n)
+    step.check(store, ModelOptions())
+    state = step.state(store, model)
     requests = {draw: model.request(draw, sampling) for draw in state.missing}
     asking = _Asking(progress, len(requests))
-    build = Build(
-        store, ledger_name(probe_set, key), run_id, server, budget or Budget(), price, asking.tell
-    )
+    ledger = ledger_name(probe_set, model.identity.key)
+    build = Build(store, ledger, run_id, server, budget or Budget(), price, asking.tell)
     samples: dict[Draw, Sample] = {}
     for draws in (_first(state.missing), state.missing) if requests else ():
         replies = build.run([asking.job(requests[draw]) for draw in draws], "samples")
         samples = {draw: _sample(replies[requests[draw].request_id]) for draw in draws}
         _check_seeds(samples, sampling)
-    identity = {
-        "probe_set": probe_set,
-        "model_key": key,
-        "model": model.name,
-        "sampling_key": sampling.key,
-    }
-    new, rejects = sample_rows(state, samples, identity, run_id)
+    done = Done(store, model, state, samples, step.made(model, state, samples), run_id)
     with disk_problems(store.root):
-        if new and key not in store.units("model"):
-            store.publish("model", [{**model.row(), "run_id": run_id}], unit=key, run_id=run_id)
-        publish_rows(store, state, new, rejects, identity, sampling, run_id)
-    return outcome(state, new, identity, asking.rate())
+        publish(step, done)
+    return step.outcome(done, asking.rate())
 
 
 class _Asking:
     """One job a sample; who is told how far they are, and how fast replies came in this run."""
 
-    def __init__(self, progress: Progress | None, n_draws: int) -> None:
+    def __init__(self, progress: Update | None, n_draws: int) -> None:
         self._progress, self._n_draws = progress, n_draws
         self._start = time.monotonic()
         self._asked: set[str] = set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
@@ -34,3 +36,9 @@ def reject_row(
         "reason": reason,
         "excerpt": printable(excerpt),
     }
+
+
+def rejected(row: Mapping[str, object], reason: str, excerpt: str) -> dict[str, object]:
+    """A row of ``reject`` for a row of a table with its source; its step adds the rest."""
+    source = {name: row[name] for name in ("source_file", "source_row")}
+    return {**source, "reason": reason, "excerpt": printable(excerpt)}

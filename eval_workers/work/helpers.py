@@ -1,14 +1,14 @@
-"""Further processes of one ``score`` command: what each gets of the machine, their start and end.
+"""Further processes of one command: what each gets of the machine, their start and end.
 
-A helper is this module run by a fresh interpreter. It scores chunks and publishes nothing, so that
-its death loses no more than the chunk it was at. Its standard input is a pipe that ends with the
-command: nothing is left behind, however that ends.
+A helper is this module run by a fresh interpreter. It computes chunks and publishes nothing, so
+that its death loses no more than the chunk it was at. Its standard input is a pipe that ends with
+the command: nothing is left behind, however that ends.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,29 +24,23 @@ from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.work.step import Step
 
 #: Seconds that a helper has to put down its work, and that its death is not told for: when the
 #: command itself ends with an error, that is what there is to say.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
-_HELPER = (sys.executable, "-m", "plumbline.eval_workers.score_workers")
+_HELPER = (sys.executable, "-m", "plumbline.eval_workers.work.helpers")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a helper is to work on; plain values, so that it can be handed over as JSON."""
+    """What a helper works on, as data: it gets it pickled, from the command that started it."""
 
     warehouse: str
     model: str
-    benchmarks: tuple[str, ...]
-    options: Mapping[str, Any]
-
-    @classmethod
-    def of(
-        cls, warehouse: Path, model: str, benchmarks: Sequence[str], options: ModelOptions
-    ) -> Job:
-        """The job of scoring these benchmarks."""
-        return cls(str(warehouse), model, tuple(benchmarks), asdict(options))
+    options: ModelOptions
+    steps: tuple[Step[Any], ...]
 
 
 def device_shares(visible: Sequence[str], per_worker: int, n_workers: int) -> list[str]:
@@ -115,10 +109,10 @@ def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
         n_threads = thread_share(n_cores(), n_workers)
         devices.limit_threads(n_threads)
         environment["OMP_NUM_THREADS"] = str(n_threads)
-    visible = [] if job.options["device"] == "cpu" else devices.visible()
+    visible = [] if job.options.device == "cpu" else devices.visible()
     if not visible:
         return [environment] * n_workers
-    shares = device_shares(visible, int(job.options.get("tensor_parallel", 1)), n_workers)
+    shares = device_shares(visible, job.options.tensor_parallel, n_workers)
     return [{**environment, "CUDA_VISIBLE_DEVICES": share} for share in shares]
 
 
@@ -141,7 +135,7 @@ def _start(job: Job, environment: Mapping[str, str], log: Path) -> subprocess.Po
         )
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it died at once; its watcher says so
-        process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+        process.stdin.write(pickle.dumps(job))
         process.stdin.flush()
     return process
 
@@ -180,18 +174,12 @@ def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def main() -> int:
     """A helper: read a job from standard input, work until there is nothing left; exit status."""
-    job = Job(**json.loads(sys.stdin.buffer.readline()))
+    job: Job = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
-    from plumbline.eval_workers.backends.devices import memory_problems
-    from plumbline.eval_workers.options import ModelOptions
-    from plumbline.eval_workers.score import help_score
-    from plumbline.warehouse.errors import disk_problems
-    from plumbline.warehouse.storage.store import Store
+    from plumbline.eval_workers.work.runner import help_steps
 
     try:
-        with disk_problems(Path(job.warehouse)), memory_problems(job.model):
-            store = Store.open(job.warehouse, create=False)
-            help_score(store, job.model, job.benchmarks, ModelOptions(**job.options))
+        help_steps(job)
     except PlumblineError as e:
         print(e, file=sys.stderr)
         return e.exit_code
@@ -207,4 +195,7 @@ def _leave_with_the_command() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # By its own name: a job names its class by module, and here that is `__main__`.
+    from plumbline.eval_workers.work.helpers import main as run
+
+    sys.exit(run())

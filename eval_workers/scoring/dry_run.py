@@ -43,10 +43,10 @@ class Todo:
 
 def todo(store: Store, prospect: Prospect, benchmark: str, per_token: bool) -> Todo:
     """Count what of a benchmark has no score by this model."""
-    from plumbline.eval_workers.score import Work
+    from plumbline.eval_workers.scoring.pair_scores import PairScores
 
-    state = Work(store, prospect.identity, benchmark, per_token).state()
-    n_pairs, missing = len(state.pairs), state.missing
+    state = PairScores(benchmark, per_token).state(store, prospect)
+    n_pairs, missing = len(state.wanted), state.missing
     texts = sorted({pair[f"sentence_{gender}"] for pair in missing for gender in "fm"})
     encoded = prospect.encoded(texts)
     sequences = {e for e in encoded if not isinstance(e, str)}

@@ -18,7 +18,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.eval_workers.backends._checkpoints import save_state
-from plumbline.eval_workers.batches import rows_of_step
-from plumbline.eval_workers.training import Progress, TrainOptions, model_card
+from plumbline.eval_workers.training.batches import rows_of_step
+from plumbline.eval_workers.training.options import Progress, TrainOptions
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.provenance.runs import package_versions
 from plumbline.warehouse.shards import documents
 
 END_OF_TEXT = "<|endoftext|>"
@@ -87,7 +88,7 @@ def train(
 def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
     """Rate of optimiser step ``step`` (from 0): linear warm-up, then a cosine to a tenth.
 
-    >>> from plumbline.eval_workers.training import PRESETS
+    >>> from plumbline.eval_workers.training.options import PRESETS
     >>> o = PRESETS["small"]
     >>> round(learning_rate(99, 1100, o) / o.learning_rate, 3)
     1.0
@@ -106,7 +107,7 @@ def row_order(step: int, n_rows: int, options: TrainOptions) -> np.ndarray:
 
     Depends on the step alone, so that a run can go on at any step.
 
-    >>> from plumbline.eval_workers.training import PRESETS
+    >>> from plumbline.eval_workers.training.options import PRESETS
     >>> sorted(row_order(0, 16, PRESETS["small"]).tolist()) == list(range(16))
     True
     """
@@ -280,7 +281,7 @@ def _restore(work: Path, key: str) -> dict[str, Any] | None:
     path = work / _CHECKPOINT
     if path.exists():
         try:
-            state = torch.load(path, weights_only=True)
+            state: dict[str, Any] = torch.load(path, weights_only=True)
             if state["key"] == key and (work / "tokenizer.json").exists():
                 return state
         except Exception:  # a damaged file costs a new start, no more
@@ -324,3 +325,36 @@ def _save(
     facts = {**figures, "products": "bfloat16" if _has_bfloat16() else "float32"}
     (work / "README.md").write_text(model_card(options, facts, shards), encoding="utf-8")
     (work / _CHECKPOINT).unlink(missing_ok=True)
+
+
+def model_card(options: TrainOptions, figures: Mapping[str, Any], shards: Sequence[str]) -> str:
+    """The README of a trained model; ``figures``: those of ``trained_model``, and ``products``."""
+    few = ", ".join(shards[:4]) + (", ..." if len(shards) > 4 else "")
+    versions = package_versions()
+    facts = {
+        "corpus": figures["corpus"],
+        "shards": f"{len(shards)}: {few}",
+        "architecture": f"GPT-NeoX, {options.layers} layers of {options.hidden}, "
+        f"{options.heads} heads, context {options.context}",
+        "parameters": f"{figures['n_parameters']:,}",
+        "tokenizer": f"byte-level BPE of the same text, at most {options.vocabulary:,} tokens",
+        "seed": options.seed,
+        "steps": f"{figures['n_steps']:,} of {options.batch_rows} rows",
+        "tokens seen": f"{figures['n_tokens']:,}",
+        "peak learning rate": options.learning_rate,
+        "matrix products": figures["products"],
+        "loss, first steps": f"{figures['loss_start_nats']:.3f} nats per token",
+        "loss, last steps": f"{figures['loss_end_nats']:.3f} nats per token",
+        "made with": ", ".join(f"{n} {versions[n]}" for n in ("torch", "transformers")),
+    }
+    table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
+    return f"""# {figures["model"]}
+
+A small language model that Plumbline trained from random weights on one corpus, so that its
+preferences can be compared with the text it learned from. It is an instrument, not a model to
+write with.
+
+| | |
+|---|---|
+{table}
+"""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.eval_workers.benchmarks import find
-from plumbline.eval_workers.card_text import Card, card_text
+from plumbline.eval_workers.generation.card_text import Card, card_text
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, query, sql

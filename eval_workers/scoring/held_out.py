@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import expand_shards, is_parquet, lines, text_batches
 
@@ -44,16 +43,10 @@ class Document:
         """Stretches without white space: the same whatever the tokeniser."""
         return len(self.text.split())
 
-    def reject(self, subject: str, reason: str) -> Row:
-        """Its row of ``reject`` (stage `perplexity`), without the run."""
-        return reject_row(
-            stage="perplexity",
-            subject=subject,
-            source_file=self.source_file,
-            source_row=self.row,
-            reason=reason,
-            excerpt=self.text,
-        )
+    @property
+    def source(self) -> Row:
+        """Where it stands, as columns of ``reject``."""
+        return {"source_file": self.source_file, "source_row": self.row}
 
 
 @dataclass(frozen=True)

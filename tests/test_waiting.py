@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers import awaited, score_rows
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring import pair_scores, waiting
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
+from tests.steps import shown
 from tests.test_score import TEMPLATES, _pairs, _score
 from tests.tiny_models import save
 
@@ -25,69 +26,67 @@ def test_it_ends_when_others_have_scored_what_can_be_scored(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is computed by the one who waits, and a pair that is rejected is not waited for."""
-    monkeypatch.setattr(awaited, "_PERIOD_S", 0.05)
-    store, scorer, seen = Store.open(tmp_path / "w"), [], []
+    monkeypatch.setattr(waiting, "_PERIOD_S", 0.05)
+    store, scorer = Store.open(tmp_path / "w"), []
     _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
     score, looked = TransformersBackend.score, threading.Event()
+    seen = shown(monkeypatch, waiting, looked.set)
 
     def watched(self: TransformersBackend, texts: list[str]) -> object:
         scorer.append(threading.current_thread())
         assert looked.wait(30)
         return score(self, texts)
 
-    def progress(benchmark: str, done: int, total: int) -> None:
-        seen.append((benchmark, done, total))
-        looked.set()
-
     monkeypatch.setattr(TransformersBackend, "score", watched)
     other = threading.Thread(target=_score, args=(store, model))
     other.start()
-    awaited.await_scores(store, str(model), ["demo"], ModelOptions(), progress)
+    waiting.wait_for_scores(store, str(model), ["demo"], ModelOptions())
     other.join()
     assert set(scorer) == {other}
-    assert seen[0] == ("demo", 0, 43) and seen[-1] == ("demo", 43, 43)
+    assert seen[0] == ("wait for demo", 0, 43) and seen[-1] == ("wait for demo", 43, 43)
     assert store.read("pair_score").num_rows == 42
     runs = store.read("pair_score")["run_id"].unique()
     assert len(runs) == 1
     # Again: it is all there.
-    awaited.await_scores(store, str(model), ["demo"], ModelOptions())
+    waiting.wait_for_scores(store, str(model), ["demo"], ModelOptions())
 
 
 def test_a_rejection_of_other_sentences_is_not_waited_out(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pair that was rejected and has other sentences since has to be scored."""
-    monkeypatch.setattr(awaited, "_PERIOD_S", 0.05)
+    monkeypatch.setattr(waiting, "_PERIOD_S", 0.05)
     store, looked = Store.open(tmp_path / "w"), threading.Event()
     _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
     _score(store, model)
     _pairs(store, [*TEMPLATES, "{pronoun} wrote."])
-    waiting = threading.Thread(
-        target=awaited.await_scores,
-        args=(store, str(model), ["demo"], ModelOptions(), lambda *_: looked.set()),
-    )
-    waiting.start()
+    shown(monkeypatch, waiting, looked.set)
+    of = (store, str(model), ["demo"], ModelOptions())
+    thread = threading.Thread(target=waiting.wait_for_scores, args=of)
+    thread.start()
     assert looked.wait(30)
-    waiting.join(0.5)
-    is_waiting = waiting.is_alive()
+    thread.join(0.5)
+    is_waiting = thread.is_alive()
     _score(store, model)
-    waiting.join(30)
-    assert is_waiting and not waiting.is_alive()
+    thread.join(30)
+    assert is_waiting and not thread.is_alive()
 
 
 def test_only_columns_tell_which_pair_was_rejected(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(awaited, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
-    monkeypatch.setattr(score_rows, "reject_row", lambda **row: {**row, "reason": "no matter what"})
+    monkeypatch.setattr(waiting, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
+    rejected = pair_scores.rejected
+    other = lambda row, reason, text: rejected(row, "no matter what", text)  # noqa: E731
+    monkeypatch.setattr(pair_scores, "rejected", other)
     store = Store.open(tmp_path / "w")
     _pairs(store, ["{pronoun} wrote.", "{pronoun} wrote <|endoftext|>."])
     _score(store, model)
-    awaited.await_scores(store, str(model), ["demo"], ModelOptions())
+    waiting.wait_for_scores(store, str(model), ["demo"], ModelOptions())
     (reject,) = store.read("reject").to_pylist()
     assert reject["text_id"] and reject["reason"] == "no matter what"
 
 
 def test_a_benchmark_that_is_not_there(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="is not in the warehouse"):
-        awaited.await_scores(Store.open(tmp_path / "w"), str(model), ["demo"], ModelOptions())
+        waiting.wait_for_scores(Store.open(tmp_path / "w"), str(model), ["demo"], ModelOptions())

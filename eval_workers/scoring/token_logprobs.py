@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,15 +14,6 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import Backend, TextScore
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """Scores of both sentences of a pair, and the hash of their text."""
-
-    text_id: str
-    f: TextScore
-    m: TextScore
 
 
 _TABLE = "token_logprob"
@@ -38,32 +28,37 @@ def pairs_with_tokens(store: Store, model_key: str, benchmark: str) -> set[tuple
 
 def publish_tokens(
     store: Store,
-    backend: Backend,
+    model: Backend,
     benchmark: str,
     kept: Sequence[Row],
-    scored: Mapping[str, Sentences],
+    scored: Sequence[Row],
+    results: Mapping[str, TextScore],
     run_id: str,
 ) -> None:
     """Put the tokens of pairs just scored beside those of the rows of ``pair_score`` that stay.
 
-    ``scored`` are by ``pair_id``. Tokens of any other pair, or of another text, go.
+    ``scored`` are the pairs with their ``text_id``, ``results`` the scores by sentence. Tokens of
+    any other pair, or of another text, go.
     """
-    key = backend.identity.key
-    found = store.read(_TABLE, benchmark=benchmark, model_key=key)
+    partition = {"benchmark": benchmark, "model_key": model.identity.key}
+    found = store.read(_TABLE, **partition)
     if not scored and not found.num_rows:
         return
-    sides = [score for one in scored.values() for score in (one.f, one.m)]
-    pieces = backend.pieces({i for score in sides for i in score.token_ids})
-    of_all = {"model_key": key, "benchmark": benchmark, "run_id": run_id}
+    sides = [(pair, side, results[pair[f"sentence_{side}"]]) for pair in scored for side in "fm"]
+    pieces = model.pieces({i for _, _, score in sides for i in score.token_ids})
     rows = [
-        {**of_all, "pair_id": pair_id, "text_id": one.text_id, "side": side, **token}
-        for pair_id, one in scored.items()
-        for side, score in (("f", one.f), ("m", one.m))
+        {
+            **partition,
+            **{name: pair[name] for name in ("pair_id", "text_id")},
+            **{"side": side, "run_id": run_id},
+            **token,
+        }
+        for pair, side, score in sides
         for token in _tokens(score, pieces)
     ]
     both = pa.concat_tables([_of_rows(found, kept), cast(TABLES[_TABLE], rows)])
     order = [(column, "ascending") for column in ("pair_id", "side", "position")]
-    store.replace(_TABLE, both.sort_by(order), {"benchmark": benchmark, "model_key": key}, run_id)
+    store.replace(_TABLE, both.sort_by(order), partition, run_id)
 
 
 def _tokens(score: TextScore, pieces: Mapping[int, str]) -> list[Row]:

@@ -1,0 +1,1 @@
+"""Sentences with pronouns of one gender made from templates and other sentences."""

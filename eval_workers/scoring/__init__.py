@@ -1,0 +1,1 @@
+"""Log-probabilities of text: of sentence pairs, and of held-out documents."""

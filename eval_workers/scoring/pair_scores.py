@@ -1,0 +1,200 @@
+"""Log-probability of both sentences of each pair of a benchmark, under a model."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plumbline.eval_workers.backends.base import texts_hash
+from plumbline.eval_workers.scoring.text_form import pair_in_form
+from plumbline.eval_workers.scoring.token_logprobs import pairs_with_tokens, publish_tokens
+from plumbline.eval_workers.work.chunks import Chunk
+from plumbline.eval_workers.work.rejects import rejected
+from plumbline.eval_workers.work.runner import run_steps
+from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
+from plumbline.warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.backends.base import Backend, Identity, TextScore
+    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.warehouse.storage.store import Store
+
+#: Texts of a chunk. Its claim, its file and its last, part-filled forward pass cost some
+#: milliseconds: little beside its texts even at thousands a second, whose tokens take longer to be
+#: found. On a CPU it is seconds of a model of 70 million parameters, a minute or two of a billion.
+CHUNK_TEXTS = 512
+SIDES = ("sentence_f", "sentence_m")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Outcome for one benchmark: ``n_pairs = n_scored + n_rejected``.
+
+    ``n_new`` of the scored pairs were published by this run: of several commands on one warehouse,
+    the last one has them all. ``pairs_per_s`` is how fast pairs were done once the weights were
+    loaded, by all workers together; ``None`` when there was nothing to do.
+    """
+
+    benchmark: str
+    model: str
+    model_key: str
+    n_pairs: int
+    n_scored: int
+    n_new: int
+    n_rejected: int
+    pairs_per_s: float | None = None
+
+
+def score_benchmarks(
+    store: Store,
+    model: str,
+    benchmarks: Sequence[str],
+    options: ModelOptions,
+    run_id: str,
+    *,
+    n_workers: int = 1,
+    say: Callable[[str], None] = print,
+) -> list[Scored]:
+    """Score all pairs of the benchmarks that have no score under this model's identity.
+
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`), with ``options.per_token``
+    also ``token_logprob``, for which pairs that have a score but no tokens are scored again.
+
+    Raises ``UsageProblem`` for a benchmark that is not in the warehouse; else as ``run_steps``.
+    """
+    steps = [PairScores(name, options.per_token) for name in dict.fromkeys(benchmarks)]
+    return run_steps(store, model, options, steps, run_id, n_workers=n_workers, say=say)
+
+
+def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
+    """Raise ``UsageProblem`` for a benchmark of which the warehouse has no pairs."""
+    for name in benchmarks:
+        if not store.units("benchmark_pair", benchmark=name):
+            fix = f"run `plumbline benchmark import {name}` first"
+            if "," in name:
+                fix = "give --benchmark once for each"
+            raise UsageProblem(f"benchmark {name!r}", "is not in the warehouse", fix)
+
+
+def text_id(pair: Row) -> str:
+    """Hash of both sentences as they are scored (16 hex digits).
+
+    >>> pair = {"sentence_f": "She ran.", "sentence_m": "He ran."}
+    >>> text_id(pair) == text_id({**pair, "sentence_m": "He ran!"})
+    False
+    """
+    return texts_hash([pair[side] for side in SIDES])
+
+
+@dataclass(frozen=True)
+class PairScores(Step[Scored]):
+    """Score the pairs of a benchmark; with ``per_token`` their tokens' shares are kept too.
+
+    A pair whose sentences changed is scored again and its old row goes. A pair with a sentence that
+    can't be scored has no row in ``pair_score`` but one in ``reject``; it is tried again next time.
+    """
+
+    benchmark: str
+    per_token: bool = False
+
+    table = "pair_score"
+    order = ("pair_id",)
+    stage = "score"
+    verb = "score"
+    unit = "pairs"
+
+    @property
+    def label(self) -> str:
+        """The benchmark."""
+        return self.benchmark
+
+    def check(self, store: Store, options: ModelOptions) -> None:
+        """As ``check_imported``."""
+        check_imported(store, [self.benchmark])
+
+    def partition(self, identity: Identity) -> dict[str, str]:
+        """By model, then benchmark."""
+        return {"model_key": identity.key, "benchmark": self.benchmark}
+
+    def state(self, store: Store, model: Any) -> State:
+        """Pairs in the model's text form, and their rows; reads the identity of ``model`` only."""
+        form = model.identity.text_form
+        written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
+        pairs = [pair_in_form(pair, form) for pair in written]
+        wanted = [{**pair, "text_id": text_id(pair)} for pair in pairs]
+        where = {"benchmark": self.benchmark, "model_key": model.identity.key}
+        found = store.read(self.table, **where).to_pylist()
+        state = state_of(wanted, found, "pair_id")
+        if self.per_token:
+            have = pairs_with_tokens(store, where["model_key"], self.benchmark)
+            valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in have]
+            state = State(wanted, found, valid, state_of(wanted, valid, "pair_id").missing)
+        return state
+
+    def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
+        """Distinct sentences in alphabetical order: those with a long common beginning together.
+
+        A pair is complete with the later one of its two sentences.
+
+        >>> pair = {"sentence_f": "I saw her.", "sentence_m": "I saw him."}
+        >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
+        [(['I saw her.', 'I saw him.'], 2)]
+        """
+        texts = sorted({pair[side] for pair in missing for side in SIDES})
+        last = sorted(max(pair[side] for side in SIDES) for pair in missing)
+        n_before = 0
+        for start in range(0, len(texts), CHUNK_TEXTS):
+            items = texts[start : start + CHUNK_TEXTS]
+            n = bisect_right(last, items[-1])
+            yield Chunk(items, n - n_before)
+            n_before = n
+
+    def compute(self, model: Backend, items: Sequence[str]) -> list[TextScore]:
+        """A score for each text."""
+        return model.score(items)
+
+    def made(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> Made:
+        """Rows of ``pair_score``, and of ``reject`` for pairs with a sentence without a score."""
+        rows, rejects = [], []
+        for pair in state.missing:
+            f, m = (results[pair[side]] for side in SIDES)
+            if f.problem or m.problem:
+                rejects.append(_reject(pair, f, m))
+                continue
+            rows.append(
+                {
+                    "pair_id": pair["pair_id"],
+                    "text_id": pair["text_id"],
+                    "logprob_f_nats": f.logprob_nats,
+                    "logprob_m_nats": m.logprob_nats,
+                    "n_tokens_f": f.n_tokens,
+                    "n_tokens_m": m.n_tokens,
+                }
+            )
+        return Made(rows, rejects)
+
+    def publish_before(self, done: Done) -> None:
+        """Publish the tokens: without its row of ``pair_score`` a pair is scored again."""
+        state, new = done.state, {row["pair_id"] for row in done.made.rows}
+        if not new and len(state.kept) == len(state.found):
+            return
+        scored = [pair for pair in state.missing if self.per_token and pair["pair_id"] in new]
+        publish_tokens(
+            *(done.store, done.model, self.benchmark, state.kept, scored, done.results),
+            done.run_id,
+        )
+
+    def outcome(self, done: Done, rate: float | None) -> Scored:
+        """Counts of pairs."""
+        identity, n_new = done.model.identity, len(done.made.rows)
+        n_scored = len(done.state.kept) + n_new
+        counts = (len(done.state.wanted), n_scored, n_new, len(done.made.rejects))
+        return Scored(self.benchmark, identity.model, identity.key, *counts, rate)
+
+
+def _reject(pair: Row, f: TextScore, m: TextScore) -> Row:
+    which, score, text = ("female", f, "sentence_f") if f.problem else ("male", m, "sentence_m")
+    reason = f"pair {pair['pair_id']}, {which} sentence: {score.problem}"
+    return {**rejected(pair, reason, pair[text]), "text_id": pair["text_id"]}

@@ -1,0 +1,1 @@
+"""The one resumable step: what is missing, computed in chunks, published together."""

@@ -1,0 +1,216 @@
+"""Runs steps: plans, computes, publishes, and shows how far they are.
+
+What a step lacks is cut into chunks by content alone. The results of a chunk are kept under
+``_work`` as soon as it is computed, and the rows are published together when all are: running the
+same command again resumes, and ends with the rows of an undisturbed run. Any number of workers may
+share the chunks, as helpers of one command or as commands of their own, on one machine or on
+several that see one warehouse: each chunk is claimed by one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from plumbline.eval_workers.work.chunks import Plan
+from plumbline.eval_workers.work.helpers import Job, helpers
+from plumbline.eval_workers.work.step import Done, Row, State, Step
+from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.backends.base import Model
+    from plumbline.eval_workers.options import ModelOptions
+
+Outcome = TypeVar("Outcome")
+
+
+def run_steps(
+    store: Store,
+    model: str,
+    options: ModelOptions,
+    steps: Sequence[Step[Outcome]],
+    run_id: str,
+    *,
+    n_workers: int = 1,
+    say: Callable[[str], None] = print,
+) -> list[Outcome]:
+    """Run steps on a model that is loaded once, and only if something is missing.
+
+    Publishes each step's rows, ``model`` and ``reject``. With ``n_workers`` above 1, further
+    processes on this machine compute a part of the chunks; ``say`` gets a line about one that died.
+
+    Raises what the steps' ``check`` raises, ``BadInput`` for a disk that can't be written or too
+    little memory, and what loading the model raises.
+    """
+    for step in steps:
+        step.check(store, options)
+    with opened(store, model, options) as backend:
+        plans = [_plan(store, backend, step) for step in steps]
+        n_chunks = sum(len(plan.todo()) for plan in plans)
+        job = Job(str(store.root), model, options, tuple(steps))
+        with helpers(job, min(n_workers, max(1, n_chunks)), say):
+            return _run(store, backend, steps, plans, run_id)
+
+
+@contextmanager
+def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
+    """A model for several steps, released afterwards; a full disk or memory is a one-line error."""
+    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.backends.devices import memory_problems, release
+
+    backend = open_backend(model, options)
+    try:
+        with disk_problems(store.root), memory_problems(model):
+            yield backend
+    finally:
+        del backend
+        release()
+
+
+def run_opened(
+    store: Store, backend: Model, steps: Sequence[Step[Outcome]], run_id: str
+) -> list[Outcome]:
+    """``run_steps`` on a model that is open already; inputs aren't checked again."""
+    plans = [_plan(store, backend, step) for step in steps]
+    return _run(store, backend, steps, plans, run_id)
+
+
+def help_steps(job: Job) -> None:
+    """Compute chunks that another process planned and will publish; return when none is left."""
+    store = Store.open(job.warehouse, create=False)
+    with opened(store, job.model, job.options) as backend:
+        for step in job.steps:
+            directory = _directory(store, backend, step, create=False)
+            if directory.is_dir():
+                plan = _plan(store, backend, step)
+                plan.work(partial(step.compute, backend), lambda n_left: None)
+
+
+def _directory(store: Store, backend: Model, step: Step[Any], *, create: bool) -> Path:
+    return store.work_directory(*step.place(backend), create=create)
+
+
+def plan_of(store: Store, backend: Model, step: Step[Any], state: State) -> Plan:
+    """The chunks of what a state lacks; writes nothing."""
+    directory = _directory(store, backend, step, create=False)
+    return Plan.of(step.chunks(state.missing), directory, step.kind)
+
+
+def _plan(store: Store, backend: Model, step: Step[Any]) -> Plan:
+    """What is to be computed now, with the directory for it made."""
+    _directory(store, backend, step, create=True)
+    return plan_of(store, backend, step, step.state(store, backend))
+
+
+def _run(
+    store: Store,
+    backend: Model,
+    steps: Sequence[Step[Outcome]],
+    plans: Sequence[Plan],
+    run_id: str,
+) -> list[Outcome]:
+    if not steps:
+        return []
+    units = {step.unit for step in steps}
+    with progress(steps[0].verb, units.pop() if len(units) == 1 else "") as update:
+        n_all, left = [plan.n_units for plan in plans], [plan.n_left() for plan in plans]
+        outcomes = []
+        for k, (step, plan) in enumerate(zip(steps, plans, strict=True)):
+
+            def tell(n_left: int, k: int = k, step: Step[Outcome] = step) -> None:
+                left[k] = n_left
+                update(sum(n_all) - sum(left), sum(n_all), note=step.label)
+
+            tell(left[k])
+            outcomes.append(_run_one(store, backend, step, plan, run_id, tell))
+            tell(0)  # the last chunks may have been another worker's
+    return outcomes
+
+
+def _run_one(
+    store: Store,
+    backend: Model,
+    step: Step[Outcome],
+    plan: Plan,
+    run_id: str,
+    tell: Callable[[int], None],
+) -> Outcome:
+    n_new = plan.n_left()
+    if n_new:
+        _ = backend.n_parameters  # the weights, before the clock starts
+    start = time.monotonic()
+    while True:
+        plan.work(partial(step.compute, backend), tell)
+        with plan.published_in_turn():
+            state = step.state(store, backend)
+            results = plan_of(store, backend, step, state).results()
+            if results is not None:
+                rate = n_new / (time.monotonic() - start) if n_new else None
+                done = _publish_all(store, backend, step, state, results, run_id, plan.directory)
+                return step.outcome(done, rate)
+        # A file was damaged, or another command has published meanwhile: go on with what is left.
+        plan = _plan(store, backend, step)
+
+
+def _publish_all(
+    store: Store,
+    backend: Model,
+    step: Step[Any],
+    state: State,
+    results: Mapping[Any, Any],
+    run_id: str,
+    directory: Path,
+) -> Done:
+    """Publish what the chunks hold, and remove them; another command may have done so already."""
+    try:
+        made = step.made(backend, state, results)
+    except BadInput:  # not one row: the chunks are of no use
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    done = Done(store, backend, state, results, made, run_id)
+    publish(step, done)
+    shutil.rmtree(directory, ignore_errors=True)
+    return done
+
+
+def publish(step: Step[Any], done: Done) -> None:
+    """Publish a step's new rows beside those that are still valid, and its rejects.
+
+    Rows of other tables go first: without its own row the same is computed again.
+    """
+    store, state, made, run_id = done.store, done.state, done.made, done.run_id
+    identity = done.model.identity
+    if state.missing:
+        publish_model(store, done.model, run_id)
+    step.publish_before(done)
+    partition = step.partition(identity)
+    if made.rows or len(state.kept) < len(state.found):
+        shared = {**partition, "model": identity.model, "run_id": run_id}
+        rows: list[Row] = [*state.kept, *({**shared, **row} for row in made.rows)]
+        rows.sort(key=lambda row: tuple(row[name] for name in step.order))
+        store.replace(step.table, rows, partition, run_id)
+    where = {"stage": step.stage, "subject": subject(step, identity)}
+    rejects = [{**where, "run_id": run_id, **row} for row in made.rejects]
+    store.replace("reject", rejects, where, run_id)
+
+
+def subject(step: Step[Any], identity: Any) -> str:
+    """The subject of a step's rows of ``reject``."""
+    return "/".join(step.partition(identity).values())
+
+
+def publish_model(store: Store, model: Model, run_id: str) -> None:
+    """Record a model's identity, unless an earlier run did."""
+    key = model.identity.key
+    if key not in store.units("model"):
+        row = {"model_key": key, **asdict(model.identity), "run_id": run_id}
+        row["n_parameters"] = model.n_parameters
+        store.publish("model", [row], unit=key, run_id=run_id)

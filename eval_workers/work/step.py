@@ -1,0 +1,144 @@
+"""What a resumable step is: which rows are missing, how chunks are computed, what is published.
+
+A step is data: a few plain fields that can be sent to another process. Scoring pairs, sampling
+continuations, perplexity and disclosure probing are steps; ``work.runner`` runs them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from plumbline.eval_workers.backends.base import TextScore
+from plumbline.eval_workers.work.chunks import Chunk
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.backends.base import Identity
+    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.warehouse.storage.store import Store
+
+Row = dict[str, Any]
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class State:
+    """What the warehouse has and lacks for a step.
+
+    Attributes:
+        wanted: what the step is about, a row each with its ``text_id``.
+        found: rows of the step's table.
+        kept: those that are still valid: their ``text_id`` is the wanted one.
+        missing: what has no valid row.
+        rejects: rows of ``reject`` that stand although their source isn't tried again.
+    """
+
+    wanted: Sequence[Row]
+    found: Sequence[Row]
+    kept: Sequence[Row]
+    missing: Sequence[Any]
+    rejects: Sequence[Row] = ()
+
+
+def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
+    """The state by comparing ``text_id``; ``key`` names the columns that identify a wanted row.
+
+    >>> wanted = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "b"}]
+    >>> found = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "old"}]
+    >>> state = state_of(wanted, found, "pair_id")
+    >>> [row["pair_id"] for row in state.kept], [row["pair_id"] for row in state.missing]
+    (['1'], ['2'])
+    """
+
+    def name(row: Row) -> tuple[str, ...]:
+        return tuple(row[column] for column in key)
+
+    text_id = {name(row): row["text_id"] for row in wanted}
+    kept = [row for row in found if text_id.get(name(row)) == row["text_id"]]
+    have = {name(row) for row in kept}
+    return State(wanted, found, kept, [row for row in wanted if name(row) not in have])
+
+
+@dataclass(frozen=True)
+class Made:
+    """Rows made of the results of what was missing.
+
+    New rows of the step's table without the columns that all of them share, and rows of
+    ``reject`` without stage, subject and run.
+    """
+
+    rows: Sequence[Row]
+    rejects: Sequence[Row]
+
+
+class Step(ABC, Generic[Outcome]):
+    """One step on one model.
+
+    Methods take the model as a backend; ``state`` and ``partition`` need its identity only.
+    """
+
+    #: The table of its rows, the columns that sort them, and their stage in ``reject``.
+    table: ClassVar[str]
+    order: ClassVar[tuple[str, ...]]
+    stage: ClassVar[str]
+    #: What it does and what it counts, for the progress bar.
+    verb: ClassVar[str]
+    unit: ClassVar[str]
+    #: The kind of a result, see ``chunks.SCHEMAS``.
+    kind: ClassVar[type] = TextScore
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What it works on, for the progress bar."""
+
+    def check(self, store: Store, options: ModelOptions) -> None:
+        """Raise ``UsageProblem`` for input that can't be worked on; before a model is opened."""
+
+    @abstractmethod
+    def partition(self, identity: Identity) -> dict[str, str]:
+        """The partition of the table that its rows are published in."""
+
+    def place(self, model: Any) -> tuple[str, ...]:
+        """Where its chunks are kept until they are published, under ``_work``."""
+        return (self.stage, *self.partition(model.identity).values())
+
+    @abstractmethod
+    def state(self, store: Store, model: Any) -> State:
+        """What the warehouse has and lacks now."""
+
+    @abstractmethod
+    def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
+        """What is missing, in chunks that depend on nothing else."""
+
+    @abstractmethod
+    def compute(self, model: Any, items: Sequence[Any]) -> Sequence[Any]:
+        """The results of a chunk's items, in their order (loads the weights)."""
+
+    @abstractmethod
+    def made(self, model: Any, state: State, results: Mapping[Any, Any]) -> Made:
+        """Rows of the results of all that was missing.
+
+        Raises ``BadInput`` when there would be no row at all and that is an error.
+        """
+
+    def publish_before(self, done: Done) -> None:
+        """Publish rows of other tables that those of the step's own table need."""
+
+    @abstractmethod
+    def outcome(self, done: Done, rate: float | None) -> Outcome:
+        """What is reported; ``rate`` is in units a second, ``None`` when nothing was to be done."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A step whose chunks are all computed, about to be published."""
+
+    store: Store
+    model: Any
+    state: State
+    results: Mapping[Any, Any]
+    made: Made
+    run_id: str

@@ -1,0 +1,55 @@
+"""Run one step on a model, as the commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import pytest
+
+from plumbline.eval_workers.backends.instruction import NONE, Instruction
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
+from plumbline.eval_workers.disclosure.probe import Probe, Probed
+from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
+from plumbline.eval_workers.work.runner import run_steps
+from plumbline.warehouse.storage.store import Store
+
+
+def sample_set(
+    store: Store, name: str, model: str, options: ModelOptions, sampling: SamplingOptions, n: int
+) -> Sampled:
+    return run_steps(store, model, options, [Continuations(name, sampling, n)], "run")[0]
+
+
+def probe_set(
+    store: Store,
+    name: str,
+    model: str,
+    options: ModelOptions,
+    word_list: str = WORD_LIST,
+    instruction: Instruction = NONE,
+) -> Probed:
+    step = Probe(name, load_words(store, word_list), instruction)
+    return run_steps(store, model, options, [step], "run")[0]
+
+
+def shown(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, then: Callable[[], None] = lambda: None
+) -> list[tuple[str, int, int]]:
+    """What the progress bars of a module show from now on: note or step, done, all."""
+    seen: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def progress(what: str, unit: str) -> Iterator[Callable[..., None]]:
+        def update(n_done: int, n_all: int, /, note: str = "") -> None:
+            seen.append((note or what, n_done, n_all))
+            then()
+
+        yield update
+
+    monkeypatch.setattr(module, "progress", progress)
+    return seen
