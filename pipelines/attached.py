@@ -13,8 +13,8 @@ from prefect.artifacts import (
 )
 
 from plumbline.jobs.counting.verify import shard_states, update_command
-from plumbline.pipelines.measure import fit_table, preference_table
 from plumbline.pipelines.plan import CorpusPlan
+from plumbline.pipelines.report.metrics import measured
 from plumbline.warehouse.query.connection import connect, model_labels
 from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
@@ -75,12 +75,10 @@ def attach_scores(store: Store, benchmarks: Sequence[str]) -> None:
 def attach_metrics(store: Store) -> None:
     """The two tables that `plumbline measure` prints, where they have rows."""
     rows, labels = store.read("metric_value"), model_labels(connect(store.root, "model_label"))
-    tables = {"preference": preference_table(rows, labels), "fit": fit_table(rows, labels)}
-    for key, (names, lines) in tables.items():
-        if lines:
-            table = [dict(zip(names, line, strict=True)) for line in lines]
-            said = "Metrics over all pairs, in brackets: 95% intervals"
-            create_table_artifact(key=key, table=table, description=said)
+    for key, (names, lines) in measured(rows, labels).items():
+        table = [dict(zip(names, line, strict=True)) for line in lines]
+        about = "Metrics over all pairs, in brackets: 95% intervals"
+        create_table_artifact(key=key, table=table, description=about)
 
 
 def attach_report(page: Path) -> None:

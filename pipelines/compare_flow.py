@@ -12,7 +12,7 @@ from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.perplexity import Perplexity
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.pipelines.compare_order import SHIPPED, Order, Side
-from plumbline.pipelines.report.compare import write_comparison
+from plumbline.pipelines.report.comparison.page import write_comparison
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store

@@ -15,9 +15,9 @@ from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines import benchmark_flow, counting, extras
-from plumbline.pipelines.measure import figure_with_interval
 from plumbline.pipelines.order import Order
 from plumbline.pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
+from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.settings import Settings
 from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
@@ -152,8 +152,8 @@ def recovered(store: Store) -> list[str]:
     rows = store.read("metric_value", pc.field("subset") == "words, planted delta").to_pylist()
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
-        figure = figure_with_interval(row, 1, 2 if row["metric"] == "slope" else 3)
-        found.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = figure
+        figure = estimate(row, 2 if row["metric"] == "slope" else 3)
+        found.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = figure.text
     return [
         f"{model} on {benchmark}, model on planted lean (95% intervals): rank correlation "
         f"{of['rank correlation']}, slope {of['slope']}"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -95,77 +92,3 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
         of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
         store.replace("metric_value", of_benchmark, {"benchmark": benchmark}, run_id)
     return rows
-
-
-def preference_table(
-    rows: pa.Table, labels: Mapping[str, str] | None = None
-) -> tuple[list[str], list[list[str]]]:
-    """Headings and lines of ``metric_value`` rows: a line a model and benchmark, all pairs.
-
-    ``labels`` are names to show by model key (``warehouse.query.connection.model_labels``).
-    A dash stands where a metric has no value (no pairs). AuFC has a column for each log base.
-    """
-    found: dict[tuple[str, str, str], dict[str, dict[str, float | None]]] = {}
-    of_all = [row for row in rows.to_pylist() if row["subset"] == "all"]
-    for row in of_all:
-        key = (row["benchmark"], row["model"], row["model_key"])
-        found.setdefault(key, {})[heading(row)] = row
-    areas = area_headings(of_all)
-    lines = []
-    for (benchmark, model, model_key), of in sorted(found.items()):
-        figures = [
-            figure_with_interval(of["us"], 100, 1),
-            figure_with_interval(of["pd"], 1, 1),
-            *(figure_with_interval(of[area], 1, 2) if area in of else "–" for area in areas),
-        ]
-        label = (labels or {}).get(model_key, model)
-        lines.append([benchmark, label, f"{of['n']['n']:,}", *figures])
-    return ["benchmark", "model", "pairs", "US %", "PD points", *areas], lines
-
-
-def heading(row: Mapping[str, Any]) -> str:
-    """What tells a row of ``metric_value`` from others of a subset: AuFC by its log base.
-
-    >>> heading({"metric": "us"}), heading({"metric": "aufc", "options": '{"log_base": "10.0"}'})
-    ('us', 'AuFC, base 10')
-    """
-    if row["metric"] != "aufc":
-        return str(row["metric"])
-    base = str(json.loads(row["options"])["log_base"]).removesuffix(".0")
-    return "AuFC" if base == "e" else f"AuFC, base {base}"
-
-
-def area_headings(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Headings of the AuFC among some rows, each log base once; that of base e is first."""
-    return sorted({heading(row) for row in rows if row["metric"] == "aufc"})
-
-
-def fit_table(
-    rows: pa.Table, labels: Mapping[str, str] | None = None
-) -> tuple[list[str], list[list[str]]]:
-    """Headings and lines of the fits among ``metric_value`` rows: slope and correlation of each."""
-    key = ("subset", "model", "benchmark", "corpus", "contrast", "model_key", "options")
-    found: dict[tuple[str, ...], dict[str, dict[str, float | None]]] = {}
-    for row in rows.to_pylist():
-        if row["metric"] in ("slope", "correlation"):
-            found.setdefault(tuple(row[k] for k in key), {})[row["metric"]] = row
-    lines = []
-    for names, of in sorted(found.items()):
-        figures = [
-            figure_with_interval(of["slope"], 1, 2),
-            figure_with_interval(of["correlation"], 1, 3),
-        ]
-        label = (labels or {}).get(names[5], names[1])
-        lines.append([names[0], label, *names[2:4], *figures, f"{of['slope']['n']:,}"])
-    return ["points", "model", "benchmark", "corpus", "slope", "correlation", "n"], lines
-
-
-def figure_with_interval(row: Mapping[str, float | None], scale: float, digits: int) -> str:
-    """A row of ``metric_value`` in a few characters: its value and the interval in brackets."""
-    value, low, high = row["value"], row["ci_low"], row["ci_high"]
-    if value is None:
-        return "–"
-    text = f"{value * scale:.{digits}f}"
-    if low is None or high is None:
-        return text
-    return f"{text} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"

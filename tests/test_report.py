@@ -16,8 +16,9 @@ import pytest
 from plumbline.pipelines.measure import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
-from plumbline.pipelines.report.facts import read_facts
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import shown
+from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import publish, write_report
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded
@@ -233,9 +234,9 @@ def test_fit_tables_show_what_metric_value_holds(world: Store, written: Path) ->
 
 def test_curve_and_area_are_one_thing(world: Store) -> None:
     """The trapezoid under the plotted curve is AuFC; the curve runs through US."""
-    facts = read_facts(world.root)
+    facts = Facts(world.root)
     for model in ("model-straight", "model-swapped"):
-        curve = [r for r in facts.curve if r["model"] == model]
+        curve = [r for r in facts.rows("curve") if r["model"] == model]
         area = np.trapezoid([r["us"] for r in curve], [r["epsilon_nats"] for r in curve])
         (row,) = facts.metrics("aufc", model=model, subset="all")
         assert area == pytest.approx(row["value"])
@@ -411,7 +412,9 @@ def test_pages_written_at_once_leave_one_page_with_its_plots(tmp_path: Path) -> 
     out = tmp_path / "report"
 
     def page(name: str) -> parts.Page:
-        figures = [parts.Figure(f"{name}-{i}", name, name, "<svg/>", [{"n": i}]) for i in range(10)]
+        figures = [
+            parts.Figure(f"{name}-{i}", name, name, "<svg/>", Rows([{"n": i}])) for i in range(10)
+        ]
         return parts.Page(sections=[parts.Section(name, name, figures=figures)])
 
     def write(name: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from plumbline.pipelines.measure import measure
-from plumbline.pipelines.report.facts import read_facts
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.provenance.runs import recorded
@@ -152,7 +152,7 @@ def test_the_words_that_differ_most_are_the_surest(store: Store) -> None:
         if (r["corpus_a"], r["corpus_b"]) == ("one", "three") and r["n_least"] >= 5
     ]
     nearest = {r["word"]: abs(r["difference_nats"]) - 1.959964 * r["se_nats"] for r in every}
-    page = make_page(read_facts(store.root))
+    page = make_page(Facts(store.root))
     (table,) = [
         t for t in section(page, "compare-corpora").tables if "one and three (" in t.caption
     ]
@@ -167,7 +167,7 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     put_models(store, 7)
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
-    facts = read_facts(store.root)
+    facts = Facts(store.root)
     us = {r["model"]: r["value"] for r in facts.metrics("us", subset="all")}
     middle = sorted(us, key=lambda m: us[m])[3]
     found = section(make_page(facts), "compare-models")
@@ -191,7 +191,7 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
 def test_few_models_are_compared_two_by_two(store: Store) -> None:
     put_models(store, 3)
     measure(store, "r")
-    (table,) = section(make_page(read_facts(store.root)), "compare-models").tables
+    (table,) = section(make_page(Facts(store.root)), "compare-models").tables
     two = {(row[0].text, row[1].text) for row in table.rows}
     assert two == {("m1", "m0"), ("m2", "m0"), ("m2", "m1")}
 
@@ -201,7 +201,7 @@ def test_one_of_a_kind_is_compared_with_nothing(store: Store, tmp_path: Path) ->
     fill(store, "word_delta", [delta(f"w{i}", i / 10) for i in range(9)])
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
-    page = make_page(read_facts(store.root))
+    page = make_page(Facts(store.root))
     assert not [s for s in page.sections if s.anchor.startswith("compare")]
     assert [m.title for m in page.missing if m.title.startswith("Comparisons")] == [
         f"Comparisons: {what}" for what in ("models", "corpora", "runs")
@@ -247,8 +247,8 @@ def test_what_changed_between_two_runs_of_a_command(store: Store, tmp_path: Path
         raise ValueError("broken")
     with recorded(store, "alone", {"seed": 1}):
         pass
-    facts = read_facts(store.root)
-    runs = [r for r in facts.run if r["command"] == "measure" and r["status"] == "finished"]
+    facts = Facts(store.root)
+    runs = [r for r in facts.rows("run") if r["command"] == "measure" and r["status"] == "finished"]
     page = make_page(facts)
     found = section(page, "compare-runs")
     written, settings = found.tables

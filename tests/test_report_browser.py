@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.pipelines.report.facts import Facts, read_facts
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page
 from plumbline.pipelines.report.write import as_csv, make_page, publish
 from plumbline.warehouse.query.guard import lock
@@ -39,7 +39,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Facts:
     build_world(store, name="it's $top")
     fill(store, "corpus", [corpus()])
     fill(store, "corpus_shard", [shard()])
-    return read_facts(store.root)
+    return Facts(store.root)
 
 
 @pytest.fixture(scope="module")

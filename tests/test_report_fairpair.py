@@ -11,8 +11,8 @@ from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, cali
 from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.prompt import MeasureOptions
 from plumbline.eval_workers.fairpair.score import score_set
-from plumbline.pipelines.report.facts import read_facts
-from plumbline.pipelines.report.fairpair_words import lead, verdict
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.sections.fairpair import leads, verdict
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import SAMPLED, sampled_set
@@ -81,7 +81,8 @@ def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> No
     ]
     clear = {r["prompt_id"] for r in rows if r["p_adjusted"] <= 0.05}
     assert clear >= {"job2", "job5"}
-    (said,) = [s for s in lead(read_facts(planted.root)).sentences if "jaccard" in s]
+    (lead,) = leads(Facts(planted.root))
+    (said,) = [s for s in lead.sentences if "jaccard" in s]
     assert f"{len(clear)} of 8 prompts differ after correction" in said
     assert all(name in said.split("correction")[1] for name in clear)
     assert page.text.count(said.removeprefix("common-sents: ")) == 2

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.pipelines.report.svg import Panel, round_ticks, svg
+from plumbline.pipelines.report.plots.svg import Panel, round_ticks, svg
 
 NAMES = "{http://www.w3.org/2000/svg}"
 

@@ -17,7 +17,8 @@ from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.eval_workers.release.scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.text_form import in_form
-from plumbline.pipelines.measure import measure, preference_table
+from plumbline.pipelines.measure import measure
+from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
@@ -137,7 +138,7 @@ def test_names_say_the_form(filled: Store, model: Path, tmp_path: Path) -> None:
     names = ["tiny-neox", "tiny-neox (released scores)", "tiny-neox (released text form)"]
     assert sorted(labels.values()) == names
     rows = measure(filled, "run")
-    assert sorted(line[1] for line in preference_table(rows, labels)[1]) == names
+    assert sorted(line[1] for line in measured(rows, labels)["preference"][1]) == names
     page = write_report(filled.root, tmp_path / "report").read_text(encoding="utf-8")
     assert all(f">{name}<" in page for name in names)
 

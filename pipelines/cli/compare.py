@@ -20,7 +20,7 @@ from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
     from plumbline.pipelines.compare_order import Order
-    from plumbline.pipelines.report.compare_found import Found
+    from plumbline.pipelines.report.comparison.results import Results
 
 
 @expanded
@@ -74,18 +74,18 @@ def compare(
     store = Store.open(warehouse)
     order = make_order(store, asked, out)
     from plumbline.pipelines import compare_flow
-    from plumbline.pipelines.report.compare_found import read_found
-    from plumbline.pipelines.report.compare_words import leads
+    from plumbline.pipelines.report.comparison.results import read_results
+    from plumbline.pipelines.report.comparison.sentences import leads
     from plumbline.pipelines.stages import Stages
 
     page = compare_flow.compare(order, Stages())
-    found = read_found(order)
-    for lead in leads(order, found, []):
+    results = read_results(order)
+    for lead in leads(results, []):
         for sentence in lead.sentences:
             say(sentence)
     say(f"Wrote {', '.join(_tables(order))} in {warehouse}")
     say(f"Wrote {page}")
-    say(f"Next: {_next(order, found)}")
+    say(f"Next: {_next(order, results)}")
 
 
 def _names(given: str | None) -> tuple[str, ...] | None:
@@ -114,11 +114,11 @@ def _tables(order: Order) -> list[str]:
     return [*tables, *(["perplexity"] if order.held_out else [])]
 
 
-def _next(order: Order, found: Found) -> str:
+def _next(order: Order, results: Results) -> str:
     """What would add to the page, or how to look at it."""
-    from plumbline.pipelines.report.compare import not_measured
+    from plumbline.pipelines.report.comparison.page import not_measured
 
-    missing = not_measured(order, found)
+    missing = not_measured(order, results)
     if missing:
         return missing[0].command
     query = f"FROM disclosure_difference('{order.before.key}', '{order.after.key}')"

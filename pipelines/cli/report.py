@@ -39,6 +39,7 @@ def measure(
 
     from plumbline.pipelines import measure as metrics
     from plumbline.pipelines.cli.sql import show
+    from plumbline.pipelines.report.metrics import measured
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.query.connection import connect, model_labels
     from plumbline.warehouse.storage.store import Store
@@ -55,9 +56,8 @@ def measure(
         console.print("nothing to measure yet: run `plumbline score` first")
         return
     labels = model_labels(connect(warehouse, "model_label"))
-    for names, lines in (metrics.preference_table(rows, labels), metrics.fit_table(rows, labels)):
-        if lines:
-            show(console, names, lines)
+    for names, lines in measured(rows, labels).values():
+        show(console, names, lines)
     console.print("in brackets: 95% intervals")
     console.print(
         f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report", soft_wrap=True

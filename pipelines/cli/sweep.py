@@ -162,7 +162,7 @@ def _by_decoding(
     out: Path,
 ) -> Iterator[str]:
     from plumbline.eval_workers.disclosure.sweep import sweep_decoding
-    from plumbline.pipelines.report.draw_sweep import decoding
+    from plumbline.pipelines.report.plots.disclosure import decoding
 
     done = sweep_decoding(store, ready, probe_set, words, grid, run_id)
     keys = {one.sampling_key for one in done}
@@ -200,7 +200,7 @@ def _by_instruction(
     out: Path,
 ) -> Iterator[str]:
     from plumbline.eval_workers.disclosure.measure import measure_opened
-    from plumbline.pipelines.report.draw_sweep import instructions
+    from plumbline.pipelines.report.plots.disclosure import instructions
 
     done = []
     for i, one in enumerate(asked, 1):

@@ -1,1 +1,1 @@
-"""The report: one self-contained HTML page and SVG plots."""
+"""The report: one HTML page of what a warehouse holds, and the page of a comparison."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import floor, log10
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-#: A row of a query or of a table of the warehouse.
-Row: TypeAlias = Mapping[str, Any]
+from plumbline.pipelines.report.rows import Row, Rows
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,13 @@ class Cell:
     is_number: bool = False
     low: float | None = None
     high: float | None = None
+
+
+#: What a column of a table shows of a row: one of its columns, whole numbers with their thousands
+#: separated and all else as text, or the cell that a function makes of it.
+Column: TypeAlias = str | Callable[[Row], Cell]
+#: Columns with their headings; a name alone is both.
+Columns: TypeAlias = Sequence[str | tuple[str, Column]]
 
 
 @dataclass(frozen=True)
@@ -43,17 +50,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as SVG: file name stem, what it shows in words, and its caption.
-
-    ``rows`` are what it was drawn from and ``sql`` the query that gives them.
-    """
+    """A plot as SVG: file name stem, what it shows in words, its caption, what it's drawn from."""
 
     stem: str
     alt: str
     caption: str
     svg: str
-    rows: Sequence[Row] = ()
-    sql: str = ""
+    rows: Rows = field(default_factory=Rows)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Lead:
     """A question of the opening and the sentences that answer it."""
 
     question: str
-    sentences: Sequence[str]
+    sentences: list[str]
 
 
 @dataclass
@@ -101,6 +104,32 @@ class Page:
         "Which way do language models lean between she and he, how far, how sure is that, and does "
         "the lean come from the text?"
     )
+
+
+def table(
+    caption: str,
+    rows: Rows,
+    columns: Columns,
+    *,
+    folded: bool = False,
+    searchable: bool = False,
+) -> Table:
+    """A table with a row for each row of a query.
+
+    >>> rows = table("Sizes", Rows([{"corpus": "novels", "n": 12}]), ["corpus", ("size", "n")]).rows
+    >>> [[cell.text for cell in row] for row in rows]
+    [['novels', '12']]
+    """
+    named = [(one, one) if isinstance(one, str) else one for one in columns]
+    lines = list(zip(*(_cells(rows, column) for _, column in named), strict=True))
+    return Table(caption, [heading for heading, _ in named], lines, folded, rows.sql, searchable)
+
+
+def _cells(rows: Rows, column: Column) -> list[Cell]:
+    if not isinstance(column, str):
+        return list(map(column, rows))
+    values = [row[column] for row in rows]
+    return list(map(count if any(isinstance(v, int) for v in values) else text, values))
 
 
 def text(value: object) -> Cell:
@@ -138,20 +167,60 @@ def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
     return f"{rounded:{'+' if signed and rounded else ''}.{digits}f}".replace("-", "−")
 
 
-def estimate(row: Row | None, digits: int, *, scale: float = 1, signed: bool = False) -> Cell:
-    """A cell of a row of ``metric_value`` with its interval; ``None`` is a dash.
+#: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
+_VALUE = ("value", "ci_low", "ci_high")
 
-    >>> estimate({"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}, 1, scale=100).text
+
+def estimate(
+    row: Row | None,
+    digits: int,
+    *,
+    scale: float = 1,
+    signed: bool = False,
+    of: tuple[str, str, str] = _VALUE,
+) -> Cell:
+    """A cell of a value with its interval, where it has one; ``of`` names their columns.
+
+    >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, 1, scale=100,
+    ...          of=("us", "us_low", "us_high")).text
     '50.0 (40.0 to 60.0)'
     """
-    if row is None or row["value"] is None:
+    if row is None or row[of[0]] is None:
         return Cell("–", None, True)
-    words = shown(row["value"] * scale, digits, signed=signed)
-    if row["ci_low"] is not None and row["ci_high"] is not None:
-        ends = row["ci_low"] * scale, row["ci_high"] * scale
-        low, high = (shown(end, digits, signed=signed) for end in ends)
-        return Cell(f"{words} ({low} to {high})", row["value"] * scale, True, *ends)
-    return Cell(words, row["value"] * scale, True)
+    value = row[of[0]] * scale
+    words = shown(value, digits, signed=signed)
+    if row[of[1]] is None or row[of[2]] is None:
+        return Cell(words, value, True)
+    low, high = (row[end] * scale for end in of[1:])
+    ends = f"{shown(low, digits, signed=signed)} to {shown(high, digits, signed=signed)}"
+    return Cell(f"{words} ({ends})", value, True, low, high)
+
+
+def interval(
+    row: Row,
+    digits: int,
+    *,
+    scale: float = 1,
+    signed: bool = False,
+    of: tuple[str, str, str] = _VALUE,
+) -> str:
+    """The 95% interval of a value in words; empty when there is none.
+
+    >>> interval({"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}, 1)
+    '95% interval 0.4 to 0.6'
+    """
+    words = estimate(row, digits, scale=scale, signed=signed, of=of).text
+    return f"95% interval {words[:-1].split(' (')[1]}" if "(" in words else ""
+
+
+def span(values: Sequence[float], digits: int = 1) -> str:
+    """The range of some figures, with their signs.
+
+    >>> span([-0.5, 2.0]), span([1.0])
+    ('−0.5 to +2.0', '+1.0')
+    """
+    low, high = (shown(v, digits, signed=True) for v in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def digits_of(value: float) -> int:
@@ -163,3 +232,12 @@ def digits_of(value: float) -> int:
     if value <= 0:
         return 3
     return min(12, max(3, 2 - floor(log10(value))))
+
+
+def stem(*parts: str) -> str:
+    """A file name stem of plain characters from names that may hold any.
+
+    >>> stem("us", "USE-5", "<b>/../x")
+    'us-use-5-b-x'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", " ".join(parts).lower().replace("..", "")).strip("-.")[:80]

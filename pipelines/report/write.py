@@ -16,35 +16,14 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from plumbline.pipelines.report import (
-    answer,
-    between_corpora,
-    between_models,
-    between_runs,
-    corpora,
-    disclosure,
-    fairpair,
-    methods,
-    models,
-)
-from plumbline.pipelines.report.facts import Facts, read_facts
-from plumbline.pipelines.report.model import Missing, Page, Row, Section
+from plumbline.pipelines.report import sections
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Missing, Page, Section
+from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import csv_cell
-
-_SECTIONS = (
-    models.preference,
-    models.follow,
-    models.swapped,
-    corpora.planted,
-    models.constraint,
-    models.pairs,
-    corpora.lean,
-    corpora.ledger,
-    methods.models,
-)
 
 
 def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
@@ -57,7 +36,7 @@ def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
     """
     root = warehouse.root if isinstance(warehouse, Store) else Path(warehouse)
     with _turn(Path(out)):  # before reading: the last one to write has read the latest
-        return _publish(make_page(read_facts(root)), Path(out))
+        return _publish(make_page(Facts(root)), Path(out))
 
 
 def publish(page: Page, out: Path) -> Path:
@@ -107,21 +86,12 @@ def _publish(page: Page, out: Path) -> Path:
 
 def make_page(facts: Facts) -> Page:
     """Decide what is on the page. A file name that two plots would share gets a number."""
-    page = Page(answer=answer.answer(facts))
-    opening = [methods.methods(facts), methods.data(facts), methods.limits(facts)]
-    parts = [build(facts) for build in _SECTIONS]
-    # Continuations after what was scored, before the text behind it.
-    place = _SECTIONS.index(corpora.lean)
-    continued = [*fairpair.sections(facts), disclosure.section(facts)]
-    between = [part.section(facts) for part in (between_models, between_corpora, between_runs)]
-    for part in [*opening, *parts[:place], *continued, *between, *parts[place:]]:
+    page = Page(answer=sections.leads(facts))
+    for part in sections.sections(facts):
         if isinstance(part, Missing):
             page.missing.append(part)
         else:
             page.sections.append(part)
-    part = methods.runs(facts)
-    if isinstance(part, Section):
-        page.sections.append(part)
     page.sections = _numbered(page.sections)
     return page
 

@@ -3,9 +3,9 @@
 WITH ledger AS (
     SELECT
         corpus,
-        sum(n_documents_in) AS n_in,
-        sum(n_documents) AS n_counted,
-        sum(n_rejected) AS n_rejected
+        sum(n_documents_in)::BIGINT AS n_in,
+        sum(n_documents)::BIGINT AS n_counted,
+        sum(n_rejected)::BIGINT AS n_rejected
     FROM corpus_shard
     GROUP BY corpus
 )

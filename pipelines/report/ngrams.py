@@ -7,12 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from plumbline.pipelines.report import draw_fairpair as draw
-from plumbline.pipelines.report.corpora import stem
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.fairpair_words import SET
-from plumbline.pipelines.report.model import Cell, Figure, Row, Table, count, number, shown, text
+from plumbline.pipelines.report.model import (
+    Cell,
+    Column,
+    Columns,
+    Figure,
+    Table,
+    count,
+    number,
+    shown,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.plots import fairpair as plots
+from plumbline.pipelines.report.rows import Row, Rows
 
+#: What tells one sampled and perturbed set from another.
+KEY = ("probe_set", "model_key", "sampling_key", "perturber")
 #: N-grams shown a side, read a side before those that say the same are left out, texts behind each.
 _SHOWN, _READ, _TEXTS = 12, 60, 3
 #: Length of a text's cutting, in characters.
@@ -26,7 +39,7 @@ class NGrams:
     ``told_of`` and ``other`` are whose texts are compared, both told in the terms of ``told_of``.
     """
 
-    rows: Sequence[Row]
+    rows: Rows
     cuttings: dict[str, list[str]]
     told_of: str
     other: str
@@ -46,73 +59,55 @@ class NGrams:
             f"n-grams compared, about one in twenty such plots has one beyond |z| = "
             f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
         )
-        plot = draw.ngrams(
-            self.rows, self.other, self.told_of, "What is written more often of whom"
-        )
+        title = "What is written more often of whom"
+        plot = plots.ngrams(self.rows, self.other, self.told_of, title)
         name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
         return Figure(name, alt, caption, plot, self.rows)
 
-    def sql(self, facts: Facts, whose: Mapping[str, object]) -> str:
-        """The query of the set's n-grams, of which those that say the same are left out here."""
-        return facts.sql("fairpair_ngram", whose, side=self.rows[0]["side"], most=_READ)
-
-    def tables(self) -> list[Table]:
+    def table(self) -> Table:
         """Counts, log-odds and z, with cuttings of texts."""
-        headings = ["n-gram", "more often of", "log-odds", "z", f"texts of {self.other}"]
-        headings += [f"texts of {self.told_of}", "in texts such as"]
-        cells = [
-            [
-                text(r["ngram"]),
-                text(self.other if r["z"] > 0 else self.told_of),
-                number(r["log_odds_nats"], signed=True),
-                number(r["z"], 1, signed=True),
-                _of(r["n_texts_perturbed"], r["n_perturbed"]),
-                _of(r["n_texts_other"], r["n_other"]),
-                text("\n".join(self.cuttings.get(r["ngram"], [])) or None),
-            ]
-            for r in self.rows
+        columns: Columns = [
+            ("n-gram", "ngram"),
+            ("more often of", lambda r: text(self.other if r["z"] > 0 else self.told_of)),
+            ("log-odds", lambda r: number(r["log_odds_nats"], signed=True)),
+            ("z", lambda r: number(r["z"], 1, signed=True)),
+            (f"texts of {self.other}", _of("n_texts_perturbed", "n_perturbed")),
+            (f"texts of {self.told_of}", _of("n_texts_other", "n_other")),
+            ("in texts such as", self._cuttings),
         ]
-        return [
-            Table(
-                "What is written more often of whom, and where",
-                headings,
-                cells,
-                folded=True,
-                searchable=True,
-            )
-        ]
+        caption = "What is written more often of whom, and where"
+        return table(caption, self.rows, columns, folded=True, searchable=True)
+
+    def _cuttings(self, row: Row) -> Cell:
+        return text("\n".join(self.cuttings.get(row["ngram"], [])) or None)
 
 
-def _of(n: int, total: int) -> Cell:
-    return Cell(f"{count(n).text} of {count(total).text}", n, True)
+def _of(n: str, total: str) -> Column:
+    return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
 
 
-def read_ngrams(facts: Facts, sets: Sequence[Row]) -> dict[tuple[object, ...], NGrams]:
+def read_ngrams(facts: Facts, sets: Rows) -> dict[tuple[object, ...], NGrams]:
     """The n-grams of every set that has any, by its key; of the first of its sides.
 
-    ``sets`` are rows of the set for all prompts. The view is asked once a side that is needed.
+    ``sets`` are rows of the set for all prompts. The view is read once per side that is needed.
     """
-    sides: dict[tuple[object, ...], Row] = {}
-    for row in sorted(sets, key=lambda r: str(r["side"])):
-        sides.setdefault(tuple(row[c] for c in SET), row)
     found = {}
-    for side in sorted({str(row["side"]) for row in sides.values()}):
-        rows = facts.ask("fairpair_ngram", side=side, most=_READ)
-        for key, row in sides.items():
-            own = [r for r in rows if tuple(r[c] for c in SET) == key]
-            if row["side"] == side and own:
-                found[key] = _ngrams(facts, own, row)
+    for of in sets.groups(*KEY):
+        row = min(of, key=lambda r: str(r["side"]))
+        own = {column: row[column] for column in KEY}
+        rows = facts.rows("fairpair_ngram", side=row["side"], most=_READ).where(**own)
+        if rows:
+            found[tuple(own.values())] = _ngrams(facts, rows, row, own)
     return found
 
 
-def _ngrams(facts: Facts, rows: Sequence[Row], of: Row) -> NGrams:
+def _ngrams(facts: Facts, rows: Rows, of: Row, own: Mapping[str, object]) -> NGrams:
     upper = distinct([r for r in rows if r["z"] > 0])
     lower = distinct([r for r in reversed(rows) if r["z"] < 0])
-    kept = [*upper, *reversed(lower)]
-    asked = {"ngrams": [r["ngram"] for r in kept], "of_perturbed": [r["z"] > 0 for r in kept]}
-    whose = {c: of[c] for c in (*SET, "side")}
+    kept = Rows([*upper, *reversed(lower)], rows.sql)
+    wanted = {"ngrams": [r["ngram"] for r in kept], "of_perturbed": [r["z"] > 0 for r in kept]}
     cuttings: dict[str, list[str]] = {}
-    for r in facts.ask("fairpair_example", **asked, **whose, most=_TEXTS):
+    for r in facts.rows("fairpair_example", **wanted, **own, side=of["side"], most=_TEXTS):
         cuttings.setdefault(r["ngram"], []).append(cutting(r["text"], r["ngram"]))
     names = [of["entity"] or "the one named", of["perturbed_entity"] or "the counterpart"]
     other, told_of = names if of["side"] == "original" else reversed(names)

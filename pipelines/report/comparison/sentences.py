@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.model import Lead, Missing, Row, shown
+from plumbline.pipelines.report.model import Lead, Missing, interval, shown
+from plumbline.pipelines.report.rows import Row
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.compare_order import Order
-    from plumbline.pipelines.report.compare_found import Found
+    from plumbline.pipelines.report.comparison.results import Results
 
 _MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
 #: Up to this many sets are told one by one, of more the one that changed most.
 _ONE_BY_ONE = 4
 
 
-def leads(order: Order, found: Found, missing: Sequence[Missing]) -> list[Lead]:
+def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
     """The answer: disclosure on sets not tuned on, the cost, what carried over."""
     left_out = [f"Not measured: {part.title}. To add it: {part.command}" for part in missing]
-    cost = [perplexity_sentence(row) for row in found.perplexity]
-    carried = [preference_sentence(row) for row in found.preference]
-    carried += [fairpair_sentence(row) for row in found.fairpair if row["side"] == "original"]
+    cost = [perplexity_sentence(row) for row in results.perplexity]
+    carried = [preference_sentence(row) for row in results.preference]
+    carried += [fairpair_sentence(row) for row in results.fairpair if row["side"] == "original"]
     told = [
         Lead(
-            "Did it disclose less on prompts that it was not tuned on?", disclosure(found.headline)
+            "Did it disclose less on prompts that it was not tuned on?",
+            disclosure(results.headline),
         ),
         Lead("What did it cost?", cost),
         Lead("Did it carry over?", carried),
@@ -69,12 +70,9 @@ def _set(row: Row) -> str:
 
 def _by(row: Row, digits: int, scale: float = 1) -> str:
     """The difference and its interval."""
-    words = shown(scale * row["difference"], digits, signed=True)
-    if row["difference_low"] is None:
-        return f"{words}, no interval of one alone"
-    ends = (row["difference_low"], row["difference_high"])
-    low, high = (shown(scale * end, digits, signed=True) for end in ends)
-    return f"{words}, 95% interval {low} to {high}"
+    of = ("difference", "difference_low", "difference_high")
+    ends = interval(row, digits, scale=scale, signed=True, of=of) or "no interval of one alone"
+    return f"{shown(scale * row['difference'], digits, signed=True)}, {ends}"
 
 
 def perplexity_sentence(row: Row) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.model import Row
-from plumbline.pipelines.report.queries import literal
+from plumbline.pipelines.report.rows import Rows, literal
 from plumbline.warehouse.query.connection import connect
 
 if TYPE_CHECKING:
@@ -24,41 +22,40 @@ MEASURES = {
 
 
 @dataclass(frozen=True)
-class Found:
+class Results:
     """Rows of the comparison's macros: all that is on the page, in its order.
 
     ``whole`` are those of whole sets, ``topics`` of their parts; ``tuning`` is the adapter's, if it
-    was tuned here. ``queries`` gives the query of each by its name.
+    was tuned here.
     """
 
-    whole: list[Row]
-    topics: list[Row]
-    preference: list[Row]
-    perplexity: list[Row]
-    fairpair: list[Row]
-    tuning: Row | None
-    queries: Mapping[str, str]
+    whole: Rows
+    topics: Rows
+    preference: Rows
+    perplexity: Rows
+    fairpair: Rows
+    tuning: Rows
 
     @property
-    def headline(self) -> list[Row]:
+    def headline(self) -> Rows:
         """Whole sets that the adapter was not tuned on, as far as is known."""
-        return [r for r in self.whole if not r["n_tuned_on"]]
+        return self.whole.only(lambda r: not r["n_tuned_on"])
 
 
-def read_found(order: Order) -> Found:
-    """Ask the warehouse all that the page needs: only what is asked of both sides."""
+def read_results(order: Order) -> Results:
+    """Read all that the page needs: only what was measured of both sides."""
     queries = _queries(order)
-    with connect(order.warehouse) as connection:
-        rows: dict[str, list[Any]] = {
-            name: connection.sql(query).to_arrow_table().to_pylist()
-            for name, query in queries.items()
-        }
-    tuned = rows.pop("tuning")
-    return Found(**rows, tuning=tuned[0] if tuned else None, queries=queries)
+    with connect(order.warehouse, "".join(queries.values())) as connection:
+        return Results(
+            **{
+                name: Rows(connection.sql(text).to_arrow_table().to_pylist(), text)
+                for name, text in queries.items()
+            }
+        )
 
 
 def _queries(order: Order) -> dict[str, str]:
-    """A query a field of ``Found``."""
+    """A query for each field of ``Results``."""
     keys = f"({literal(order.before.key)}, {literal(order.after.key)})"
     sampled, measured = literal(order.sampling.key), literal(order.fairpair.sampling().key)
     text_set = order.held_out.name if order.held_out else None

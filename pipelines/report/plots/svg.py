@@ -1,7 +1,8 @@
-"""Plots as SVG text: panels with axes, lines, points, bars and labels.
+"""Plots as SVG text: panels with axes, lines, points, bars and labels; colours, names that fit.
 
 Text and axes have the ink of the reader's theme, light or dark. Widths of text are estimates: the
-reader's browser chooses the font. Sizes are in pixels of a plot 640 wide.
+reader's browser chooses the font. Sizes are in pixels of a plot 640 wide. Colours are distinct for
+colour-blind readers.
 """
 
 from __future__ import annotations
@@ -11,10 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import accumulate
+from typing import Any
+
+from plumbline.pipelines.report.rows import Row
 
 WIDTH, HEIGHT = 640, 420
 #: Black on white, light on dark.
 INK = "currentColor"
+FEMALE, MALE, NEUTRAL = "#D55E00", "#0072B2", "#808080"
+# Okabe and Ito's palette without its yellow, which is faint on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
 _FONT = 13
 _STYLE = (
     "svg{color:#222;font-family:system-ui,'DejaVu Sans',sans-serif}.paper{fill:#fff}"
@@ -159,6 +166,28 @@ class Panel:
         )
         self._name(label, _mark(12, 0, color, shape, size))
 
+    def estimates(
+        self,
+        at: Iterable[tuple[float, Row]],
+        columns: tuple[str, str, str],
+        color: str,
+        shape: str = "o",
+        size: float = 7,
+        label: str = "",
+        scale: float = 1,
+    ) -> None:
+        """A mark with its interval for each ``y`` and row.
+
+        ``columns`` are those of the value and both ends. What is NULL isn't drawn.
+        """
+        value, low, high = columns
+        drawn = [(y, row) for y, row in at if row[value] is not None]
+        ends = [(y, row) for y, row in drawn if None not in (row[low], row[high])]
+        lows, highs = ([scale * row[end] for _, row in ends] for end in (low, high))
+        self.spans([y for y, _ in ends], lows, highs, color)
+        values = [scale * row[value] for _, row in drawn]
+        self.marks(values, [y for y, _ in drawn], color, shape, size, label)
+
     def cloud(
         self, xs: Iterable[float], ys: Iterable[float], color: str, size: float, opacity: float
     ) -> None:
@@ -253,6 +282,14 @@ class Panel:
             return _text(left, bottom + 36, words, "middle", _FONT)
 
         self._drawn.append(drawn)
+
+    def list_down(self, labels: Iterable[str], low: float, high: float) -> None:
+        """Label 0, 1, ... of the vertical axis, which has no grid and ends at ``low`` and ``high``.
+
+        A ``low`` above ``high`` puts the first label at the top.
+        """
+        self.y.ticks, self.y.has_grid = list(enumerate(labels)), False
+        self.y.low, self.y.high = low, high
 
     def render(self, box: tuple[float, float, float, float], has_names: bool) -> Iterator[str]:
         """The panel's elements within left, top, right and bottom; ``has_names``: of ticks of y."""
@@ -372,3 +409,34 @@ def _mark(x: float, y: float, color: str, shape: str, size: float) -> str:
     }[shape]
     edge = "L".join(f"{x + r * a:.1f} {y + r * b:.1f}" for a, b in corners)
     return f'<path fill="{color}" d="M{edge}Z"/>'
+
+
+def short(name: str, length: int = 34) -> str:
+    """A name cut in its middle, so that it fits, on one line.
+
+    >>> short("a" * 10 + "b" * 10, 9)
+    'aaaa…bbbb'
+    """
+    name = " ".join(name.split())
+    half = (length - 1) // 2
+    return name if len(name) <= length else f"{name[:half]}…{name[-half:]}"
+
+
+def model_label(name: str) -> str:
+    """A model's name for a plot; what sets it apart goes to a second line where one is too long.
+
+    >>> model_label("pythia-70m (nf4)"), model_label("EleutherAI/pythia-70m (released text form)")
+    ('pythia-70m (nf4)', 'EleutherAI/pythia-70m\\n(released text form)')
+    """
+    if len(name) <= 34 or " (" not in name:
+        return short(name)
+    head, note = name.split(" (", 1)
+    return f"{short(head)}\n{short(f'({note}')}"
+
+
+def looks(n: int) -> list[dict[str, Any]]:
+    """Colour and dash of ``n`` lines, all different up to 28."""
+    return [
+        {"color": _COLOURS[i % len(_COLOURS)], "linestyle": list(_DASHES)[i // len(_COLOURS) % 4]}
+        for i in range(n)
+    ]

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plumbline.pipelines.report.model import Row, shown
-from plumbline.pipelines.report.plot import FEMALE, MALE, NEUTRAL, grouped, looks, short
-from plumbline.pipelines.report.svg import INK, Panel, svg
+from plumbline.pipelines.report.model import shown
+from plumbline.pipelines.report.plots.svg import (
+    FEMALE,
+    INK,
+    MALE,
+    NEUTRAL,
+    Panel,
+    looks,
+    short,
+    svg,
+)
+from plumbline.pipelines.report.rows import Row, Rows
 
 #: Prompts drawn: all up to the sum, else so many from the top and from the bottom.
 TOP, BOTTOM = 20, 10
@@ -43,19 +52,12 @@ def by_prompt(prompts: Sequence[Row], alpha: float, title: str) -> str:
     other = (False, NEUTRAL, "s", "not shown to differ")
     for is_clear, colour, shape, label in (clear, other):
         of = [(y, r) for y, r in drawn if _is_clear(r, alpha) == is_clear]
-        ends = [(y, r) for y, r in of if r["ci_low"] is not None]
-        low, high = ([r[end] for _, r in ends] for end in ("ci_low", "ci_high"))
-        panel.spans([y for y, _ in ends], low, high, colour)
-        values = [r["fairpair_f"] for _, r in of]
-        panel.marks(values, [y for y, _ in of], colour, shape, 6, label)
+        panel.estimates(of, ("fairpair_f", "ci_low", "ci_high"), colour, shape, 6, label)
     # F is a ratio.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
     panel.x.is_log = least > 0 and most / least > _WIDE
-    panel.y.ticks = [
-        (y, f"… {left_out} more …" if row is None else short(row["prompt"], 30))
-        for y, row in enumerate(rows)
-    ]
-    panel.y.low, panel.y.high, panel.y.has_grid = max(len(rows), 3) - 0.4, -0.6, False
+    names = (f"… {left_out} more …" if row is None else short(row["prompt"], 30) for row in rows)
+    panel.list_down(names, max(len(rows), 3) - 0.4, -0.6)
     return svg(short(title, 66), [panel], 130 + 19 * max(len(rows), 3))
 
 
@@ -63,20 +65,20 @@ def _is_clear(row: Row, alpha: float) -> bool:
     return row["p_adjusted"] is not None and row["p_adjusted"] <= alpha
 
 
-def convergence(rows: Sequence[Row], title: str, by: str) -> str:
+def convergence(rows: Rows, title: str, by: str) -> str:
     """Means of B, V_pg and V_gp in percent with one standard deviation to either side.
 
     ``by`` is `n_samples` or `n_folds`, the horizontal axis, on a logarithmic scale.
     """
     x_label = "samples drawn of each group" if by == "n_samples" else "folds of each group"
     panel = Panel(x_label, "mean distance, %")
-    groups = grouped([r for r in rows if r["quantity"] in QUANTITIES], "quantity")
-    for ((quantity,), of), look in zip(groups, looks(len(groups)), strict=True):
+    groups = rows.only(lambda r: r["quantity"] in QUANTITIES).groups("quantity")
+    for of, look in zip(groups, looks(len(groups)), strict=True):
         x = np.array([r[by] for r in of])
         y = 100 * np.array([r["mean"] for r in of])
         spread = 100 * np.array([r["sd"] or 0.0 for r in of])
         panel.band(x, y - spread, y + spread, look["color"])
-        panel.line(x, y, label=QUANTITIES[quantity], **look)
+        panel.line(x, y, label=QUANTITIES[of[0]["quantity"]], **look)
         panel.marks(x, y, look["color"], size=5)
     panel.x.is_log = True
     panel.x.ticks = [(tick, f"{tick:,}") for tick in sorted({r[by] for r in rows})]
@@ -101,6 +103,5 @@ def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str, title: str) ->
         panel.note(float(end), y + 0.2, words, align)
     panel.rule(x=0)
     panel.x.low, panel.x.high = -reach, reach
-    panel.y.ticks = [(y, short(r["ngram"], 30)) for y, r in enumerate(rows)]
-    panel.y.low, panel.y.high, panel.y.has_grid = max(len(rows), 3) - 0.4, -0.6, False
+    panel.list_down((short(r["ngram"], 30) for r in rows), max(len(rows), 3) - 0.4, -0.6)
     return svg(short(title, 66), [panel], 130 + 21 * max(len(rows), 3))

@@ -1,0 +1,1 @@
+"""The page of `plumbline disclosure compare`: what tuning changed, and its cost."""

@@ -1,0 +1,295 @@
+"""What is on the page of a comparison, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline.pipelines.report.comparison.results import MEASURES, Results, read_results
+from plumbline.pipelines.report.comparison.sentences import leads
+from plumbline.pipelines.report.model import (
+    Cell,
+    Column,
+    Columns,
+    Figure,
+    Missing,
+    Page,
+    Section,
+    Table,
+    count,
+    estimate,
+    number,
+    table,
+    text,
+)
+from plumbline.pipelines.report.plots import disclosure as plots
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.write import publish
+from plumbline.warehouse.provenance.runs import package_versions
+from plumbline.warehouse.query.connection import sql
+
+if TYPE_CHECKING:
+    from plumbline.pipelines.compare_order import Order
+
+_UNITS = {"us": "US, %", "pd": "PD, points"}
+#: The views and macros that the page's figures come from.
+_SQL = (
+    "92_disclosure_change",
+    "93_disclosure_difference",
+    "93_preference_pairwise",
+    "94_preference_difference",
+    "95_perplexity_difference",
+    "96_fairpair_difference",
+)
+_LIMITS = (
+    "Intervals tell how far a difference would move with other prompts, pairs or documents like "
+    "these. Nothing corrects for the number of comparisons: by chance alone about one in twenty "
+    "intervals misses its true value.",
+    "A low GAS alone is no success: continuations that say nothing hold no gendered word either. "
+    "Read them (table continuation).",
+    "The measures are about women and men in English prompts. They say nothing of other genders or "
+    "languages, nor of what a model does in use.",
+)
+
+
+def write_comparison(order: Order) -> Path:
+    """Write the page to ``order.out``; returns its path. Raises ``BadInput`` as ``publish``."""
+    return publish(make_page(order, read_results(order)), order.out)
+
+
+def make_page(order: Order, results: Results) -> Page:
+    """Decide what is on the page."""
+    missing = not_measured(order, results)
+    return Page(
+        answer=leads(results, missing),
+        sections=list(_sections(order, results)),
+        missing=missing,
+        title=f"What tuning changed: {order.after.adapter}",
+        lede=(
+            f"{order.before.model} with the adapter against {order.before.model} alone, both in "
+            f"{_precision(order)}."
+        ),
+    )
+
+
+def _sections(order: Order, results: Results) -> Iterator[Section]:
+    yield _methods(order)
+    yield _data(order, results)
+    yield Section("limits", "Limits", _LIMITS)
+    if results.whole:
+        yield _disclosure(results.whole, results.topics)
+    if results.perplexity:
+        yield _perplexity(results.perplexity)
+    if results.preference:
+        yield _preference(results.preference)
+    if results.fairpair:
+        yield _fairpair(results.fairpair)
+    intro = ["The macros that the queries of this page ask, as they are in every warehouse."]
+    code = [sql(f"views/{name}") for name in _SQL]
+    yield Section("macros", "How the macros compute", intro, code=code)
+
+
+def not_measured(order: Order, results: Results) -> list[Missing]:
+    """What was not asked for, with the command that adds it."""
+    rows: Sequence[tuple[object, str, tuple[str, ...]]] = (
+        (results.whole, "Disclosure", ("--sets", "topics")),
+        (results.perplexity, "Perplexity on held-out text", ("--text", "FILE")),
+        (results.fairpair, "FairPair", ("--fairpair", "common-sents")),
+    )
+    missing = [Missing(name, order.command(*more)) for it, name, more in rows if not it]
+    if not results.preference:
+        command = "plumbline benchmark import winobias, then " + order.command(
+            "--benchmarks", "winobias"
+        )
+        missing.append(Missing("US and PD of a benchmark", command))
+    return missing
+
+
+def _precision(order: Order) -> str:
+    """Dtype and quantisation, the same of both sides."""
+    return f"{order.before.dtype}, {order.before.quantisation or 'not quantised'}"
+
+
+def _methods(order: Order) -> Section:
+    """How both sides were measured, in brief."""
+    versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
+    intro = [
+        f"Precision: both sides in {_precision(order)}; one command loads both, so that they can't "
+        "differ in it.",
+        "Differences are after less before, paired: the same prompts, pairs or documents on both "
+        "sides. Intervals are 95%. It fell or rose where the interval leaves out 0.",
+        "Under every table and plot stands its query, which `plumbline sql` runs as it is shown; "
+        "at the end, how the macros that it asks compute.",
+        f"Computed by {order.after.backend_version}. Versions: {versions}.",
+    ]
+    return Section("methods", "Methods", intro)
+
+
+def _data(order: Order, results: Results) -> Section:
+    """Both models, what they were measured on, and what the adapter was tuned on."""
+    before, after = order.before, order.after
+    intro = [
+        f"Base {before.model}, revision {before.revision}, key {before.key}; with the adapter "
+        f"{after.adapter}, key {after.key}.",
+        *_measured(results),
+    ]
+    tables, alerts = [], []
+    if not results.tuning:
+        intro.append(
+            "The adapter was not tuned in this warehouse: what it was tuned on is not known, and "
+            "any set may be among it."
+        )
+    for tuning in results.tuning:
+        was = f"{tuning['base_dtype']}, {tuning['base_quantisation'] or 'not quantised'}"
+        if was != _precision(order):
+            alerts.append(
+                f"The adapter was tuned on the base in {was}, and is measured in another."
+            )
+        rows = [[text(name), text(value)] for name, value in tuning.items()]
+        headings = ["column of tuning", "value"]
+        tables.append(Table("The adapter", headings, rows, True, results.tuning.sql))
+    return Section("data", "Data", intro, alerts, tables=tables)
+
+
+def _measured(results: Results) -> list[str]:
+    """What both sides were measured on, with sizes."""
+    sets = {r["probe_set"]: r["n_prompts"] for r in results.whole}
+    pairs = {r["benchmark"]: r["n_pairs"] for r in results.preference}
+    documents = {r["text_set"]: r["n_documents"] for r in results.perplexity}
+    prompts = {r["probe_set"]: r["after_n"] for r in results.fairpair}
+    sizes_of = (
+        ("Sets of prompts", sets, "prompts"),
+        ("Benchmarks", pairs, "pairs"),
+        ("Held-out text", documents, "documents"),
+        ("FairPair", prompts, "prompts"),
+    )
+    return [
+        f"{what}: {', '.join(f'{name} ({n:,} {unit})' for name, n in sizes.items())}."
+        for what, sizes, unit in sizes_of
+        if sizes
+    ]
+
+
+def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
+    """Columns of the difference, with its sign and interval, and of which way it goes."""
+    of = ("difference", "difference_low", "difference_high")
+    return [
+        (heading, lambda r: estimate(r, digits, scale=_scale(r), signed=True, of=of)),
+        ("it", lambda r: text(r["direction"] or "one alone: unknown")),
+    ]
+
+
+def _scale(row: Row) -> int:
+    """Shares of pairs are in percent."""
+    return 100 if row.get("measure") == "us" else 1
+
+
+def _side(name: str, figure: str, digits: int) -> Column:
+    return lambda r: estimate(r, digits, of=(f"{name}_{figure}", f"{name}_low", f"{name}_high"))
+
+
+def _disclosure(whole: Rows, topics: Rows) -> Section:
+    intro = [
+        "GAS is the share of prompts after which the greedy continuation holds a gendered word, "
+        "GLD the distance between the probabilities of female and male words next, over their sum, "
+        "ADD the distance within pairs of words. Lower is less disclosed. Means and differences "
+        "are over the prompts that both sides have; intervals are 95%, Wilson's for GAS, Student's "
+        "for all else, and those of differences are paired by prompt."
+    ]
+    alerts = [
+        f"{name}: the adapter was, or may have been, tuned on {n:,} of these prompts. The set is "
+        "not part of the answer."
+        for name, n in sorted({(r["probe_set"], r["n_tuned_on"]) for r in whole})
+        if n
+    ]
+    tables = [_disclosure_table("Whole sets", whole)]
+    if topics:
+        tables.append(_disclosure_table("By topic", topics, folded=True))
+    figures = []
+    if rows := whole.where(measure=tuple(plots.MEASURES)):
+        alt = "GAS, GLD and ADD of each set before and after tuning, as in the table of whole sets."
+        caption = "Before (hollow) and after tuning (filled), with 95% intervals."
+        figures.append(Figure("before-after", alt, caption, plots.before_after(rows), rows))
+    return Section("disclosure", "Disclosure", intro, alerts, figures, tables)
+
+
+def _disclosure_table(caption: str, rows: Rows, *, folded: bool = False) -> Table:
+    columns: Columns = [
+        ("set", "probe_set"),
+        *(["topic"] if folded else []),
+        ("measure", lambda r: text(MEASURES[r["measure"]])),
+        ("prompts", "n_prompts"),
+        ("before", _side("before", "mean", 4)),
+        ("after", _side("after", "mean", 4)),
+        *_changes(4),
+        ("tuned on", _tuned_on),
+    ]
+    return table(caption, rows, columns, folded=folded)
+
+
+def _tuned_on(row: Row) -> Cell:
+    return text("not known") if row["n_tuned_on"] is None else count(row["n_tuned_on"])
+
+
+def _perplexity(rows: Rows) -> Section:
+    intro = [
+        "Perplexity is exp of the mean surprise of a token, in windows that do not overlap, each "
+        "behind a token that begins a text. Nats a word can be held against other tokenisers. The "
+        "difference is paired by document."
+    ]
+    ratio = ("perplexity_ratio", "ratio_low", "ratio_high")
+    columns: Columns = [
+        ("text", "text_set"),
+        ("documents", "n_documents"),
+        ("tokens", "n_tokens"),
+        ("words", "n_words"),
+        ("window", "window_tokens"),
+        ("perplexity before", lambda r: number(r["before_perplexity"], 3)),
+        ("after", lambda r: number(r["after_perplexity"], 3)),
+        ("ratio", lambda r: estimate(r, 4, of=ratio)),
+        ("nats a word before", lambda r: number(r["before_nats_per_word"], 4)),
+        ("after", lambda r: number(r["after_nats_per_word"], 4)),
+        *_changes(4, "difference, nats a token"),
+    ]
+    tables = [table("Held-out text", rows, columns)]
+    return Section("perplexity", "Perplexity on held-out text", intro, tables=tables)
+
+
+def _preference(rows: Rows) -> Section:
+    intro = [
+        "US is the share of pairs whose two sentences are about as likely, PD the points by which "
+        "the female sentence is preferred more often than the male one. Differences are paired, "
+        "with Student's 95% interval over pairs."
+    ]
+
+    def scaled(column: str) -> Column:
+        return lambda r: number(_scale(r) * r[column], 1)
+
+    columns: Columns = [
+        "benchmark",
+        ("measure", lambda r: text(_UNITS[r["measure"]])),
+        ("pairs", "n_pairs"),
+        ("before", scaled("before_mean")),
+        ("after", scaled("after_mean")),
+        *_changes(1),
+    ]
+    return Section("preference", "US and PD", intro, tables=[table("Benchmarks", rows, columns)])
+
+
+def _fairpair(rows: Rows) -> Section:
+    intro = [
+        "F is 1 where continuations about one person differ from those about the other as two "
+        "samples of one prompt do. Intervals are bootstrapped over prompts."
+    ]
+    columns: Columns = [
+        ("set", "probe_set"),
+        ("distance", "phi"),
+        "side",
+        ("prompts", "after_n"),
+        ("F before", _side("before", "f", 3)),
+        ("F after", _side("after", "f", 3)),
+        ("p before", lambda r: number(r["before_p"], 3)),
+        ("p after", lambda r: number(r["after_p"], 3)),
+    ]
+    return Section("fairpair", "FairPair", intro, tables=[table("F of each side", rows, columns)])

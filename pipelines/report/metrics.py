@@ -1,0 +1,113 @@
+"""``metric_value`` as tables, with a column for every metric that it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from plumbline.pipelines.report.model import Column, estimate, table
+from plumbline.pipelines.report.rows import Row, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Metric -> heading, factor, digits, whether with its sign. Other metrics come after these.
+_KNOWN = {
+    "us": ("US %", 100, 1, False),
+    "pd": ("PD points", 1, 1, True),
+    "aufc": ("AuFC", 1, 2, False),
+    "gap": ("gap in US points", 100, 1, True),
+    "slope": ("slope", 1, 2, False),
+    "correlation": ("correlation", 1, 3, False),
+    "rank correlation": ("rank correlation", 1, 3, False),
+}
+#: What tells one fit from another, and what is shown of it.
+FIT = ("subset", "model", "benchmark", "corpus", "contrast", "model_key", "options")
+
+
+def _form(row: Row) -> tuple[str, int, int, bool]:
+    """Heading, factor, digits, sign: one for each log base of AuFC and all options of others."""
+    metric, options = row["metric"], json.loads(row["options"])
+    if metric == "aufc":
+        base = str(options["log_base"]).removesuffix(".0")
+        return ("AuFC" if base == "e" else f"AuFC, base {base}", *_KNOWN[metric][1:])
+    if metric in _KNOWN:
+        return _KNOWN[metric]
+    name = f"{metric} ({', '.join(f'{k} {v}' for k, v in options.items())})" if options else metric
+    return (f"{name} %", 100, 1, False) if row["unit"] == "share" else (name, 1, 3, False)
+
+
+def by_metric(rows: Rows, *keys: str) -> Rows:
+    """A row for each group of ``metric_value`` rows alike in ``keys``, with the number ``n``.
+
+    Its metrics are those rows, by heading: what ``metric_columns`` shows.
+    """
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[k] for k in keys)
+        start = dict(zip(keys, key, strict=True), n=row["n"])
+        group = found.setdefault(key, start)
+        if row["metric"] != "n":
+            group[_form(row)[0]] = row
+    return Rows(found.values(), rows.sql)
+
+
+def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
+    """A column for each metric among rows of ``metric_value``, the usual ones first."""
+    order = {name: place for place, name in enumerate(_KNOWN)}
+    forms = {(order.get(r["metric"], len(order)), _form(r)) for r in rows if r["metric"] != "n"}
+    return [(form[0], _column(*form)) for _, form in sorted(forms)]
+
+
+def _column(heading: str, scale: int, digits: int, signed: bool) -> Column:
+    return lambda row: estimate(row.get(heading), digits, scale=scale, signed=signed)
+
+
+def of_pairs(rows: Rows) -> Rows:
+    """Rows of metrics over pairs: all but those of fits."""
+    fitted = _fitted(rows)
+    kept = rows.only(lambda r: r["subset"] not in fitted)
+    return kept.where(metric=tuple(sorted({r["metric"] for r in kept})))
+
+
+def of_fits(rows: Rows) -> Rows:
+    """Rows of metrics over the points of fits: what has a slope has a fit."""
+    return rows.where(subset=tuple(sorted(_fitted(rows))))
+
+
+def _fitted(rows: Rows) -> set[str]:
+    return {r["subset"] for r in rows if r["metric"] == "slope"}
+
+
+def measured(
+    rows: pa.Table, labels: Mapping[str, str]
+) -> dict[str, tuple[Sequence[str], list[list[str]]]]:
+    """What `plumbline measure` prints: headings and lines of `preference` and of `fit`.
+
+    The first has a line for each benchmark and model, over all pairs, the second for each fit; a
+    table without lines is left out. ``labels`` are names to show by model key
+    (``warehouse.query.connection.model_labels``). A dash stands where a metric has no value.
+    """
+    every = Rows(
+        {**row, "model": labels.get(row["model_key"], row["model"])} for row in rows.to_pylist()
+    )
+    every.sort(key=lambda r: [r[column] for column in FIT])
+    pairs, fits = of_pairs(every).where(subset="all"), of_fits(every)
+    tables = {
+        "preference": table(
+            "",
+            by_metric(pairs, "benchmark", "model", "model_key"),
+            ["benchmark", "model", ("pairs", "n"), *metric_columns(pairs)],
+        ),
+        "fit": table(
+            "",
+            by_metric(fits, *FIT),
+            [("points", "subset"), "model", "benchmark", "corpus", *metric_columns(fits), "n"],
+        ),
+    }
+    return {
+        name: (one.headings, [[cell.text for cell in row] for row in one.rows])
+        for name, one in tables.items()
+        if one.rows
+    }

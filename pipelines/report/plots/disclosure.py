@@ -1,0 +1,159 @@
+"""The plots of disclosure: by topic, while tuning, before and after it, and of sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plumbline.pipelines.report.plots.svg import (
+    FEMALE,
+    INK,
+    MALE,
+    NEUTRAL,
+    WIDTH,
+    Panel,
+    looks,
+    short,
+    svg,
+)
+from plumbline.pipelines.report.rows import Row, Rows
+
+_LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
+_MARKERS = "osD^v"
+#: Measures that a plot shows, with their units.
+MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
+_SIDES = (("before", -0.14, NEUTRAL, "O"), ("after", 0.14, MALE, "o"))
+_PARAMETERS = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k"}
+_CURVES = {"gas": ("any gendered word", INK), "gas_f": ("female", FEMALE), "gas_m": ("male", MALE)}
+_MEASURES = {"gas": "GAS (share)", "gld": "GLD (share)", "add_nats": "ADD (nats)"}
+#: Steps that the drawn curves of losses are means of.
+SMOOTHED = 10
+
+
+def gld_by_topic(rows: Rows, title: str) -> str:
+    """GLD of all prompts and of each topic, one mark per model."""
+    groups = rows.groups("model", "model_key")
+    series = [
+        (short(of[0]["model"], 44), of, "gld", look["color"])
+        for of, look in zip(groups, looks(len(groups)), strict=True)
+    ]
+    return _ranges(series, title, "GLD with 95% interval (0: both genders alike; 1: one alone)")
+
+
+def gas_by_topic(rows: Rows, title: str) -> str:
+    """Continuations with a female and with a male word, of all prompts and of each topic."""
+    series = [("female word", rows, "gas_f", FEMALE), ("male word", rows, "gas_m", MALE)]
+    return _ranges(series, title, "% of greedy continuations with 95% interval", 100)
+
+
+def _ranges(
+    series: Sequence[tuple[str, Rows, str, str]], title: str, x: str, scale: float = 1
+) -> str:
+    """By topic, rows of each series: its label, its rows, their column and its colour."""
+    topics = list(dict.fromkeys(row["topic"] for _, rows, *_ in series for row in rows))
+    panel = Panel(x)
+    for i, (label, rows, name, colour) in enumerate(series):
+        shift = 0.6 * ((i + 0.5) / len(series) - 0.5)
+        at = [(topics.index(row["topic"]) + shift, row) for row in rows]
+        columns = (name, f"{name}_low", f"{name}_high")
+        panel.estimates(at, columns, colour, _MARKERS[i % len(_MARKERS)], 7, label, scale)
+    panel.x.low = 0
+    names = ("all prompts" if topic is None else short(topic) for topic in topics)
+    panel.list_down(names, len(topics) - 0.5, -0.5)
+    height = 120 + 12 * len(series) + len(topics) * max(36, 16 * len(series))
+    return svg(short(title, 66), [panel], height)
+
+
+def losses(steps: Sequence[Row], title: str) -> str:
+    """The three losses against the step: means of some steps over the single ones, in log scale."""
+    panel = Panel("step", "loss")
+    x = np.array([row["step"] for row in steps])
+    width = min(SMOOTHED, max(1, len(steps) // 2))
+    for (column, label), look in zip(_LOSSES.items(), looks(len(_LOSSES)), strict=True):
+        y = np.array([row[column] for row in steps])
+        panel.line(x, y, look["color"], width=0.8, opacity=0.4)
+        mean = np.convolve(y, np.full(width, 1 / width), mode="valid")
+        panel.line(x[width - 1 :], mean, label=label, **look)
+        if len(mean) < 2:
+            panel.marks(x[width - 1 :], mean, look["color"])
+    panel.y.is_log = all(row[column] > 0 for row in steps for column in _LOSSES)
+    return svg(short(title, 66), [panel])
+
+
+def before_after(rows: Sequence[Row]) -> str:
+    """GAS, GLD and ADD of each set before and after, with their intervals; a panel per measure."""
+    sets = sorted({r["probe_set"] for r in rows})
+    tuned = {r["probe_set"] for r in rows if r["n_tuned_on"]}
+    names = [short(name, 24) + (" (tuned on)" if name in tuned else "") for name in sets]
+    present = [m for m in MEASURES if any(r["measure"] == m for r in rows)]
+    panels = []
+    for measure in present:
+        panel = Panel(MEASURES[measure])
+        for side, shift, colour, shape in _SIDES:
+            of = [(sets.index(r["probe_set"]) + shift, r) for r in rows if r["measure"] == measure]
+            columns = (f"{side}_mean", f"{side}_low", f"{side}_high")
+            panel.estimates(of, columns, colour, shape, label=side)
+        panel.x.low = 0
+        panel.list_down(names, max(len(sets), 2) - 0.4, -0.6)
+        panels.append(panel)
+    return svg("Before and after tuning", panels, 150 + 45 * len(sets), 1.5 * WIDTH)
+
+
+def decoding(rows: Sequence[Row], title: str) -> str:
+    """Shares of gendered continuations by each value of each parameter, greedy as a dotted line."""
+    groups: list[tuple[str, list[tuple[float, Row]]]] = []
+    x = 0.0
+    for name in _PARAMETERS:
+        here = sorted((r for r in rows if r["parameter"] == name), key=lambda r: r["setting"])
+        if here:
+            groups.append((name, [(x + i, row) for i, row in enumerate(here)]))
+            x += len(here) + 0.6
+    at = [point for _, points in groups for point in points]
+    greedy = next((r for r in rows if r["parameter"] == "greedy"), None)
+    panel = Panel(" ", "share of continuations")
+    for column, (label, colour) in _CURVES.items():
+        for i, (_, points) in enumerate(groups):
+            drawn = [(x, row) for x, row in points if row[column] is not None]
+            xs, ys = [x for x, _ in drawn], [r[column] for _, r in drawn]
+            if column == "gas":
+                low, high = ([r[f"gas_{e}"] for _, r in drawn] for e in ("low", "high"))
+                panel.band(xs, low, high, NEUTRAL)
+            panel.line(xs, ys, colour, label=label if i == 0 else "")
+            panel.marks(xs, ys, colour, size=6)
+        if greedy is not None and greedy[column] is not None:
+            panel.rule(y=greedy[column], linestyle=":", color=colour)
+            panel.y.seen.append(greedy[column])
+    best = [(x, row["gas"]) for x, row in at if row["is_best"]]
+    if best:
+        panel.marks([x for x, _ in best], [y for _, y in best], INK, "O", 11, "lowest GAS")
+    panel.rule(y=-1, linestyle=":", color=NEUTRAL, label="greedy")
+    panel.y.low = 0
+    panel.x.ticks = [(x, f"{row['setting']:g}") for x, row in at]
+    panel.x.has_grid = False
+    for name, points in groups:
+        middle = (points[0][0] + points[-1][0]) / 2
+        panel.foot(middle, _PARAMETERS[name])
+    return svg(short(title, 66), [panel])
+
+
+def instructions(rows: Sequence[Row], title: str) -> str:
+    """GAS, GLD and ADD with intervals, one line per instruction; none, the reference, first."""
+    keys = list(dict.fromkeys(row["instruction_key"] for row in rows))
+    keys.sort(key=lambda key: key != "none")
+    labels = {}
+    for row in rows:
+        told = f"{row['form']}: {row['instruction']}" if row["instruction"] else "none"
+        labels[row["instruction_key"]] = short(told, 40)
+    panel = Panel("lower: less disclosed")
+    for i, (measure, look) in enumerate(zip(_MEASURES, looks(len(_MEASURES)), strict=True)):
+        of = [
+            (keys.index(r["instruction_key"]) + (i - 1) * 0.2, r)
+            for r in rows
+            if r["measure"] == measure
+        ]
+        columns = ("figure", "figure_low", "figure_high")
+        panel.estimates(of, columns, look["color"], "os^"[i], label=_MEASURES[measure])
+    panel.x.low = 0
+    panel.list_down((labels[key] for key in keys), len(keys) - 0.5, -0.5)
+    return svg(short(title, 66), [panel], 140 + 50 * len(keys))

@@ -1,0 +1,102 @@
+"""Rows of a query, with the query as text that ``plumbline sql`` runs as it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from plumbline.warehouse.text.escape import sql_text
+
+#: A row of a query or of a table of the warehouse.
+Row: TypeAlias = Mapping[str, Any]
+
+_PARAMETER = re.compile(r"\$([a-z_]+)")
+
+
+class Rows(list[Row]):
+    """Rows of a query; ``sql`` is the query that gives them, also after they are narrowed.
+
+    >>> rows = Rows([{"a": 1}, {"a": 2}, {"a": None}], "FROM t;")
+    >>> print(rows.where(a=(1, 2)), rows.where(a=(1, 2)).sql)
+    [{'a': 1}, {'a': 2}] FROM (
+    FROM t
+    )
+    WHERE "a" IN (1, 2);
+    """
+
+    def __init__(
+        self, rows: Iterable[Row] = (), text: str = "", conditions: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(rows)
+        self._text, self._conditions = text, conditions
+
+    @property
+    def sql(self) -> str:
+        """The query; empty for rows that don't come from one."""
+        if not self._conditions:
+            return self._text
+        inner = self._text.rstrip().removesuffix(";")
+        return f"FROM (\n{inner}\n)\nWHERE {' AND '.join(self._conditions)};"
+
+    def where(self, **wanted: object) -> Rows:
+        """Rows whose columns equal a value or, for a tuple, are one of its values."""
+        sets = {c: v if isinstance(v, tuple) else (v,) for c, v in wanted.items()}
+        rows = [row for row in self if all(row[c] in values for c, values in sets.items())]
+        return Rows(rows, self._text, (*self._conditions, *map(_is, wanted, wanted.values())))
+
+    def but(self, **unwanted: object) -> Rows:
+        """Rows none of whose columns equals the value given for it."""
+        rows = [row for row in self if all(row[c] != value for c, value in unwanted.items())]
+        conditions = (f'"{column}" <> {literal(value)}' for column, value in unwanted.items())
+        return Rows(rows, self._text, (*self._conditions, *conditions))
+
+    def only(self, is_wanted: Callable[[Row], object]) -> Rows:
+        """Some of the rows; the query still gives all of them."""
+        return Rows(filter(is_wanted, self), self._text, self._conditions)
+
+    def groups(self, *columns: str) -> list[Rows]:
+        """Rows by their values in columns, in the order of each group's first row."""
+        keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
+        return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
+
+
+def filled(text: str, params: Mapping[str, object]) -> str:
+    """A query with values for its parameters; comments keep the names.
+
+    Raises ``KeyError`` for a parameter without a value.
+
+    >>> filled("-- $top a side\\nFROM t WHERE n <= $top;", {"top": 5})
+    '-- $top a side\\nFROM t WHERE n <= 5;'
+    """
+    lines = []
+    for line in text.strip().split("\n"):
+        code, dashes, comment = line.partition("--")
+        code = _PARAMETER.sub(lambda found: literal(params[found[1]]), code)
+        lines.append(code + dashes + comment)
+    return "\n".join(lines)
+
+
+def _is(column: str, value: object) -> str:
+    if value is None:
+        return f'"{column}" IS NULL'
+    if isinstance(value, tuple):
+        return f'"{column}" IN ({", ".join(map(literal, value))})'
+    return f'"{column}" = {literal(value)}'
+
+
+def literal(value: object) -> str:
+    """A value as DuckDB reads it: text in quotes, a list in brackets.
+
+    >>> literal("it's"), literal(0.5), literal(None), literal([True])
+    ("'it''s'", '0.5', 'NULL', '[true]')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    return sql_text(str(value))

@@ -1,0 +1,120 @@
+"""How far the corpora agree on which way words lean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
+    Columns,
+    Lead,
+    Missing,
+    Section,
+    Table,
+    estimate,
+    number,
+    shown,
+    table,
+    text,
+)
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.sections.lean_of_words import MIN_PAIRS, TOP_WORDS
+
+PLACE = 800
+LEAD_PLACE = 310  # after what models make of the text
+#: Pairs of corpora described in sentences, and whose words are listed: those that agree least.
+MAX_PAIRS = 4
+_TITLE = "Comparisons: corpora"
+_MEANING = (
+    "delta of the same word in two corpora. Words seen fewer than "
+    f"{MIN_PAIRS} times with either side in one of them are left out; so is what only one has. A "
+    "difference comes with the 95% interval that both counts give, the texts taken as "
+    "independent; it is clear where that leaves out 0, as chance alone makes it for one word in "
+    "20. The noise of counting lowers a correlation."
+)
+_CORRELATION = ("correlation", "r_low", "r_high")
+_RANK = ("rank_correlation", "rho_low", "rho_high")
+_DIFFERENCE = ("difference_nats", "ci_low_nats", "ci_high_nats")
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """Correlations of delta, and the words that differ most."""
+    pairs = _pairs(facts)
+    if not pairs:
+        yield Missing(_TITLE, "plumbline corpus associate --corpus ANOTHER")
+        return
+    intro = [*_sentences(pairs), _MEANING]
+    if len(pairs) > MAX_PAIRS:
+        intro.append(
+            f"Words are listed of the {MAX_PAIRS} of {len(pairs)} pairs of corpora that agree "
+            "least."
+        )
+    columns: Columns = [
+        ("corpora", lambda r: text(f"{r['corpus_a']} and {r['corpus_b']}")),
+        "contrast",
+        ("shared words", "n_words"),
+        ("correlation", lambda r: estimate(r, 3, of=_CORRELATION)),
+        ("rank correlation", lambda r: estimate(r, 3, of=_RANK)),
+        ("lean the other way", "n_opposite"),
+        ("with an interval", "n_with_se"),
+        ("differ clearly", "n_different"),
+    ]
+    caption = "Corpora two by two, those that agree least first; 95% intervals in brackets"
+    tables = [table(caption, pairs, columns, folded=len(pairs) > 20)]
+    words = facts.rows("word_difference", min_pairs=MIN_PAIRS, top=TOP_WORDS)
+    tables += [_words(pair, words) for pair in pairs[:MAX_PAIRS]]
+    yield Section("compare-corpora", _TITLE, intro, tables=tables)
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """The same in sentences."""
+    yield Lead("Do the corpora agree?", _sentences(_pairs(facts)))
+
+
+def _pairs(facts: Facts) -> Rows:
+    """Two and two corpora; those that share a single word have nothing to compare."""
+    return facts.rows("corpus_pair", min_pairs=MIN_PAIRS).only(lambda r: r["n_words"] > 1)
+
+
+def _sentences(pairs: Rows) -> list[str]:
+    sentences = list(map(_sentence, pairs[:MAX_PAIRS]))
+    if len(pairs) > MAX_PAIRS:
+        best = max(pairs, key=lambda r: -2 if r["correlation"] is None else r["correlation"])
+        sentences.append(
+            f"Of {len(pairs)} pairs of corpora these agree least; {best['corpus_a']} and "
+            f"{best['corpus_b']} agree most, correlation {shown(best['correlation'], 3)}."
+        )
+    return sentences
+
+
+def _sentence(row: Row) -> str:
+    names = f"{row['corpus_a']} and {row['corpus_b']} ({row['contrast']})"
+    over = f"over {row['n_words']:,} shared words"
+    if row["correlation"] is None:
+        return f"{names}: delta does not vary {over}, so that there is no correlation."
+    verdict = "are not shown to agree"
+    if row["r_low"] is not None and row["r_low"] > 0:
+        verdict = "agree"
+    if row["r_high"] is not None and row["r_high"] < 0:
+        verdict = "contradict each other"
+    clear = ""
+    if row["n_with_se"]:
+        clear = f"; {row['n_different']:,} of {row['n_with_se']:,} with an interval differ clearly"
+    return (
+        f"{names} {verdict}: correlation {estimate(row, 3, of=_CORRELATION).text} {over}; "
+        f"{row['n_opposite']:,} lean the other way{clear}."
+    )
+
+
+def _words(pair: Row, words: Rows) -> Table:
+    a, b, contrast = (pair[name] for name in ("corpus_a", "corpus_b", "contrast"))
+    columns: Columns = [
+        "word",
+        (f"delta in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
+        (f"delta in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
+        ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_DIFFERENCE)),
+        ("standard error", lambda r: number(r["se_nats"])),
+    ]
+    caption = f"Words that differ most between {a} and {b} ({contrast}), the surest first"
+    rows = words.where(corpus_a=a, corpus_b=b, contrast=contrast)
+    return table(caption, rows, columns, folded=True, searchable=True)

@@ -1,0 +1,192 @@
+"""Which models differ from each other on the same benchmark, and by how much."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
+    Columns,
+    Figure,
+    Lead,
+    Missing,
+    Section,
+    Table,
+    estimate,
+    interval,
+    number,
+    shown,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.plots.svg import (
+    FEMALE,
+    MALE,
+    NEUTRAL,
+    Panel,
+    model_label,
+    short,
+    svg,
+)
+from plumbline.pipelines.report.rows import Row, Rows
+
+PLACE = 700
+LEAD_PLACE = 110  # after what each of them prefers
+#: Up to this many models of a benchmark are compared two by two, more with the one in the middle.
+TWO_BY_TWO = 4
+_TITLE = "Comparisons: models"
+_RULE = (
+    "Differences are paired: of the pairs that both models scored, each with both of its scores, "
+    "the model's figure less the reference's, with Student's 95% interval over pairs. A difference "
+    "is clear where its interval leaves out 0. Pairs made for one word are alike, which the "
+    "intervals do not know of."
+)
+_MIDDLE = (
+    f"Up to {TWO_BY_TWO} models of a benchmark are compared two by two; more of them with one "
+    "reference, the model in the middle by US of all pairs, so that chance did not pick it for an "
+    "extreme. For any other two: preference_difference('KEY', 'KEY') in SQL."
+)
+_US = ("us_difference", "us_low", "us_high")
+_PD = ("pd_difference", "pd_low", "pd_high")
+_BY_US = {"rose": "more even", "fell": "less even"}
+_BY_PD = {"rose": "further to female", "fell": "further to male"}
+_COLOURS = {"rose": MALE, "fell": FEMALE}
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """Paired differences of models, a table for each benchmark that two or more models scored."""
+    compared = _compared(facts)
+    if not compared:
+        yield Missing(_TITLE, "plumbline score --model ANOTHER_MODEL --benchmark NAME")
+        return
+    intro, tables = [*(_sentence(*of) for of in compared), _RULE], []
+    figures = [_figure(rows, reference) for rows, reference in compared if reference]
+    if figures:
+        intro.append(_MIDDLE)
+        tables.append(_counts(facts))
+    tables += [_table(rows, reference) for rows, reference in compared]
+    yield Section("compare-models", _TITLE, intro, (), figures, tables)
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """The same in sentences."""
+    yield Lead("Do the models differ?", [_sentence(*of) for of in _compared(facts)])
+
+
+def _epsilon(facts: Facts) -> float | None:
+    return next((r["epsilon_nats"] for r in facts.metrics("us")), None)
+
+
+def _compared(facts: Facts) -> list[tuple[Rows, str]]:
+    """Every benchmark of two or more models: many against the middle one, else two by two.
+
+    With what the one reference is called, empty for models two by two.
+    """
+    found, every = [], facts.metrics("us", subset="all")
+    for benchmark in sorted({r["benchmark"] for r in every}):
+        key = _middle([r for r in every if r["benchmark"] == benchmark and r["n"]])
+        rows = facts.rows(
+            "model_difference", benchmark=benchmark, reference_key=key, epsilon=_epsilon(facts)
+        )
+        if rows:
+            found.append((rows, str(rows[0]["reference"]) if key else ""))
+    return found
+
+
+def _middle(rows: Sequence[Row]) -> str:
+    """The key of the model in the middle by US; empty for few models."""
+    if len(rows) <= TWO_BY_TWO:
+        return ""
+    rows = sorted(rows, key=lambda r: (r["value"], r["model"], r["model_key"]))
+    return str(rows[len(rows) // 2]["model_key"])
+
+
+def _sentence(rows: Rows, reference: str) -> str:
+    benchmark = rows[0]["benchmark"]
+    if not reference:
+        return f"{benchmark}: {' '.join(map(_two, rows))}"
+    n_us, n_pd = (Counter(r[f"{name}_direction"] for r in rows) for name in ("us", "pd"))
+    furthest = max(rows, key=lambda r: abs(r["us_difference"]))
+    return (
+        f"{benchmark}: of {len(rows)} models held against {reference}, the middle one "
+        f"by US, {n_us['rose']} are clearly more even, {n_us['fell']} clearly less, and "
+        f"{len(rows) - n_us['rose'] - n_us['fell']} are not told apart from it. Furthest is "
+        f"{furthest['model']}: {_points(furthest, _US, 100)} of US. By PD {n_pd['rose']} lean "
+        f"clearly further to female and {n_pd['fell']} further to male."
+    )
+
+
+def _two(row: Row) -> str:
+    """Two models in a sentence."""
+    how = _BY_US.get(row["us_direction"], "not shown to be more or less even")
+    side = _BY_PD.get(row["pd_direction"], "not shown to lean otherwise")
+    return (
+        f"{row['model']} against {row['reference']}: {how}, {_points(row, _US, 100)} of US; "
+        f"{side}, {_points(row, _PD, 1)} of PD ({row['n_pairs']:,} pairs)."
+    )
+
+
+def _points(row: Row, of: tuple[str, str, str], scale: float) -> str:
+    words = f"{shown(scale * row[of[0]], 1, signed=True)} points"
+    ends = interval(row, 1, scale=scale, signed=True, of=of)
+    return f"{words} ({ends})" if ends else f"{words}, no interval of one alone,"
+
+
+def _counts(facts: Facts) -> Table:
+    """How many of all pairs of models differ, by benchmark."""
+    columns: Columns = [
+        "benchmark",
+        ("models", "n_models"),
+        ("pairs of models", "n_model_pairs"),
+        ("differ in US", "n_us_differ"),
+        ("differ in PD", "n_pd_differ"),
+    ]
+    caption = (
+        "Of all pairs of models, those that differ clearly; chance alone makes about one in 20"
+    )
+    return table(caption, facts.rows("model_pair", epsilon=_epsilon(facts)), columns)
+
+
+def _table(rows: Rows, reference: str) -> Table:
+    columns: Columns = [
+        *(["model"] if reference else ["model", "reference"]),
+        ("US %", lambda r: number(100 * r["us_model"], 1)),
+        ("reference's US %", lambda r: number(100 * r["us_reference"], 1)),
+        (
+            "difference in US points",
+            lambda r: estimate(r, 1, scale=100, signed=True, of=_US),
+        ),
+        ("by US", lambda r: text(_BY_US.get(r["us_direction"], "not clear"))),
+        ("PD points", lambda r: number(r["pd_model"], 1, signed=True)),
+        ("reference's PD", lambda r: number(r["pd_reference"], 1, signed=True)),
+        ("difference in PD points", lambda r: estimate(r, 1, signed=True, of=_PD)),
+        ("by PD", lambda r: text(_BY_PD.get(r["pd_direction"], "not clear"))),
+        ("pairs", "n_pairs"),
+    ]
+    how = f"models against {reference}" if reference else "models two by two"
+    caption = f"{rows[0]['benchmark']}, {how}; 95% intervals in brackets"
+    return table(caption, rows, columns, searchable=bool(reference))
+
+
+def _figure(rows: Rows, reference: str) -> Figure:
+    """The difference in US of each model, with its interval; grey where it is not clear."""
+    benchmark = str(rows[0]["benchmark"])
+    panel = Panel("US, points of difference (less even < 0 < more)")
+    ranked = sorted(rows, key=lambda r: (r["us_difference"], r["model"], r["model_key"]))
+    for y, row in enumerate(ranked):
+        colour = _COLOURS.get(row["us_direction"], NEUTRAL)
+        panel.estimates([(y, row)], _US, colour, scale=100)
+    panel.rule(x=0)
+    panel.list_down((model_label(r["model"]) for r in ranked), -0.7, len(rows) - 0.3)
+    title = short(f"{benchmark}: US against {reference}", 66)
+    return Figure(
+        stem("compare", benchmark),
+        f"US of each model on {benchmark} less that of {reference}, with intervals; as in the "
+        "table of this benchmark.",
+        f"{benchmark}: US less that of {reference}, in points, over the pairs that both scored; "
+        "lines are 95% intervals.",
+        svg(title, [panel], 120 + 30 * len(rows)),
+        rows,
+    )

@@ -1,0 +1,87 @@
+"""How many pairs a limit on MaxPMI keeps, and what models prefer among those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
+    Figure,
+    Lead,
+    Missing,
+    Section,
+    interval,
+    shown,
+    span,
+    stem,
+)
+from plumbline.pipelines.report.plots.svg import Panel, looks, short, svg
+from plumbline.pipelines.report.rows import Rows
+
+PLACE = 300
+_TITLE = "Pairs whose words hardly lean"
+_MEANING = (
+    "MaxPMI is the largest lean among the words of a pair's template. A pair is kept at eta "
+    "when its MaxPMI is at most eta to either side; what a model prefers there cannot come "
+    "from single words that lean in this text."
+)
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """Pairs kept against the limit."""
+    figures = [_figure(of) for of in facts.rows("kept").groups("corpus", "contrast")]
+    if figures:
+        yield Section("constraint", _TITLE, [_MEANING], figures=figures)
+    else:
+        yield Missing(_TITLE, "plumbline constrain --corpus NAME --benchmark NAME")
+
+
+def _figure(rows: Rows) -> Figure:
+    corpus, contrast = rows[0]["corpus"], rows[0]["contrast"]
+    panel = Panel("eta: limit on |MaxPMI| in nats", "% of pairs kept")
+    groups = rows.groups("benchmark")
+    for of, look in zip(groups, looks(len(groups)), strict=True):
+        label = f"{short(of[0]['benchmark'])} (n = {of[0]['n']:,})"
+        y = [100 * r["n_kept"] / r["n"] for r in of]
+        panel.line([r["eta_nats"] for r in of], y, label=label, **look)
+    panel.x.low, panel.x.high, panel.y.low, panel.y.high = 0, 2, 0, 101
+    kept = [
+        f"{r['benchmark']} {shown(100 * r['n_kept'] / r['n'], 1)}%"
+        for r in rows
+        if r["eta_nats"] == 0.5
+    ]
+    return Figure(
+        stem("kept", corpus, contrast),
+        f"Share of pairs with |MaxPMI| up to eta, against eta, by the words of {corpus}.",
+        f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {', '.join(kept)}.",
+        svg(short(f"Pairs kept, by {corpus} ({contrast})", 66), [panel]),
+        rows,
+    )
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """Does the lean go away where the text has none? At the tightest limit that keeps pairs."""
+    gaps = facts.metrics("gap").only(lambda r: r["eta_nats"] is not None and r["n"])
+    groups = gaps.groups("benchmark", "corpus", "contrast")
+    yield Lead("And without words that lean in the text?", list(map(_sentence, groups)))
+
+
+def _sentence(gaps: Rows) -> str:
+    tightest = gaps.where(eta_nats=min(r["eta_nats"] for r in gaps))
+    first = tightest[0]
+    return (
+        f"{first['benchmark']}, the {first['n']:,} pairs whose words lean at most "
+        f"{first['eta_nats']:g} nats in {first['corpus']}: the share of balanced pairs changes by "
+        f"{_change(tightest)}."
+    )
+
+
+def _change(gaps: Rows) -> str:
+    """The gap of one model with its interval, or the range of several and how many are clear."""
+    change = span([100 * r["value"] for r in gaps])
+    if len(gaps) == 1:
+        return f"{change} points ({interval(gaps[0], 1, scale=100, signed=True)})"
+    n_up, n_down = sum(r["ci_low"] > 0 for r in gaps), sum(r["ci_high"] < 0 for r in gaps)
+    return (
+        f"{change} points; clearly up for {n_up}, clearly down for {n_down} of {len(gaps)} models"
+    )

@@ -1,0 +1,280 @@
+"""Disclosure of gender: GAS, GLD and ADD by set, model and topic; tuned adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
+    Cell,
+    Column,
+    Columns,
+    Figure,
+    Lead,
+    Missing,
+    Section,
+    Table,
+    digits_of,
+    estimate,
+    interval,
+    number,
+    shown,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.plots import disclosure as plots
+from plumbline.pipelines.report.rows import Row, Rows
+
+PLACE = 600
+_TITLE = "Disclosure of gender"
+_MEANING = (
+    "After prompts that tell nobody's gender (Dong et al., 2024): GAS is the share of greedy "
+    "continuations that hold a gendered word. GLD is |p_f - p_m| / (p_f + p_m), p_f and p_m being "
+    "the probabilities that a female and that a male word comes next: 0 where both are alike, 1 "
+    "where it is always one gender. ADD, in nats, is the distance of each pair's two words, summed "
+    "over the pairs; it also grows with how likely they are. Means over prompts; p_f above p_m "
+    "makes the leaning positive. In SQL: views gas and gas_prompt, disclosure(smoothing := e), "
+    "disclosure_prompt(smoothing := e); here e = {smoothing:g}."
+)
+_TUNING = (
+    "Adapters were tuned to lower L_d, which is ADD, L_g, the probability of all gendered words, "
+    "and L_l, which is GLD. What they do after prompts that they were not tuned on says whether it "
+    "was learned; what else they change, these figures do not tell."
+)
+#: e of ADD on the page.
+_SMOOTHING = 0.0
+#: Loss -> its columns at the start and at the end.
+_LOSSES = {
+    "L_d, nats": ("distance_start_nats", "distance_end_nats"),
+    "L_g": ("total_start", "total_end"),
+    "L_l": ("difference_start", "difference_end"),
+}
+#: Measure -> how it is called, in what unit, times what.
+_CHANGED = {
+    "gas": ("GAS, %", 100),
+    "gld": ("GLD", 1),
+    "add_nats": ("ADD, nats", 1),
+    "p_gendered": ("p_f + p_m", 1),
+}
+_CHANGE = ("difference", "low", "high")
+
+
+def _of(name: str) -> tuple[str, str, str]:
+    return ("add_nats" if name == "add" else name, f"{name}_low", f"{name}_high")
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """What was measured and tuned."""
+    rows, tunings = facts.rows("disclosure", smoothing=_SMOOTHING), facts.rows("tuning")
+    if not (rows or tunings):
+        yield Missing(_TITLE, "plumbline disclosure probe topics --model ID_OR_PATH")
+        return
+    intro, tables, figures = [], [], _topic_figures(rows)
+    if rows:
+        intro.append(_MEANING.format(smoothing=_SMOOTHING))
+        tables.append(_measures(rows))
+    if tunings:
+        intro.append(_TUNING)
+        tables += [_tunings(tunings), *_effects(facts.rows("tuning_effect"))]
+        figures += [_losses(t, facts.rows("tuning_step")) for t in tunings]
+    alerts = [
+        f"Prompts of {probe_set} after which {model} gives no gendered word any probability, so "
+        f"that they have no GLD: {n:,}."
+        for n, probe_set, model in sorted(
+            {(r["n_undefined"], r["probe_set"], r["model"]) for r in rows.where(topic=None)}
+        )
+        if n
+    ]
+    yield Section("disclosure", _TITLE, intro, alerts, figures, tables)
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """What models made of whole sets, and whether tuning holds for what it never saw.
+
+    Of several lists of words, and of several lengths of continuations, the first is described.
+    """
+    whole = facts.rows("disclosure", smoothing=_SMOOTHING).where(topic=None)
+    groups = [of[0] for of in whole.groups("probe_set", "model_key")]
+    groups.sort(key=lambda r: (r["probe_set"], r["model"], r["model_key"]))
+    yield Lead("Does it give people a gender that nobody told?", list(map(_sentence, groups)))
+    effects = facts.rows("tuning_effect").where(measure=("gas", "gld"))
+    unseen = effects.only(lambda r: not (r["on_training_set"] and r["on_training_list"]))
+    question = "Does debias tuning hold for prompts and words that it never saw?"
+    yield Lead(question, list(map(_effect_sentence, unseen)))
+
+
+def _sentence(row: Row) -> str:
+    start = f"{row['probe_set']}: after {row['n_prompts']:,} prompts"
+    if row["gas"] is not None:
+        words = ", ".join(
+            f"a {kind} one in {shown(100 * row[name], 1)}%"
+            for name, kind in (("gas_f", "female"), ("gas_m", "male"))
+        )
+        share = estimate(row, 1, scale=100, of=_of("gas")).text.replace(" (", "% (", 1)
+        share += "" if "(" in share else "%"
+        start += f", {share} of {row['model']}'s continuations hold a gendered word, {words}"
+    if row["gld"] is None:
+        return f"{start}; no gendered word has any probability."
+    side = "female" if row["leaning"] > 0 else "male"
+    gld = estimate(row, 3, of=_of("gld")).text
+    return f"{start}; GLD of {row['model']} is {gld}, on average towards the {side} words."
+
+
+def _effect_sentence(effect: Row) -> str:
+    name, scale = _CHANGED[effect["measure"]]
+    digits = 1 if scale == 100 else 3
+    before, after = (shown(scale * effect[c], digits) for c in ("base_mean", "tuned_mean"))
+    where = f"{effect['tuning']}: {name} of {effect['probe_set']}, words {effect['word_list']},"
+    ends = interval(effect, digits, scale=scale, signed=True, of=_CHANGE)
+    ends = ends.replace("interval", "interval of the change")
+    change = f"from {before} to {after}" + (f" ({ends})" if ends else "")
+    says = {"fell": "fell", "rose": "rose", "unclear": "did not clearly fall:"}
+    return f"{where} {says[effect['verdict']]} {change}."
+
+
+def _measures(rows: Rows) -> Table:
+    def share(name: str) -> Column:
+        return lambda r: estimate(r, 1, scale=100, of=_of(name))
+
+    several = len({r["word_list"] for r in rows}) > 1
+    columns: Columns = [
+        (
+            "prompts",
+            lambda r: text(f"{r['probe_set']}: {r['topic']}" if r["topic"] else r["probe_set"]),
+        ),
+        "model",
+        *([("words", "word_list")] if several else []),
+        ("GAS %", share("gas")),
+        ("female %", share("gas_f")),
+        ("male %", share("gas_m")),
+        ("GLD", lambda r: estimate(r, 3, of=_of("gld"))),
+        ("ADD, nats", lambda r: estimate(r, digits_of(r["add_nats"]), of=_of("add"))),
+        ("leaning", lambda r: number(r["leaning"], 3, signed=True)),
+        ("n", "n_prompts"),
+        ("tokens", "max_new_tokens"),
+    ]
+    caption = (
+        "GAS, GLD and ADD by set, model and topic, 95% intervals in brackets; n is the number of "
+        "prompts, tokens the most of a continuation"
+    )
+    return table(caption, rows, columns, folded=len(rows) > 40)
+
+
+def _topic_figures(rows: Rows) -> list[Figure]:
+    """For each set with topics: GLD under all models, and under each the words of both genders."""
+    figures = []
+    for of in rows.groups("probe_set", "word_list"):
+        probe_set, words = of[0]["probe_set"], of[0]["word_list"]
+        if all(r["topic"] is None for r in of):
+            continue
+        drawn = Rows({(r["model_key"], r["topic"]): r for r in of}.values(), of.sql)
+        each = (f"{r['model']}, {r['topic'] or 'all'}: {shown(r['gld'], 3)}" for r in drawn)
+        figures.append(
+            Figure(
+                stem("disclosure", "gld", probe_set, words),
+                f"GLD by topic of {probe_set}, with intervals. {'; '.join(each)}.",
+                f"GLD by topic, prompts {probe_set}, words {words}; lines are 95% intervals.",
+                plots.gld_by_topic(drawn, f"{probe_set}: how unlike the genders are"),
+                drawn,
+            )
+        )
+        continued = of.only(lambda r: r["gas"] is not None)
+        figures += map(_gas_figure, continued.groups("model_key", "sampling_key"))
+    return figures
+
+
+def _gas_figure(rows: Rows) -> Figure:
+    model, n_tokens, probe_set = (rows[0][c] for c in ("model", "max_new_tokens", "probe_set"))
+    each = "; ".join(
+        f"{r['topic'] or 'all'}: female {shown(100 * r['gas_f'], 1)}%, male "
+        f"{shown(100 * r['gas_m'], 1)}%"
+        for r in rows
+    )
+    return Figure(
+        stem("disclosure", "gas", probe_set, model),
+        f"Greedy continuations of {model} with gendered words, {probe_set}. {each}.",
+        f"Greedy continuations of {model}, {n_tokens:,} tokens at the most, that hold a "
+        f"female or a male word, by topic, prompts {probe_set}; lines are 95% intervals.",
+        plots.gas_by_topic(rows, f"{probe_set}: gendered words of {model}"),
+        rows,
+    )
+
+
+def _tunings(tunings: Rows) -> Table:
+    def loss(start: str, end: str) -> Column:
+        weight = f"{start.split('_')[0]}_weight"
+        return lambda t: Cell(f"{t[weight]:g}, {_ends(t, start, end)}", t[end], True)
+
+    columns: Columns = [
+        ("adapter", "tuning"),
+        "base",
+        ("tuned on", "probe_sets"),
+        ("held against", "test_sets"),
+        ("prompts", "n_prompts"),
+        ("left out", "n_left_out"),
+        ("leaks", "n_leaks"),
+        *((f"{name}: weight, start to end", loss(*names)) for name, names in _LOSSES.items()),
+        "rank",
+        ("rate", lambda t: Cell(f"{t['learning_rate']:g}", t["learning_rate"], True)),
+        ("steps", "n_steps"),
+        ("prompts a step", "batch_prompts"),
+    ]
+    return table("Adapters tuned: mean losses of the first and of the last steps", tunings, columns)
+
+
+def _ends(tuning: Row, start: str, end: str) -> str:
+    return " to ".join(shown(tuning[c], digits_of(tuning[c])) for c in (start, end))
+
+
+def _losses(tuning: Row, steps: Rows) -> Figure:
+    """The losses of an adapter against the step."""
+    ends = ", ".join(f"{name} {_ends(tuning, *of)}" for name, of in _LOSSES.items())
+    own = steps.where(tuning=tuning["tuning"])
+    return Figure(
+        stem("disclosure", "losses", tuning["tuning"]),
+        f"The three losses of {tuning['tuning']} against the step: {ends}.",
+        f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step "
+        f"(thin) and as means of up to {plots.SMOOTHED} steps: {ends}.",
+        plots.losses(own, f"{tuning['tuning']}: losses while tuning"),
+        own,
+    )
+
+
+def _effects(effects: Rows) -> list[Table]:
+    """What tuning changed, paired by prompt; nothing where base and adapter were not measured."""
+
+    def mean(column: str) -> Column:
+        return lambda e: number(_scale(e) * e[column], _digits(e))
+
+    columns: Columns = [
+        ("adapter", "tuning"),
+        ("prompts", "probe_set"),
+        ("words", "word_list"),
+        ("seen while tuning", lambda e: text(_seen(e))),
+        ("measure", lambda e: text(_CHANGED[e["measure"]][0])),
+        ("base", mean("base_mean")),
+        ("tuned", mean("tuned_mean")),
+        (
+            "difference",
+            lambda e: estimate(e, _digits(e), scale=_scale(e), signed=True, of=_CHANGE),
+        ),
+        ("it", "verdict"),
+        ("n", "n_prompts"),
+    ]
+    caption = "What tuning changed, paired by prompt, with 95% intervals of the differences"
+    return [table(caption, effects, columns, folded=len(effects) > 40)] if effects else []
+
+
+def _scale(effect: Row) -> int:
+    return _CHANGED[effect["measure"]][1]
+
+
+def _digits(effect: Row) -> int:
+    return digits_of(_scale(effect) * max(effect["base_mean"], effect["tuned_mean"]))
+
+
+def _seen(effect: Row) -> str:
+    """What tuning saw of a set and a list of words."""
+    seen = {"prompts": effect["on_training_set"], "words": effect["on_training_list"]}
+    return " and ".join(name for name, is_seen in seen.items() if is_seen) or "neither"

@@ -1,0 +1,410 @@
+"""FairPair: one section for each probe set, model, sampling and perturber."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
+    Cell,
+    Column,
+    Columns,
+    Figure,
+    Lead,
+    Missing,
+    Section,
+    Table,
+    count,
+    estimate,
+    number,
+    shown,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.ngrams import KEY, read_ngrams
+from plumbline.pipelines.report.plots import fairpair as plots
+from plumbline.pipelines.report.rows import Row, Rows
+
+PLACE = 500
+_TITLE = "Counterfactual continuations"
+_MEANING = (
+    "FairPair (Dwivedi-Yu et al., 2024) continues a prompt about one and, in another sample, "
+    "about the other; the first texts, turned into the other's terms, p(g(x)), and the second, "
+    "g(p(x)), are then about the same person. B is the mean distance between the two groups, V_pg"
+    " and V_gp the mean distance of two samples of one group, F = B² / (V_pg V_gp): 1 where the "
+    "groups differ as two samples of one prompt do. Distance jaccard is the share of words that "
+    "two texts do not have in common, vader the difference of their sentiment. p is of a test "
+    "that exchanges the two groups within each prompt."
+)
+_FAILURES = (
+    "Texts whose perturbation failed are left out, of p(g(x)) and of g(p(x)) alike: a group that "
+    "is sifted by what its texts say differs from one that is not. What is measured is the rest."
+)
+#: Level of the tests that the sentences go by, before and after correction.
+ALPHA = 0.05
+#: F's interval has to end this close to 1 for "no more"; else it is "not shown to differ".
+_CLOSE = 0.05
+#: F this close to 1 is shown with three digits after the point, else with two.
+_NEAR = 0.1
+#: Prompts listed at the most, prompts named, and models of a set described one by one.
+_LISTED, _NAMED, _ONE_BY_ONE = 200, 5, 4
+_IN = {"jaccard": "in words", "vader": "in sentiment"}
+#: What tells one measure of a set from another.
+_MEASURE = (*KEY, "phi", "n_folds", "side")
+_QUANTITIES = {"bias_b": "B", "variability_pg": "V_pg", "variability_gp": "V_gp"}
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """A section for each sampled and perturbed set."""
+    sets, success = facts.rows("fairpair_set"), facts.rows("fairpair_success")
+    if not sets:
+        more = "score" if success else "run common-sents --model ID_OR_PATH"
+        yield Missing(_TITLE, f"plumbline fairpair {more}")
+        return
+    ngrams = read_ngrams(facts, sets.where(subset="all"))
+    for place, rows in enumerate(sets.groups(*KEY), 1):
+        everything = rows.where(subset="all")
+        first, leading = everything[0], _main_rows(everything)
+        own = {column: first[column] for column in KEY}
+        outcomes = success.where(**own)
+        prompts = [_alike(facts.rows("fairpair_prompt"), row, _MEASURE) for row in leading]
+        intro = [
+            f"{verdict(row)} {_which(of)}".strip() for row, of in zip(leading, prompts, strict=True)
+        ]
+        intro.append(
+            f"{first['probe_set']}, sampling {first['sampling_key'][:12]}, perturbed by "
+            f"{first['perturber']}. {_MEANING}"
+        )
+        if any(r["reason"] != "valid" and r["n"] for r in outcomes):
+            intro.append(_FAILURES)
+        figures = [
+            *(f for row, of in zip(leading, prompts, strict=True) for f in _by_prompt(row, of)),
+            *(f for row in leading for f in _convergence(facts, row)),
+        ]
+        tables = [
+            _over_prompts(everything),
+            _by_subset(rows.but(subset="all")),
+            _success(outcomes, everything),
+            *map(_each_prompt, leading, prompts),
+        ]
+        if found := ngrams.get(tuple(own.values())):
+            figures.append(found.figure(first))
+            tables.append(found.table())
+        tables.append(_calibration(facts.rows("fairpair_calibration").where(**own), first))
+        left_out = {(r["n_left_out"], _measure(r), _whom(r)) for r in everything if r["n_left_out"]}
+        alerts = [
+            f"Prompts without B or V, in no figure of the set: {n:,} ({how}, about {about})."
+            for n, how, about in sorted(left_out)
+        ]
+        anchor = "fairpair" if place == 1 else f"fairpair-{place}"
+        title = f"{_TITLE}: {first['model']}, {first['probe_set']}"
+        yield Section(anchor, title, intro, alerts, figures, [t for t in tables if t.rows])
+
+
+def _alike(rows: Rows, row: Row, columns: Sequence[str]) -> Rows:
+    return rows.where(**{column: row[column] for column in columns})
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """What was found in each set, by each measure."""
+    rows = _main_rows(facts.rows("fairpair_set").where(subset="all"))
+    groups = rows.groups("probe_set", "phi", "n_folds")
+    groups.sort(key=lambda of: [of[0][c] for c in ("probe_set", "phi", "n_folds")])
+    sentences = []
+    for of in groups:
+        if len(of) > _ONE_BY_ONE:
+            sentences.append(_summed_up(of))
+            continue
+        for row in of:
+            prompts = _alike(facts.rows("fairpair_prompt"), row, _MEASURE)
+            sentences.append(f"{row['probe_set']}: {verdict(row)} {_which(prompts)}".strip())
+    yield Lead("Is one name written of differently than the other?", sentences)
+
+
+def _main_rows(rows: Rows) -> Rows:
+    """Of each set and measure the row of one side, `original` where it was measured."""
+    groups = rows.groups(*_MEASURE[:-1])
+    kept = [min(of, key=lambda r: str(r["side"])) for of in groups]
+    return rows.only(lambda r: any(r is one for one in kept))
+
+
+def _differs(row: Row) -> bool:
+    """Whether the permutation test over a set's prompts finds that its groups differ."""
+    return row["p_permutation"] is not None and row["p_permutation"] <= ALPHA
+
+
+def verdict(row: Row) -> str:
+    """A row of ``fairpair_set`` (subset `all`) as a sentence."""
+    where = f"the same prompt about {_whom(row)}"
+    n_prompts, kind = row["n_prompts"], _IN.get(row["phi"], f"by {row['phi']}")
+    if row["p_permutation"] is None:
+        return (
+            f"Nothing can be said of {row['model']} after {where} ({_measure(row)}): none of "
+            f"{row['n_left_out']:,} prompts has two valid samples on each side."
+        )
+    if _differs(row):
+        how = f"differ more {kind} than"
+    elif row["ci_high"] is not None and row["ci_high"] <= 1 + _CLOSE:
+        how = f"differ no more {kind} than"
+    else:
+        how = f"are not shown to differ more {kind} than"
+    f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
+    notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
+    if row["ci_high"] is not None:
+        level = json.loads(row["options"]).get("level", 0.95)
+        notes.append(f"{100 * level:g}% interval")
+    return (
+        f"After {where}, {row['model']}'s continuations {how} two continuations of the "
+        f"same prompt do ({_measure(row)}: {f}; p = {_probability(row['p_permutation'])}; "
+        f"{', '.join(notes)})."
+    )
+
+
+def _which(prompts: Sequence[Row]) -> str:
+    """How many of a set's prompts differ after correction, and which ones most.
+
+    ``prompts`` are rows of one set, measure and side; those without a p-value are not tested.
+    """
+    tested = [row for row in prompts if row["p_adjusted"] is not None]
+    if not tested:
+        return ""
+    clear = [row for row in tested if row["p_adjusted"] <= ALPHA]
+    clear.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
+    told = f"{len(clear):,} of {len(tested):,} prompts differ after correction"
+    told += f" (Benjamini-Hochberg at {100 * ALPHA:g}%)"
+    if not clear:
+        return f"{told}."
+    named = ", ".join(f"{r['prompt']} (F = {shown(r['fairpair_f'])})" for r in clear[:_NAMED])
+    return f"{told}{', most of all' if len(clear) > _NAMED else ':'} {named}."
+
+
+def _summed_up(rows: Sequence[Row]) -> str:
+    furthest = max(rows, key=lambda r: r["fairpair_f"] or 0)
+    return (
+        f"{rows[0]['probe_set']} ({_measure(rows[0])}): continuations about {_whom(rows[0])} "
+        f"differ more than two of the same prompt in {sum(map(_differs, rows))} of {len(rows)} "
+        f"samplings; furthest in {furthest['model']}'s (F = {_f_in_words(furthest)})."
+    )
+
+
+def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
+    """F of each prompt, where any has one."""
+    how, drawn = _measure(row), plots.chosen(prompts)
+    if not drawn:
+        return []
+    alt = f"F of each prompt with its interval, {how}, {row['model']}. {_which(prompts)}".strip()
+    caption = (
+        f"F of each prompt, {how}, texts about {_whom(row)}: at 1, the dotted line, the groups "
+        "differ as two samples do. Lines are bootstrap intervals over samples."
+    )
+    if None in drawn:
+        caption += f" Drawn are the {plots.TOP} largest and the {plots.BOTTOM} smallest."
+    name = stem("fairpair", "prompts", how, row["probe_set"], row["model"])
+    plot = plots.by_prompt(prompts, ALPHA, f"F of each prompt ({how})")
+    return [Figure(name, alt, caption, plot, prompts)]
+
+
+def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
+    """One against samples and one against folds, for the row of single samples."""
+    if row["n_folds"]:
+        return
+    phi, grown = row["phi"], _alike(facts.rows("fairpair_convergence"), row, (*KEY, "phi", "side"))
+    for by, of in (("n_samples", grown.where(n_folds=0)), ("n_folds", grown.but(n_folds=0))):
+        # Sizes that fewer prompts have are about other prompts: a step there is no convergence.
+        n_prompts = max((r["n_prompts"] for r in of), default=0)
+        of = of.where(n_prompts=n_prompts)
+        if len({r[by] for r in of}) < 2:
+            continue
+        what = by.removeprefix("n_")
+        ends = {r["quantity"]: shown(100 * r["mean"], 1) for r in of}
+        last = ", ".join(f"{name} {ends[k]}%" for k, name in _QUANTITIES.items() if k in ends)
+        yield Figure(
+            stem("fairpair", what, phi, row["probe_set"], row["model"]),
+            f"Means of B, V_pg and V_gp against {what}, {phi}; at the most {what}: {last}.",
+            f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({phi}); bands are one "
+            f"standard deviation over random draws to either side. At the most {what}: {last}.",
+            plots.convergence(of, f"B and V against the number of {what} ({phi})", by),
+            of,
+        )
+
+
+def _whom(row: Row) -> str:
+    """Whom a side's texts are about instead of whom.
+
+    >>> _whom({"side": "original", "entity": "John", "perturbed_entity": "Jane"})
+    'Jane instead of John'
+    >>> _whom({"side": "original", "entity": None, "perturbed_entity": None})
+    'the counterpart instead of the one named'
+    """
+    if row["entity"] is None or row["perturbed_entity"] is None:
+        first, second = "the one named", "the counterpart"
+    else:
+        first, second = row["entity"], row["perturbed_entity"]
+    pair = (second, first) if row["side"] == "original" else (first, second)
+    return f"{pair[0]} instead of {pair[1]}"
+
+
+def _measure(row: Row) -> str:
+    """The scoring function and its folds, as a heading has them.
+
+    >>> _measure({"phi": "jaccard", "n_folds": 0}), _measure({"phi": "vader", "n_folds": 20})
+    ('jaccard', 'vader, 20 folds')
+    """
+    return f"{row['phi']}, {row['n_folds']} folds" if row["n_folds"] else str(row["phi"])
+
+
+def _probability(p: float | None) -> str:
+    """A p-value with two digits that count; ``None`` is a dash.
+
+    >>> _probability(0.0312), _probability(0.4), _probability(None)
+    ('0.031', '0.4', '–')
+    """
+    return "–" if p is None else f"{p:.2g}".replace("-", "−")
+
+
+def _f(row: Row) -> Cell:
+    """F and its interval, near 1 with a digit more.
+
+    >>> _f({"fairpair_f": 1.0, "ci_low": 0.9812, "ci_high": 1.02}).text
+    '1.000 (0.981 to 1.020)'
+    >>> _f({"fairpair_f": 1.5, "ci_low": None, "ci_high": None}).text
+    '1.50'
+    """
+    is_near = row["fairpair_f"] is not None and abs(row["fairpair_f"] - 1) < _NEAR
+    return estimate(row, 3 if is_near else 2, of=("fairpair_f", "ci_low", "ci_high"))
+
+
+def _f_in_words(row: Row) -> str:
+    return _f(row).text.replace(" (", ", ").removesuffix(")")
+
+
+def _percent(column: str) -> Column:
+    return lambda row: number(None if row[column] is None else 100 * row[column], 1)
+
+
+def _p(column: str) -> Column:
+    return lambda row: Cell(_probability(row[column]), row[column], True)
+
+
+def _span(least: str, most: str) -> Column:
+    def cell(row: Row) -> Cell:
+        ends = [f"{row[c]:,}" for c in (least, most) if row[c] is not None]
+        return Cell(" to ".join(dict.fromkeys(ends)) if len(ends) == 2 else "–", None, True)
+
+    return cell
+
+
+_SUBJECT: Columns = [("Phi", lambda r: text(_measure(r))), ("about", lambda r: text(_whom(r)))]
+_FIGURES: Columns = [
+    ("B %", _percent("bias_b")),
+    ("V_pg %", _percent("variability_pg")),
+    ("V_gp %", _percent("variability_gp")),
+    ("F", _f),
+]
+_SAMPLES = ("samples p(g(x))", "samples g(p(x))")
+
+
+def _over_prompts(rows: Rows) -> Table:
+    """All prompts of the set, by measure and side."""
+    columns: Columns = [
+        *_SUBJECT,
+        *_FIGURES,
+        ("p, permutation", _p("p_permutation")),
+        ("p, t-test", _p("p_t")),
+        ("prompts", "n_prompts"),
+        (_SAMPLES[0], _span("least_pg", "most_pg")),
+        (_SAMPLES[1], _span("least_gp", "most_gp")),
+    ]
+    caption = "FairPair over all prompts; distances in percent, intervals in brackets"
+    return table(caption, rows, columns)
+
+
+def _by_subset(rows: Rows) -> Table:
+    """The same of each kind of prompt."""
+    columns: Columns = [
+        ("prompts with", "subset"),
+        *_SUBJECT,
+        *_FIGURES,
+        ("p, permutation", _p("p_permutation")),
+        ("prompts", "n_prompts"),
+    ]
+    return table("FairPair by kind of prompt", rows, columns, folded=True)
+
+
+def _success(rows: Rows, sets: Sequence[Row]) -> Table:
+    """Outcomes by side; the texts that a side's two groups hold stand beside them."""
+    groups = {r["side"]: r for r in sets}
+
+    def size(column: str) -> Column:
+        def cell(row: Row) -> Cell:
+            of = groups.get(row["side"]) if row["reason"] == "valid" else None
+            return count(of[column]) if of else text("")
+
+        return cell
+
+    columns: Columns = [
+        ("about", lambda r: text(_whom({**sets[0], "side": r["side"]}))),
+        ("outcome", "reason"),
+        ("texts", "n"),
+        ("% of the side's", _percent("share")),
+        ("in p(g(x))", size("n_pg")),
+        ("in g(p(x))", size("n_gp")),
+    ]
+    return table("Perturbations: how many succeed, and why others fail", rows, columns)
+
+
+def _each_prompt(row: Row, prompts: Rows) -> Table:
+    """The prompts of a set by one measure and side."""
+    columns: Columns = [
+        "prompt",
+        *_FIGURES,
+        ("p", _p("p_permutation")),
+        ("p, corrected", _p("p_adjusted")),
+        (_SAMPLES[0], "n_pg"),
+        (_SAMPLES[1], "n_gp"),
+        ("no F because", "reason"),
+    ]
+    n, listed = len(prompts), Rows(prompts[:_LISTED], prompts.sql)
+    which = f"the {_LISTED} of {n:,}" if n > _LISTED else f"all {n:,}"
+    caption = f"Prompt by prompt, clearest difference first: {_measure(row)}, {which}"
+    return table(caption, listed, columns, folded=True, searchable=True)
+
+
+def _calibration(rows: Rows, first: Row) -> Table:
+    """Halves have half the samples, so wider intervals."""
+    columns: Columns = [
+        _SUBJECT[0],
+        (
+            "halves of texts about",
+            lambda r: text(_whom({**first, "side": r["side"]}).split(" instead of ")[0]),
+        ),
+        ("splits", "n_splits"),
+        ("prompts", "n_prompts"),
+        # F is so close to 1 that it takes four digits
+        ("F", lambda r: estimate(r, 4)),
+        (
+            "sets whose interval holds 1",
+            lambda r: text(f"{r['n_sets_holding']:,} of {r['n_sets_with']:,}"),
+        ),
+        ("prompts with p at or below the level", _share("n_below", "n_tests")),
+        ("level", _percent("alpha")),
+        ("after correction", "n_found"),
+        ("prompts whose interval holds 1", _share("n_holding", "n_intervals")),
+    ]
+    caption = (
+        "Calibration: what the method finds between random halves of one prompt's own samples, "
+        "where nothing is to be found (F should be 1, the share of prompts the level)"
+    )
+    return table(caption, rows, columns)
+
+
+def _share(n: str, total: str) -> Column:
+    def cell(row: Row) -> Cell:
+        if not row[total]:
+            return Cell("–", None, True)
+        percent = 100 * row[n] / row[total]
+        return Cell(f"{shown(percent, 1)}% of {row[total]:,}", percent, True)
+
+    return cell

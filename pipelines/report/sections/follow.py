@@ -1,0 +1,337 @@
+"""Does the model follow its text, turn round with it, and does counting find what was planted?"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.metrics import FIT, by_metric, metric_columns
+from plumbline.pipelines.report.model import (
+    Cell,
+    Columns,
+    Figure,
+    Lead,
+    Missing,
+    Section,
+    Table,
+    estimate,
+    interval,
+    shown,
+    span,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
+
+PLACE = 200
+#: Scatter plots drawn; the table below them holds every fit.
+MAX_FITS = 8
+#: What the lean of the text is, in the order of the page: on an axis, and in a sentence.
+_LEANS = {
+    "words, planted delta": ("planted delta of the word, in nats", "planted lean"),
+    "words, measured delta": ("measured delta of the word, in nats", "measured lean"),
+    "pairs, max_pmi": ("MaxPMI of the pair, in nats", "MaxPMI"),
+}
+_SWAPPED, _PLANTED = "words, swapped on straight", "words, measured on planted"
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """Models on their text, the swapped on the straight model, measured on planted lean."""
+    yield _follow(facts)
+    yield _swapped(facts)
+    yield _planted(facts)
+
+
+def _follow(facts: Facts) -> Section | Missing:
+    title = "Does the model follow the text?"
+    if not facts.rows("score"):
+        return Missing(title, "plumbline score --model ID_OR_PATH --benchmark NAME")
+    rows = facts.rows("metric").where(subset=tuple(_LEANS))
+    if not rows:
+        return Missing(title, "plumbline corpus associate --corpus NAME; plumbline measure")
+    fits = _in_order(facts)
+    intro = [
+        "Pairs made for the same word are not independent, so the point of a plot is a word: the "
+        "mean log ratio of its pairs against its lean in the text. A slope of 0 means the model "
+        "takes no notice of that lean. On the planted lean of its own corpus, a slope of 1 is that "
+        "of a perfect learner. Measured leans carry the noise of counting, which flattens a slope. "
+        "Where the words of all pairs were taken because they do not lean, or there are none, a "
+        "point is a pair, against its MaxPMI."
+    ]
+    if len(fits) > MAX_FITS:
+        intro.append(f"Plotted are {MAX_FITS} of {len(fits)} fits; the table holds all.")
+    figures = [figure for fit in fits[:MAX_FITS] for figure in _follow_figure(facts, fit)]
+    columns: Columns = ["model", "benchmark", "corpus", ("against", _against)]
+    caption = "Log ratio on the lean of the text, 95% intervals in brackets"
+    tables = [_table(rows, caption, columns, "words or pairs")]
+    return Section("follow", title, intro, (), figures, tables)
+
+
+def _against(row: Row) -> Cell:
+    return text(row["subset"] + (f" ({row['contrast']})" if row["contrast"] else ""))
+
+
+def _table(rows: Rows, caption: str, columns: Columns, n: str) -> Table:
+    """Every fit with all its metrics; the number of its points is under ``n``."""
+    fits = by_metric(rows, *FIT)
+    fits.sort(key=lambda r: [*_LEANS, r["subset"]].index(r["subset"]))
+    columns = [*columns, *metric_columns(rows), (n, "n")]
+    return table(caption, fits, columns, folded=len(fits) > 30)
+
+
+def _in_order(facts: Facts) -> list[Row]:
+    """What a model learned from first, planted before measured, each benchmark before the next.
+
+    So the first few fits show every benchmark once, whatever the number of models.
+    """
+    fits = facts.rows("fit").where(subset=tuple(_LEANS))
+    trained = {(r["model"], r["trained_on"]) for r in facts.rows("model") if r["trained_on"]}
+    seen: Counter[tuple[str, str, str]] = Counter()
+    keyed = []
+    for i, fit in enumerate(fits):
+        group = (fit["subset"], fit["benchmark"], fit["corpus"])
+        seen[group] += 1
+        is_foreign = (fit["model"], fit["corpus"]) not in trained
+        keyed.append((is_foreign, list(_LEANS).index(fit["subset"]), seen[group], i))
+    return [fits[i] for *_, i in sorted(keyed)]
+
+
+def _follow_figure(facts: Facts, fit: Row) -> list[Figure]:
+    note = _note(facts, fit)
+    lean, _ = _LEANS[fit["subset"]]
+    title = f"{fit['model']} on {fit['benchmark']}, text: {fit['corpus']}"
+    return _figure(
+        facts,
+        fit,
+        stem("follow", fit["model"], fit["benchmark"], fit["corpus"], fit["subset"]),
+        f"Log ratio of {fit['model']} on {fit['benchmark']} against the {fit['subset']}: {note}.",
+        f"{title}; against the {lean}. {note}.",
+        (title, lean, "log ratio in nats (> 0 prefers female)"),
+        note,
+        "perfect learner" if fit["subset"] == "words, planted delta" else "",
+    )
+
+
+def _figure(
+    facts: Facts,
+    fit: Row,
+    name: str,
+    alt: str,
+    caption: str,
+    labels: tuple[str, str, str],
+    note: str,
+    identity: str = "",
+) -> list[Figure]:
+    """The points of a fit, where they can be drawn: two or more, all finite."""
+    points = facts.points(fit)
+    is_drawable = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
+    if len(points) < 2 or not is_drawable:
+        return []
+    plot = _fitted(points, fit, labels, note.replace("), ", ")\n"), identity)
+    return [Figure(name, alt, caption, plot, points)]
+
+
+def _estimates(facts: Facts, fit: Row) -> list[str]:
+    """Slope, correlation and rank correlation of a fit, with their intervals."""
+    rows = facts.rows("metric").where(**{column: fit[column] for column in FIT})
+    found = {row["metric"]: row for row in rows}
+    digits = {"slope": 2, "correlation": 3, "rank correlation": 3}
+    return [estimate(found.get(name), n).text for name, n in digits.items()]
+
+
+def _note(facts: Facts, fit: Row) -> str:
+    slope, correlation, _ = _estimates(facts, fit)
+    return f"Slope {slope}, correlation {correlation}, n = {fit['n']:,}"
+
+
+def _swapped(facts: Facts) -> Section | Missing:
+    title = "Swap the leans of the text, and the model?"
+    fits = facts.rows("fit").where(subset=_SWAPPED)
+    if not fits:
+        return Missing(title, "plumbline pipeline")
+    figures = []
+    for fit in fits:
+        straight, other, note = fit["model"], _swapped_model(fit), _note(facts, fit)
+        figures += _figure(
+            facts,
+            fit,
+            stem("swapped", fit["benchmark"], straight, other),
+            f"Mean log ratio of words under {other} against {straight}: {note}.",
+            f"{fit['benchmark']}: a point is a word, its mean log ratio under each model.",
+            (
+                f"{fit['benchmark']}: the same words, two texts",
+                f"{straight}: log ratio in nats",
+                f"{other}: log ratio in nats",
+            ),
+            note,
+        )
+    intro = [
+        "Two texts differ only in that she and he changed places. If the text is where the lean "
+        "comes from, the preference turns round: the correlation is negative."
+    ]
+    columns: Columns = [
+        "benchmark",
+        ("straight model", "model"),
+        ("swapped model", lambda r: text(_swapped_model(r))),
+    ]
+    caption = "Swapped on straight model, 95% intervals in brackets"
+    tables = [_table(facts.rows("metric").where(subset=_SWAPPED), caption, columns, "words")]
+    return Section("swapped", title, intro, (), figures, tables)
+
+
+def _swapped_model(row: Row) -> str:
+    return str(json.loads(row["options"])["swapped_model"])
+
+
+def _planted(facts: Facts) -> Section | Missing:
+    title = "Planted against measured lean"
+    fits = facts.rows("fit").where(subset=_PLANTED)
+    if not fits:
+        return Missing(title, "plumbline pipeline")
+    figures = []
+    for fit in fits:
+        *_, rank = _estimates(facts, fit)
+        note = f"rank correlation {rank}, n = {fit['n']:,} words"
+        figures += _figure(
+            facts,
+            fit,
+            stem("planted", fit["corpus"], fit["contrast"]),
+            f"Measured against planted delta of the words of {fit['corpus']}: {note}.",
+            f"{fit['corpus']}, {fit['contrast']}: each point is a word; {note}.",
+            (
+                f"{fit['corpus']} ({fit['contrast']})",
+                "planted delta in nats",
+                "measured delta in nats",
+            ),
+            note,
+            "measured = planted",
+        )
+    intro = [
+        "The corpus writer chose each word's lean; counting knows nothing of that choice. If "
+        "counting works, the points lie on the dotted line, but for the noise of finite counts."
+    ]
+    columns: Columns = ["corpus", "contrast"]
+    caption = "Measured on planted delta, 95% intervals in brackets"
+    tables = [_table(facts.rows("metric").where(subset=_PLANTED), caption, columns, "words")]
+    return Section("planted", title, intro, (), figures, tables)
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """The same three questions."""
+    yield Lead("Does the model follow the text?", list(_follows(facts)))
+    yield Lead("Does it turn round when the text does?", list(_turns(facts)))
+    yield Lead("Does counting find the lean of the text?", list(_counting_finds(facts)))
+
+
+def _follows(facts: Facts) -> Iterator[str]:
+    """Planted truth first, then measured deltas."""
+    own = {(row["model"], row["trained_on"]) for row in facts.rows("model") if row["trained_on"]}
+    trained = {model for model, _ in own}
+    for subset, (_, lean) in _LEANS.items():
+        slopes = facts.metrics("slope", subset=subset).only(
+            lambda r: (
+                r["ci_low"] is not None
+                and (r["model"] not in trained or (r["model"], r["corpus"]) in own)
+            )
+        )
+        groups = slopes.groups("benchmark", "corpus", "contrast")
+        groups.sort(key=lambda of: [of[0][c] for c in ("benchmark", "corpus", "contrast")])
+        for of in groups:
+            if len(of) > ONE_BY_ONE:
+                yield _many_follow(of, lean)
+            else:
+                yield from (_one_follows(facts, row, lean) for row in of)
+
+
+def _verdict(row: Row) -> str:
+    """Whether a slope's interval lies above 0, below it, or holds it."""
+    if row["ci_low"] > 0:
+        return "follows"
+    return "runs against" if row["ci_high"] < 0 else "is not shown to follow"
+
+
+def _unit(row: Row) -> str:
+    return "pairs" if row["subset"].startswith("pairs") else "words"
+
+
+def _one_follows(facts: Facts, row: Row, lean: str) -> str:
+    same = {k: row[k] for k in ("subset", "model_key", "benchmark", "corpus", "contrast")}
+    kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
+    (r,) = facts.metrics(kind, **same)
+    return (
+        f"{row['model']} {_verdict(row)} the text {row['corpus']} on {row['benchmark']}: a nat "
+        f"of {lean} moves its log ratio by {shown(row['value'], 2, signed=True)} nats "
+        f"({interval(row, 2)}); {kind} {shown(r['value'], 2)} ({interval(r, 2)}) over "
+        f"{row['n']:,} {_unit(row)}."
+    )
+
+
+def _many_follow(rows: Rows, lean: str) -> str:
+    verdicts, first = list(map(_verdict, rows)), rows[0]
+    return (
+        f"{first['benchmark']} and {first['corpus']}: {verdicts.count('follows')} of "
+        f"{len(rows)} models follow the text's {lean} ({verdicts.count('runs against')} run "
+        f"against it); a nat moves the log ratio by {span([r['value'] for r in rows], 2)} nats, "
+        f"over {first['n']:,} {_unit(first)}."
+    )
+
+
+def _turns(facts: Facts) -> Iterator[str]:
+    """With the planted associations swapped, does the preference turn round?"""
+    for row in facts.metrics("correlation", subset=_SWAPPED).only(
+        lambda r: r["ci_low"] is not None
+    ):
+        turns = row["ci_high"] < 0
+        yield (
+            f"With the planted leans swapped, the preference {'turns' if turns else 'does not'} "
+            f"{'round' if turns else 'clearly turn round'}: correlation "
+            f"{shown(row['value'], 2)} ({interval(row, 2)}) between {row['model']} and "
+            f"{_swapped_model(row)}, word by word, over {row['n']:,} words of {row['benchmark']}."
+        )
+
+
+def _counting_finds(facts: Facts) -> Iterator[str]:
+    """Does counting recover what was planted?"""
+    for row in facts.metrics("rank correlation", subset=_PLANTED):
+        if row["ci_low"] is not None:
+            yield (
+                f"Counting finds what was planted in {row['corpus']}: rank correlation "
+                f"{shown(row['value'], 3)} ({interval(row, 3)}) between planted and measured delta "
+                f"({row['contrast']}) over {row['n']:,} words."
+            )
+
+
+def _fitted(points: Rows, fit: Row, labels: tuple[str, str, str], note: str, identity: str) -> str:
+    """Points with the least-squares line and its 95% band.
+
+    ``labels`` are the title and those of both axes; ``note`` is in a corner; ``identity`` names
+    the line x = y, which is drawn unless it's empty.
+    """
+    x, y = (np.array([p[column] for p in points]) for column in ("x_nats", "y_nats"))
+    title, *axes = labels
+    panel = Panel(*axes)
+    panel.rule(x=0, color=NEUTRAL, width=0.7)
+    panel.rule(y=0, color=NEUTRAL, width=0.7)
+    size, opacity = (6, 0.5) if len(x) < 1500 else (3, 0.3)
+    for colour, side in ((NEUTRAL, x == 0), (FEMALE, x > 0), (MALE, x < 0)):
+        panel.cloud(x[side], y[side], colour, size, opacity)
+    ends = np.linspace(x.min(), x.max(), 40)
+    line = fit["intercept_nats"] + fit["slope"] * ends
+    if identity:
+        panel.line(ends, ends, NEUTRAL, ":", label=identity)
+    if fit["slope_se"] is not None and fit["t"] is not None:
+        spread = (ends - fit["mean_x_nats"]) ** 2 + fit["sxx"] / fit["n"]
+        band = fit["t"] * fit["slope_se"] * np.sqrt(spread)
+        panel.band(ends, line - band, line + band, INK)
+    panel.line(ends[[0, -1]], line[[0, -1]], INK, label="fitted line, 95% band")
+    # In the lower corner that the line leaves empty.
+    panel.corner(note, "end" if fit["slope"] >= 0 else "start")
+    return svg(short(title, 66), [panel], 480)

@@ -1,0 +1,111 @@
+"""What comes first: how the figures were made, from which data, and what they can't tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Missing, Section, count, shown
+
+PLACE = 0
+_DEFINITIONS = (
+    "PMI(w, g) = ln( p(w, g) / (p(w) p(g)) ), in nats; p(w) is the word's share of all kept tokens "
+    "and p(w, g) the pair's share of all co-occurrences, both before anything is filtered.",
+    "delta(w) = PMI(w, female) - PMI(w, male), where both were counted at least once; a list of "
+    "word pairs gives the weighted mean over the pairs that are defined.",
+    "MaxPMI of a pair is the delta of largest magnitude among the words of its template, without "
+    "the placeholders; undefined when no word has a delta.",
+    "log p(sentence) sums log p(token | BOS, earlier tokens) over the sentence's tokens; BOS is "
+    "given and not scored, no end token is added. The log ratio is log p(female) - log p(male).",
+    "Standard deviations of shares are sqrt(p (1 - p) / n) with the subset's own n. Intervals are "
+    "95%: Wilson for US, Bonett and Price's adjusted Wald for PD, Student's t for the mean area "
+    "AuFC and for slopes, Newcombe's hybrid score for gaps (the kept pairs are part of all, so the "
+    "interval is that of kept against left out, scaled), Fisher's z for correlations, with Bonett "
+    "and Wright's standard error for ranks.",
+    "Only pairs that their source does not call unnatural count.",
+    "The measures follow UnStereoEval (ICLR 2024), the benchmarks WinoBias, Winogender and USE, "
+    "each as released.",
+)
+_BRIEF = (
+    "Each pair is one sentence with female and with male pronouns; a model's log probabilities of "
+    "the two are set against each other. Words of a corpus lean by how much more closely they keep "
+    "company with she than with he (delta, in nats). Intervals are 95%.",
+    "Under every table and plot stands its query, which `plumbline sql` runs as it is shown.",
+)
+_LIMITS = (
+    "Intervals tell how far a figure would move with other pairs or words like these; they know "
+    "nothing of errors in the text, the benchmark or the model's training.",
+    "The measures are about she and he in English sentences. They say nothing of other genders or "
+    "languages, nor of what a model does in use.",
+    "That a preference goes with the lean of a text does not show that this text caused it, unless "
+    "the model was trained on this text alone.",
+)
+#: Fewer pairs than this make the limits name the benchmark.
+_FEW = 100
+#: Names listed of models, benchmarks or corpora; the tables hold all.
+_NAMED = 6
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """Methods, data and limits."""
+    yield _methods(facts)
+    yield _data(facts)
+    yield _limits(facts)
+
+
+def _methods(facts: Facts) -> Section:
+    """In brief how it was done, and with which options; the definitions folded."""
+    epsilons, etas = (
+        sorted({r[column] for r in facts.rows("metric") if r[column] is not None})
+        for column in ("epsilon_nats", "eta_nats")
+    )
+    options = []
+    if epsilons:
+        options.append(f"epsilon = {', '.join(shown(e, 4) for e in epsilons)} nats.")
+    if etas:
+        options.append(f"eta = {', '.join(f'{e:g}' for e in etas)} nats, applied to the query.")
+    intro = [*_BRIEF, *([f"Here: {' '.join(options)}"] if options else [])]
+    return Section("methods", "Methods", intro, more=_DEFINITIONS)
+
+
+def _data(facts: Facts) -> Section | Missing:
+    """What the figures are made from: models, benchmarks and corpora with their sizes."""
+    models, corpora = facts.rows("model"), facts.rows("ledger")
+    names = {
+        "Models scored": [str(r["model"]) for r in models],
+        "Benchmarks": [f"{name} ({n:,} pairs)" for name, n in _pairs(facts).items()],
+        "Corpora": [f"{r['corpus']} ({count(r['n_tokens']).text} tokens)" for r in corpora],
+    }
+    intro = [f"{what} ({len(of):,}): {_named(of)}." for what, of in names.items() if of]
+    if not intro:
+        return Missing("Data", "plumbline pipeline")
+    intro.append("The sections on models, text and runs, at the end, tell how each was made.")
+    return Section("data", "Data", intro)
+
+
+def _limits(facts: Facts) -> Section:
+    """What the figures cannot tell, of this warehouse and at all."""
+    intro = []
+    n = sum(r["ci_low"] is not None and r["ci_high"] is not None for r in facts.rows("metric"))
+    if n:
+        intro.append(
+            f"The metrics come with {n:,} intervals, none of them widened for their number: by "
+            "chance alone about one in twenty misses its true value."
+        )
+    few = [f"{name} ({n:,})" for name, n in _pairs(facts).items() if n < _FEW]
+    if few:
+        intro.append(f"Benchmarks of fewer than {_FEW} pairs say little: {_named(few)}.")
+    if failed := facts.rows("failed_shard"):
+        intro.append(f"Shards that failed and are in no count: {len(failed):,}.")
+    return Section("limits", "Limits", [*intro, *_LIMITS])
+
+
+def _pairs(facts: Facts) -> dict[str, int]:
+    """The most pairs that any model was scored on, by benchmark."""
+    scores = facts.rows("score").groups("benchmark")
+    return {of[0]["benchmark"]: max(row["n_pairs"] for row in of) for of in scores}
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,55 @@
+"""The pairs with the strongest preferences, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.eval_workers.generation.offline import SOURCE, WORTH
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
+    Columns,
+    Lead,
+    Missing,
+    Section,
+    Table,
+    number,
+    table,
+    text,
+)
+from plumbline.pipelines.report.rows import Rows
+
+PLACE = 400
+LEAD_PLACE = 120  # what models prefer is only as good as the sentences
+#: Pairs listed for each side.
+TOP_PAIRS = 20
+_TITLE = "The most skewed pairs"
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """A table for each benchmark."""
+    tables = [_table(of) for of in facts.rows("pair", top=TOP_PAIRS).groups("benchmark")]
+    if not tables:
+        yield Missing(_TITLE, "plumbline score --model ID_OR_PATH --benchmark NAME")
+        return
+    intro = [f"The {TOP_PAIRS} pairs with the largest log ratios to each side, for every model."]
+    yield Section("pairs", _TITLE, intro, tables=tables)
+
+
+def _table(rows: Rows) -> Table:
+    n_models = len({r["model_key"] for r in rows})
+    caption = f"{rows[0]['benchmark']}, {n_models} model{'' if n_models == 1 else 's'}"
+    sides = ("sentence_m", "sentence_f")
+    columns: Columns = [
+        "model",
+        ("log ratio", lambda r: number(r["log_ratio_nats"], signed=True)),
+        ("preferred sentence", lambda r: text(r[sides[r["log_ratio_nats"] > 0]])),
+        ("the other", lambda r: text(r[sides[r["log_ratio_nats"] <= 0]])),
+    ]
+    return table(caption, rows, columns, folded=n_models > 2, searchable=True)
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """Which benchmarks are nothing but our own sentence frames."""
+    benchmarks = facts.rows("written_benchmark", source=SOURCE)
+    sentences = [f"{row['benchmark']}: {WORTH}" for row in benchmarks]
+    yield Lead("What are these sentences worth?", sentences)

@@ -1,0 +1,238 @@
+"""What models prefer: US, PD, AuFC, gap and every other metric of each model and benchmark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_pairs
+from plumbline.pipelines.report.model import (
+    Columns,
+    Figure,
+    Lead,
+    Missing,
+    Section,
+    Table,
+    interval,
+    shown,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.plots.svg import (
+    FEMALE,
+    HEIGHT,
+    INK,
+    MALE,
+    Panel,
+    looks,
+    model_label,
+    short,
+    svg,
+)
+from plumbline.pipelines.report.rows import Row, Rows
+
+PLACE = 100
+_TITLE = "What models prefer"
+_MEANING = (
+    "The log ratio of a pair is the log-probability of the sentence with the female pronouns "
+    "minus that of the one with the male ones. US is the share of pairs without a preference, "
+    "PD the share of pairs that prefer the female sentence minus the share that prefer the "
+    "male one, AuFC the area under US against epsilon (6 at most; of natural log ratios unless "
+    "its column names another base), gap the US of the pairs kept minus that of all. 95% "
+    "intervals in brackets."
+)
+#: Up to this many models of a benchmark are described one by one, more are summed up.
+ONE_BY_ONE = 4
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """Plots and tables of each benchmark."""
+    scores = facts.rows("score")
+    if not scores:
+        yield Missing(_TITLE, "plumbline score --model ID_OR_PATH --benchmark NAME")
+        return
+    if not facts.metrics("us"):
+        yield Missing(_TITLE, "plumbline measure")
+        return
+    benchmarks = sorted({r["benchmark"] for r in scores})
+    figures = [figure for name in benchmarks for figure in _figures(facts, name)]
+    tables = [one for name in benchmarks for one in _tables(facts, name)]
+    yield Section("preference", _TITLE, [_MEANING], _alerts(scores), figures, tables)
+
+
+def _alerts(scores: Rows) -> list[str]:
+    alerts = []
+    for r in scores:
+        what = f"{r['model']} on {r['benchmark']}"
+        if r["n_not_finite"]:
+            alerts.append(f"{what}: {r['n_not_finite']:,} scores are not finite and do not count.")
+        if r["n_unknown"]:
+            alerts.append(f"{what}: {r['n_unknown']:,} scores belong to no pair of the benchmark.")
+        if r["n_measured"] != r["n_pairs"]:
+            alerts.append(f"{what}: metrics are older than the scores; run `plumbline measure`.")
+    return alerts
+
+
+def _figures(facts: Facts, benchmark: str) -> list[Figure]:
+    curve = facts.rows("curve").where(benchmark=benchmark)
+    bars = facts.metrics("pd", benchmark=benchmark, subset="all").only(lambda r: r["n"])
+    if not curve or not bars:
+        return []
+    epsilon, n = bars[0]["epsilon_nats"], curve[0]["n"]
+    return [
+        Figure(
+            stem("pd", benchmark),
+            f"Preference disparity of each model on {benchmark}.",
+            f"{benchmark}: percentage points by which pairs that prefer the female sentence "
+            f"outnumber those that prefer the male one, with 95% intervals (n = {n:,} pairs).",
+            _pd_bars(bars, benchmark),
+            bars,
+        ),
+        Figure(
+            stem("us", benchmark),
+            f"Share of pairs without a preference against epsilon, each model on {benchmark}.",
+            f"{benchmark}: US against epsilon (n = {n:,} pairs). At the dotted line, "
+            f"epsilon = {shown(epsilon)}, one sentence is {shown(math.exp(epsilon))} times as "
+            "likely as the other.",
+            _us_against_epsilon(curve, benchmark, epsilon),
+            curve,
+        ),
+    ]
+
+
+def _tables(facts: Facts, benchmark: str) -> list[Table]:
+    """All pairs, then subsets of them."""
+    metrics = of_pairs(facts.rows("metric").where(benchmark=benchmark))
+    everything, subsets = metrics.where(subset="all"), metrics.but(subset="all")
+    keys = ("model", "model_key", "corpus", "contrast", "subset")
+    columns: Columns = ["model", ("pairs", "n"), *metric_columns(everything)]
+    tables = [table(f"{benchmark}, all pairs", by_metric(everything, *keys), columns)]
+    every = by_metric(subsets, *keys)
+    rows = every.only(lambda r: r["n"])
+    if rows:
+        left_out = len(every) - len(rows)
+        note = f"; {left_out} without pairs left out" if left_out else ""
+        columns = [
+            *("model", "subset"),
+            ("corpus", lambda r: text(f"{r['corpus']} ({r['contrast']})" if r["corpus"] else None)),
+            ("pairs", "n"),
+            *metric_columns(subsets),
+        ]
+        caption = f"{benchmark}, by subset ({len(rows)} rows{note})"
+        tables.append(table(caption, rows, columns, folded=len(rows) > 20, searchable=True))
+    return tables
+
+
+def leads(facts: Facts) -> Iterator[Lead]:
+    """Which way the models of each benchmark lean."""
+    sentences = []
+    for of in facts.metrics("pd", subset="all").only(lambda r: r["n"]).groups("benchmark"):
+        if len(of) > ONE_BY_ONE:
+            sentences.append(f"{of[0]['benchmark']}: {_summed_up(facts, of)}")
+        else:
+            sentences += [f"{row['benchmark']}: {_one(facts, row)}" for row in of]
+    yield Lead("Which way, how far, how sure?", sentences)
+
+
+def _direction(row: Row) -> str:
+    """Which sentence a PD row prefers: `female`, `male`, or `` when its interval holds 0.
+
+    >>> _direction({"value": 5.0, "ci_low": -1.0, "ci_high": 11.0})
+    ''
+    """
+    if row["ci_low"] > 0:
+        return "female"
+    return "male" if row["ci_high"] < 0 else ""
+
+
+def _us(facts: Facts, row: Row) -> Row:
+    same = {"benchmark": row["benchmark"], "model_key": row["model_key"]}
+    return facts.metrics("us", subset="all", **same)[0]
+
+
+def _one(facts: Facts, row: Row) -> str:
+    us = _us(facts, row)
+    points = f"{shown(abs(row['value']), 1)} points"
+    where = f"({interval(row, 1, signed=True)})"
+    side = _direction(row)
+    lean = (
+        f"{row['model']} leans {side}: it prefers the {side} sentence more often by {points} "
+        f"{where}"
+        if side
+        else f"{row['model']} shows no clear direction: {points} apart {where}"
+    )
+    return (
+        f"{lean}, and finds {shown(100 * us['value'], 1)}% of {row['n']:,} pairs about equally "
+        f"likely ({interval(us, 1, scale=100)})."
+    )
+
+
+def _summed_up(facts: Facts, rows: Rows) -> str:
+    sides = list(map(_direction, rows))
+    furthest = max(rows, key=lambda r: abs(r["value"]))
+    side = "female" if furthest["value"] > 0 else "male"
+    evenest = max((_us(facts, row) for row in rows), key=lambda r: r["value"])
+    return (
+        f"of {len(rows)} models, {sides.count('male')} lean male, {sides.count('female')} lean "
+        f"female and {sides.count('')} show no clear direction. {furthest['model']} leans "
+        f"furthest, {shown(abs(furthest['value']), 1)} points to the {side} sentence "
+        f"({interval(furthest, 1, signed=True)}). {evenest['model']} is the most even, with "
+        f"{shown(100 * evenest['value'], 1)}% of {evenest['n']:,} pairs about equally likely "
+        f"({interval(evenest, 1, scale=100)})."
+    )
+
+
+def _us_against_epsilon(rows: Rows, benchmark: str, epsilon: float) -> str:
+    """US against epsilon for each model of a benchmark; the dotted line is the epsilon used."""
+    groups = rows.groups("model", "model_key")
+    names, same_n = _names([of[0] for of in groups]), _same_n([of[0] for of in groups])
+    panel = Panel("epsilon: largest |log ratio| that is no preference, in nats", "US: % of pairs")
+    for name, of, look in zip(names, groups, looks(len(groups)), strict=True):
+        label = short(name, 44) + ("" if same_n else f" (n = {of[0]['n']:,})")
+        panel.line(
+            [r["epsilon_nats"] for r in of], [100 * r["us"] for r in of], label=label, **look
+        )
+    panel.rule(x=epsilon, linestyle=":")
+    panel.note(epsilon + 0.05, 2, shown(epsilon))
+    panel.x.low, panel.x.high, panel.y.low, panel.y.high = 0, 6, 0, 101
+    title = f"{short(benchmark, 28)}: pairs without a preference{same_n}"
+    return svg(title, [panel], HEIGHT + 10 * len(groups))
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """Model names, with the start of the key where several models have one name."""
+    names = [row["model"] for row in rows]
+    return [
+        name if names.count(name) == 1 else f"{name} [{row['model_key'][:8]}]"
+        for name, row in zip(names, rows, strict=True)
+    ]
+
+
+def _same_n(rows: Sequence[Row]) -> str:
+    """The number of pairs for a title, when all models were scored on as many; else empty."""
+    numbers = {r["n"] for r in rows}
+    return f" (n = {numbers.pop():,} pairs)" if len(numbers) == 1 else ""
+
+
+def _pd_bars(rows: Sequence[Row], benchmark: str) -> str:
+    """PD of each model of a benchmark with its interval, sorted."""
+    rows = sorted(rows, key=lambda r: (r["value"], r["model"], r["model_key"]))
+    same_n = _same_n(rows)
+    labels = [
+        model_label(name) + ("" if same_n else f" (n = {row['n']:,})")
+        for name, row in zip(_names(rows), rows, strict=True)
+    ]
+    panel = Panel("PD, percentage points (male < 0 < female)")
+    for colour, is_female in ((FEMALE, True), (MALE, False)):
+        side = [(y, r["value"]) for y, r in enumerate(rows) if (r["value"] > 0) == is_female]
+        panel.bars([y for y, _ in side], [value for _, value in side], colour)
+    low, high = ([r[end] for r in rows] for end in ("ci_low", "ci_high"))
+    panel.spans(range(len(rows)), low, high, INK, 1.2)
+    panel.rule(x=0)
+    reach = 1.08 * max(10.0, *(abs(r[c]) for r in rows for c in ("value", "ci_low", "ci_high")))
+    panel.x.low, panel.x.high = -min(reach, 104), min(reach, 104)
+    panel.list_down(labels, -0.7, len(rows) - 0.3)
+    title = f"{short(benchmark, 28)}: which sentence is preferred{same_n}"
+    return svg(title, [panel], 105 + 34 * len(rows))
