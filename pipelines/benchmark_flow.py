@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from plumbline.eval_workers.chat.bar import asking_bar
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation import opinion as second
-from plumbline.eval_workers.generation.bar import asking_bar
+from plumbline.eval_workers.generation.build import write_sentences
 from plumbline.eval_workers.generation.card import Constraint, Written, write_card
 from plumbline.eval_workers.generation.pairing import Paired
-from plumbline.eval_workers.generation.session import Build, write_sentences
 from plumbline.eval_workers.generation.write import Progress
 from plumbline.pipelines.order import Built, Order, facts
 from plumbline.pipelines.stages import Stages

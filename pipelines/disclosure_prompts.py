@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from plumbline.eval_workers.chat.bar import asking_bar
+from plumbline.eval_workers.chat.budget import Budget, price_of
+from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.disclosure.probes import (
     IMPORTED,
     RELEASED,
@@ -19,11 +24,6 @@ from plumbline.eval_workers.disclosure.written import (
     load_wording,
     write_probe,
 )
-from plumbline.eval_workers.generation.bar import asking_bar
-from plumbline.eval_workers.generation.budget import Budget, price_of
-from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url, find_key
-from plumbline.eval_workers.generation.requests import ChatModel
-from plumbline.eval_workers.generation.session import Build, Server
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store

@@ -246,7 +246,7 @@ def data(place: Place) -> Finding:
 
 def keys(place: Place) -> Finding:
     """Whether a key for a chat model's server is set; it is never shown."""
-    from plumbline.eval_workers.generation.client import KEYS
+    from plumbline.eval_workers.chat.client import KEYS
 
     held = [name for name in KEYS if place.environment.get(name)]
     if held:

@@ -81,7 +81,7 @@ def check_means(order: Order) -> None:
     Of several models, one that fails is told when it is its turn.
     """
     from plumbline.eval_workers.backends import open_backend
-    from plumbline.eval_workers.generation.client import find_key
+    from plumbline.eval_workers.chat.client import find_key
 
     if order.spec.base_url:
         find_key(order.spec.base_url)

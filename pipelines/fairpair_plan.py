@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plumbline.eval_workers.backends.sampling import Draw
+from plumbline.eval_workers.chat.budget import Price, money
+from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.fairpair.spec import RULES, Target
-from plumbline.eval_workers.generation.budget import Price, money
 from plumbline.eval_workers.generation.estimate import FRAME_TOKENS
-from plumbline.eval_workers.generation.ledger import look
 from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.sampling.served import ledger_name
 from plumbline.pipelines.fairpair_order import Order

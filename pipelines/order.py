@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from plumbline.eval_workers.generation.bar import spending
-from plumbline.eval_workers.generation.budget import money
+from plumbline.eval_workers.chat.bar import spending
+from plumbline.eval_workers.chat.budget import money
+from plumbline.eval_workers.chat.client import find_key
+from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.generation.build import Counts, check_name, seed_words, spent
 from plumbline.eval_workers.generation.card import Written
-from plumbline.eval_workers.generation.client import find_key
-from plumbline.eval_workers.generation.estimate import estimate
-from plumbline.eval_workers.generation.ledger import look
+from plumbline.eval_workers.generation.estimate import Remaining, estimate, remaining
 from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.eval_workers.generation.opinion import Opinion, check_model
-from plumbline.eval_workers.generation.remaining import Remaining, remaining
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.jobs.corpus_lookup import corpus_deltas
 from plumbline.warehouse.errors import UsageProblem

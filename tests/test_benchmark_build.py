@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.generation import build as steps
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.build import Counts
+from plumbline.eval_workers.generation.build import Counts, write_sentences
 from plumbline.eval_workers.generation.card import statistics, write_card
 from plumbline.eval_workers.generation.offline import offline_pairs
-from plumbline.eval_workers.generation.session import Build, Server, write_sentences
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.pronouns.templates import template_problem
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -59,8 +59,8 @@ def imperfect(prompt: str, count: int) -> Say:
 
 
 def _order(store: Store, server: ChatServer | None, run_id: str = "run-1") -> Build:
-    manners = Manners(concurrency=CONCURRENCY, first_wait_s=0.01)
-    return Build(store, "demo", run_id, Server(server.url, 60.0, manners) if server else None)
+    policy = RetryPolicy(concurrency=CONCURRENCY, first_wait_s=0.01)
+    return Build(store, "demo", run_id, Server(server.url, 60.0, policy) if server else None)
 
 
 def _built(order: Build, spec: BuildSpec = SPEC) -> Counts:

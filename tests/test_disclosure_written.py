@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.disclosure.written import (
     PromptSpec,
     ledger_name,
     load_wording,
     write_probe,
 )
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.budget import Budget
-from plumbline.eval_workers.generation.requests import ChatModel
-from plumbline.eval_workers.generation.session import Build, Server
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 
 SEED = "My friend likes blue"
 THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
-QUICK = Manners(concurrency=2, max_attempts=2, first_wait_s=0.01)
+QUICK = RetryPolicy(concurrency=2, max_attempts=2, first_wait_s=0.01)
 
 
 class Friend:

@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.fairpair import checks, perturb, perturb_llm
 from plumbline.eval_workers.fairpair.checks import check, dissimilarity
 from plumbline.eval_workers.fairpair.perturb import Perturbed
@@ -23,10 +27,6 @@ from plumbline.eval_workers.fairpair.prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.prompts import prompt_rows
 from plumbline.eval_workers.fairpair.steps import write_prompts
 from plumbline.eval_workers.fairpair.terms import load
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.budget import Budget
-from plumbline.eval_workers.generation.requests import ChatModel
-from plumbline.eval_workers.generation.session import Build, Server
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -45,7 +45,7 @@ TEXTS = {
     " Jane knows." + LONG: perturb.COUNTERPART_NAMED,
     "": checks.DISSIMILAR,
 }
-QUICK = Manners(concurrency=4, max_attempts=2, first_wait_s=0.01)
+QUICK = RetryPolicy(concurrency=4, max_attempts=2, first_wait_s=0.01)
 MODEL = ChatModel("scripted")
 
 
@@ -225,7 +225,7 @@ from pathlib import Path
 from tests.test_fairpair_perturb_set import MODEL, QUICK
 from plumbline.eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
 from plumbline.eval_workers.fairpair.perturb_set import perturb_set
-from plumbline.eval_workers.generation.session import Build, Server
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.warehouse.storage.store import Store
 store = Store.open(Path(sys.argv[1]))
 build = Build(store, ledger_name("cs"), "run", Server(sys.argv[2], 5.0, QUICK))

@@ -15,18 +15,17 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.generation import prompts
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.judge import PairToJudge
-from plumbline.eval_workers.generation.requests import ChatModel
-from plumbline.eval_workers.generation.session import (
-    Build,
-    Server,
+from plumbline.eval_workers.generation.build import (
     ToConvert,
     convert_sentences,
     judge_pairs,
     write_sentences,
 )
+from plumbline.eval_workers.generation.judge import PairToJudge
 from plumbline.eval_workers.generation.write import Progress, WritingSpec
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -36,11 +35,11 @@ from tests.conftest import REPOSITORY
 MODEL = ChatModel("scripted")
 SPEC = WritingSpec(MODEL, prompts.load(), n_sentences=3)
 WORDS = ["clock", "garden", "window", "spoon"]
-QUICK = Manners(concurrency=4, max_attempts=4, first_wait_s=0.01, longest_wait_s=5.0)
+QUICK = RetryPolicy(concurrency=4, max_attempts=4, first_wait_s=0.01, longest_wait_s=5.0)
 
 
 def _build(store: Store, server: ChatServer | None, run_id: str = "run-1", **options: Any) -> Build:
-    to = Server(server.url, 5.0, options.pop("manners", QUICK)) if server else None
+    to = Server(server.url, 5.0, options.pop("policy", QUICK)) if server else None
     return Build(store, "demo", run_id, to, **options)
 
 
@@ -246,9 +245,9 @@ def test_the_order_of_replies_changes_nothing(store: Store, tmp_path: Path) -> N
 
     with serving(delayed) as server:
         one = write_sentences(_build(store, server), WORDS, SPEC)
-        slowly = Manners(concurrency=1, first_wait_s=0.01)
+        slowly = RetryPolicy(concurrency=1, first_wait_s=0.01)
         other = Store.open(tmp_path / "other")
-        two = write_sentences(_build(other, server, manners=slowly), WORDS, SPEC)
+        two = write_sentences(_build(other, server, policy=slowly), WORDS, SPEC)
     assert one == two
 
 
@@ -353,7 +352,7 @@ def test_a_killed_build_pays_for_nothing_twice(store: Store) -> None:
 
 
 def test_one_process_writes_a_benchmark_at_a_time(store: Store) -> None:
-    from plumbline.eval_workers.generation.ledger import open_ledger
+    from plumbline.eval_workers.chat.ledger import open_ledger
 
     with (
         open_ledger(store, "demo", "other"),

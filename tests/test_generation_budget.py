@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.budget import Budget, Price, Purse, Spent, most, price_of
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, most, price_of
+from plumbline.eval_workers.chat.ledger import Answer, open_ledger
+from plumbline.eval_workers.chat.replies import sentences
+from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.generation.build import judge_pairs, write_sentences
 from plumbline.eval_workers.generation.estimate import Habits, estimate
 from plumbline.eval_workers.generation.judge import PairToJudge
-from plumbline.eval_workers.generation.ledger import Answer, open_ledger
-from plumbline.eval_workers.generation.parse import sentences
-from plumbline.eval_workers.generation.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.generation.session import judge_pairs, write_sentences
 from plumbline.eval_workers.generation.write import progress
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -71,17 +71,17 @@ def test_a_wrong_price_table_is_one_line(tmp_path: Path, old: str, new: str) -> 
 
 def test_what_is_set_aside_is_waited_for_before_the_budget_is_said_to_be_spent() -> None:
     async def run() -> list[object]:
-        purse = Purse(Budget(max_tokens=100), Spent(1, 20))
-        first = await purse.set_aside(Spent(1, 60))
+        meter = BudgetMeter(Budget(max_tokens=100), Spent(1, 20))
+        first = await meter.set_aside(Spent(1, 60))
         waiting = asyncio.create_task(
-            purse.set_aside(Spent(1, 30))
+            meter.set_aside(Spent(1, 30))
         )  # 110 if both came to their most
         await asyncio.sleep(0.01)
         seen: list[object] = [waiting.done()]
         assert first is not None
-        await purse.settle(first, Spent(1, 10))
+        await meter.settle(first, Spent(1, 10))
         second = await waiting
-        seen += [second is not None, await purse.set_aside(Spent(1, 71)), purse.spent]
+        seen += [second is not None, await meter.set_aside(Spent(1, 71)), meter.spent]
         return seen
 
     assert asyncio.run(run()) == [False, True, None, Spent(2, 30)]
@@ -220,7 +220,7 @@ def test_what_is_asked_first() -> None:
     with pytest.raises(UsageProblem, match="n_sentences = 0"):
         replace(SPEC, n_sentences=0)
     with pytest.raises(UsageProblem, match="concurrency = 0"):
-        Manners(concurrency=0)
+        RetryPolicy(concurrency=0)
 
 
 @pytest.mark.parametrize("limit", [1, 5, 7])

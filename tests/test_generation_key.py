@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from plumbline.eval_workers.generation.client import ChatClient
-from plumbline.eval_workers.generation.session import write_sentences
+from plumbline.eval_workers.chat.client import ChatClient
+from plumbline.eval_workers.generation.build import write_sentences
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store

@@ -24,7 +24,7 @@ def test_a_users_wordings_take_the_place_of_ours(tmp_path: Path) -> None:
     file.write_text(MINE, encoding="utf-8")
     found = prompts.load(file)
     assert (len(found.revise), len(found.judge)) == (2, 1)
-    assert prompts.fill(found.judge[0], sentence="{n} left.") == "{likely} or not? {n} left."
+    assert prompts.fill_prompt(found.judge[0], sentence="{n} left.") == "{likely} or not? {n} left."
     assert found.hash != prompts.load().hash
     assert prompts.load().hash == prompts.parse("same", SHIPPED).hash
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.generation.budget import Budget
-from plumbline.eval_workers.generation.estimate import estimate
-from plumbline.eval_workers.generation.ledger import look
-from plumbline.eval_workers.generation.remaining import Remaining, remaining
-from plumbline.eval_workers.generation.session import Build
+from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.generation.estimate import Remaining, estimate, remaining
 from plumbline.pipelines.order import Order, before
 from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.storage.store import Store

@@ -14,10 +14,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.generation import prompts
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.requests import ChatModel
-from plumbline.eval_workers.generation.session import Build, Server, write_sentences
+from plumbline.eval_workers.generation.build import write_sentences
 from plumbline.eval_workers.generation.write import WritingSpec
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
@@ -73,7 +74,7 @@ def test_a_model_that_writes_noise_is_asked_and_its_noise_counted(
         revise_rounds=2,
         generate_rounds=2,
     )
-    server = Server(url, 60.0, Manners(concurrency=2, max_attempts=1))
+    server = Server(url, 60.0, RetryPolicy(concurrency=2, max_attempts=1))
     words = ["clock", "tea"]
     written = write_sentences(Build(store, "noise", "run", server), words, spec)
     rows = store.read("generation_request", benchmark="noise").to_pylist()

@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.benchmarks import Parsed
+from plumbline.eval_workers.chat.session import Build, publish_rejects
 from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation import opinion
 from plumbline.eval_workers.generation.opinion import Agreement, Opinion, mark, second_opinion
-from plumbline.eval_workers.generation.session import Build, publish_rejects
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.scoring.pair_scores import Scored
 from plumbline.warehouse.errors import BadInput, UsageProblem

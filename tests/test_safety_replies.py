@@ -13,10 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from plumbline.eval_workers.generation import bounded
-from plumbline.eval_workers.generation.client import ChatClient, Failure
-from plumbline.eval_workers.generation.ledger import Answer
-from plumbline.eval_workers.generation.requests import Request
+from plumbline.eval_workers.chat import bounded
+from plumbline.eval_workers.chat.client import ChatClient, Failure
+from plumbline.eval_workers.chat.ledger import Answer
+from plumbline.eval_workers.chat.requests import Request
 from tests.chat_server import completion
 
 _PART = b"a" * (1 << 16)

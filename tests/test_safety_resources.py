@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from plumbline.eval_workers.chat import replies as parse
 from plumbline.eval_workers.disclosure import neutral
-from plumbline.eval_workers.generation import parse
 from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.options import TrainOptions
 from plumbline.jobs.counting.lines import line_blocks

@@ -13,9 +13,9 @@ import pytest
 
 from plumbline.eval_workers.backends.base import texts_hash
 from plumbline.eval_workers.backends.sampling import SamplingOptions, sample_seed
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.budget import Budget
-from plumbline.eval_workers.generation.session import Server
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -37,7 +37,7 @@ def honest(body: dict[str, Any]) -> Say:
 def _sample(
     store: Store, server: ChatServer | None, n: int, how: SamplingOptions = HOW, **more: Any
 ) -> Any:
-    where = None if server is None else Server(server.url, 10.0, Manners(4, 2, 0.01))
+    where = None if server is None else Server(server.url, 10.0, RetryPolicy(4, 2, 0.01))
     model = more.pop("model", BASE)
     return sample_from_server(store, "demo", model, where, how, n, "run", **more)
 
@@ -187,12 +187,12 @@ def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
 _KILLED = """
 import sys
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.session import Server
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
 from plumbline.warehouse.storage.store import Store
 
-store, server = Store.open(sys.argv[1]), Server(sys.argv[2], 10.0, Manners(1, 2, 0.01))
+store, server = Store.open(sys.argv[1]), Server(sys.argv[2], 10.0, RetryPolicy(1, 2, 0.01))
 how = SamplingOptions(max_new_tokens=20)
 sample_from_server(store, "demo", ServedModel("m"), server, how, 7, "run")
 """

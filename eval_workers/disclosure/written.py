@@ -15,14 +15,14 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.replies import sentences
+from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
 from plumbline.eval_workers.disclosure.probes import IMPORTED, ImportedProbe, Prompts
-from plumbline.eval_workers.generation.asker import Job
 from plumbline.eval_workers.generation.checks import repeats
-from plumbline.eval_workers.generation.parse import sentences
-from plumbline.eval_workers.generation.prompts import fill
-from plumbline.eval_workers.generation.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.generation.session import Build
+from plumbline.eval_workers.generation.prompts import fill_prompt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
@@ -63,7 +63,7 @@ class PromptSpec:
         """The request for n sentences."""
         return self.model.request(
             "generate",
-            fill(self.wording, seed=seed, n=n),
+            fill_prompt(self.wording, seed=seed, n=n),
             word=seed,
             pronoun="",
             round=round,

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from plumbline.eval_workers.fairpair.perturb_nouns import NounRules
 from plumbline.eval_workers.fairpair.perturb_words import words_of
 from plumbline.eval_workers.fairpair.terms import Terms
-from plumbline.eval_workers.generation.agreement import decide_her, stands_alone
-from plumbline.eval_workers.generation.convert import around, like
+from plumbline.eval_workers.pronouns.agreement import decide_her, stands_alone
+from plumbline.eval_workers.pronouns.conversion import around, like
 
 #: Reasons why a text has no perturbation.
 COUNTERPART_NAMED = "names the counterpart already"

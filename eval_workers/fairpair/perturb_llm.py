@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
 
+from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair.perturb import Perturbed
 from plumbline.eval_workers.fairpair.perturber import Wanted
 from plumbline.eval_workers.fairpair.toml_file import read
-from plumbline.eval_workers.generation.asker import Job
-from plumbline.eval_workers.generation.prompts import fill
-from plumbline.eval_workers.generation.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.generation.session import Build
+from plumbline.eval_workers.generation.prompts import fill_prompt
 
 REFUSED = "the model did not answer"
 CUT = "the model's answer was cut"
@@ -89,7 +89,7 @@ class LlmPerturber:
         return [_perturbed(replies[request.request_id]) for request in requests]
 
     def _request(self, one: Wanted) -> Request:
-        prompt = fill(
+        prompt = fill_prompt(
             self.wording,
             text=one.text,
             name=one.entity.name,

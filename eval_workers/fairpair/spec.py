@@ -10,13 +10,13 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.budget import Budget, Price, price_of
+from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
+from plumbline.eval_workers.chat.requests import ChatModel, Endpoint, TokenLimit
+from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.fairpair.perturb_llm import load_wording
 from plumbline.eval_workers.fairpair.prompt import MeasureOptions
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.budget import Budget, Price, price_of
-from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url
-from plumbline.eval_workers.generation.requests import ChatModel, Endpoint, TokenLimit
-from plumbline.eval_workers.generation.session import Server
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.served import ServedModel
 from plumbline.warehouse import options
@@ -169,7 +169,7 @@ class FairPairSpec(ModelOptions):
 
     def server(self, url: str) -> Server:
         """A server at an address, asked as the spec says."""
-        return Server(url, self.timeout_s, Manners(concurrency=self.concurrency))
+        return Server(url, self.timeout_s, RetryPolicy(concurrency=self.concurrency))
 
     def perturber_server(self) -> Server:
         """Where a chat perturber is asked."""

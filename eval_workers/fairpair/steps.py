@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from plumbline.eval_workers.chat.bar import asking_bar
+from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair import closed_world, perturb_llm, phi, prompts, terms
 from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
@@ -20,8 +22,6 @@ from plumbline.eval_workers.fairpair.perturber import Perturber, RulePerturber
 from plumbline.eval_workers.fairpair.score import score_set
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
 from plumbline.eval_workers.fairpair.texts import Sampled
-from plumbline.eval_workers.generation.bar import asking_bar
-from plumbline.eval_workers.generation.session import Build
 from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.eval_workers.work.runner import run_steps

@@ -6,24 +6,31 @@ gives is what the next one takes; ``benchmark_pair`` is written last, and at onc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.benchmarks import Row, discover
-from plumbline.eval_workers.generation.budget import Spent
-from plumbline.eval_workers.generation.judge import PairToJudge
+from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.budget import Spent
+from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.chat.session import Build, publish_rejects
+from plumbline.eval_workers.generation.judge import Judged, PairToJudge, judgement
 from plumbline.eval_workers.generation.offline import offline_pairs
-from plumbline.eval_workers.generation.pairing import Paired, fault, paired, undecided
-from plumbline.eval_workers.generation.session import (
-    Build,
-    ToConvert,
-    convert_sentences,
-    judge_pairs,
+from plumbline.eval_workers.generation.pairing import (
+    Converted,
+    Paired,
+    Problem,
+    conversion,
+    fault,
+    paired,
+    undecided,
 )
+from plumbline.eval_workers.generation.prompts import Prompts
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.eval_workers.generation.write import Progress
+from plumbline.eval_workers.generation.write import Progress, WritingSpec, progress
+from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.storage.store import Store
 
@@ -46,6 +53,115 @@ class Counts:
     n_unpaired: int
     n_pairs: int
     n_natural: int | None
+
+
+def write_sentences(build: Build, words: Sequence[str], spec: WritingSpec) -> list[Progress]:
+    """Sentences for each seed word, in the words' order; rejected ones are rows of ``reject``.
+
+    Raises as ``Build.run``.
+    """
+    distinct = list(dict.fromkeys(words))
+    replies = build.run([_writing(word, spec) for word in distinct], "words")
+    written = [progress(word, spec, replies) for word in distinct]
+    unbalanced = [p.word for p in written if not p.balances()]
+    assert not unbalanced, f"sentences are lost or counted twice: {unbalanced}"
+    rejects = [
+        reject_row(
+            stage="generate",
+            subject=f"{build.benchmark}/write",
+            source_file=rejected.sentence.request_id,
+            source_row=rejected.sentence.position,
+            reason=rejected.reason,
+            excerpt=rejected.sentence.text,
+        )
+        for p in written
+        for rejected in p.rejected
+    ]
+    publish_rejects(build, "write", rejects)
+    return written
+
+
+def judge_pairs(
+    build: Build, pairs: Sequence[PairToJudge], model: ChatModel, prompts: Prompts
+) -> list[Judged]:
+    """Verdicts on pairs, in their order; pairs that are dropped are rows of ``reject``.
+
+    Raises as ``Build.run``.
+    """
+    replies = build.run([_judging(pair, model, prompts) for pair in pairs], "pairs")
+    judged = [judgement(pair, model, prompts, replies) for pair in pairs]
+    rejects = [
+        reject_row(
+            stage="generate",
+            subject=f"{build.benchmark}/judge",
+            source_file=verdict.pair_id,
+            source_row=position,
+            reason=verdict.reason,
+            excerpt=pair.sentence_f,
+        )
+        for position, (pair, verdict) in enumerate(zip(pairs, judged, strict=True), 1)
+        if verdict.reason
+    ]
+    publish_rejects(build, "judge", rejects)
+    return judged
+
+
+@dataclass(frozen=True)
+class ToConvert:
+    """A sentence whose pronouns are to be changed to those of ``to``."""
+
+    sentence: str
+    word: str
+    to: Pronoun
+
+
+def convert_sentences(
+    build: Build,
+    wanted: Sequence[ToConvert],
+    model: ChatModel,
+    prompts: Prompts,
+    problem: Problem,
+) -> list[Converted]:
+    """Converted sentences, in their order; ``problem`` says what is wrong with a conversion.
+
+    Raises as ``Build.run``.
+    """
+    jobs = [_converting(one, model, prompts, problem) for one in wanted]
+    replies = build.run([_requests_of(job) for job in jobs], "conversions")
+    return [job(replies) for job in jobs]
+
+
+def _writing(word: str, spec: WritingSpec) -> Job:
+    return lambda replies: progress(word, spec, replies).requests
+
+
+def _judging(pair: PairToJudge, model: ChatModel, prompts: Prompts) -> Job:
+    return lambda replies: judgement(pair, model, prompts, replies).requests
+
+
+_Converting = Callable[[Mapping[str, Reply]], Converted]
+
+
+def _converting(
+    one: ToConvert, model: ChatModel, prompts: Prompts, problem: Problem
+) -> _Converting:
+    return lambda replies: conversion(
+        one.sentence,
+        word=one.word,
+        to=one.to,
+        model=model,
+        prompts=prompts,
+        problem=problem,
+        replies=replies,
+    )
+
+
+def _requests_of(converting: _Converting) -> Job:
+    def job(replies: Mapping[str, Reply]) -> list[Request]:
+        request = converting(replies).request
+        return [] if request is None else [request]
+
+    return job
 
 
 def check_name(name: str) -> None:

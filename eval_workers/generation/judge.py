@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plumbline.eval_workers.generation.parse import verdict
-from plumbline.eval_workers.generation.prompts import Prompts, fill
-from plumbline.eval_workers.generation.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.chat.replies import verdict
+from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.generation.prompts import Prompts, fill_prompt
 
 #: Times a side is asked about.
 ROUNDS = 2
@@ -75,7 +75,7 @@ def _side(
         wording = prompts.judge[(round - 1) % len(prompts.judge)]
         request = model.request(
             "judge",
-            fill(wording, sentence=sentence),
+            fill_prompt(wording, sentence=sentence),
             word=word,
             pronoun=pronoun,
             round=round,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.benchmarks import Row
-from plumbline.eval_workers.generation.session import Build, publish_rejects
+from plumbline.eval_workers.chat.session import Build, publish_rejects
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.query.connection import connect, query

@@ -1,16 +1,21 @@
-"""Written sentences to rows of ``benchmark_pair``, every one with a pair or a reason. Pure."""
+"""Written sentences to rows of ``benchmark_pair``, every one with a pair or a reason. Pure.
+
+Where rules can't decide on a pronoun, the chat model converts the sentence.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.eval_workers.benchmarks import Parsed, Row
-from plumbline.eval_workers.generation.conversion import Converted
-from plumbline.eval_workers.generation.convert import Conversion, to_template
-from plumbline.eval_workers.generation.convert_check import answered, check_conversion
+from plumbline.eval_workers.chat.replies import sentences
+from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.generation.prompts import Prompts, fill_prompt
 from plumbline.eval_workers.generation.write import Sentence
+from plumbline.eval_workers.pronouns.conversion import Conversion, to_template
+from plumbline.eval_workers.pronouns.conversion_check import answered, check_conversion
 from plumbline.eval_workers.pronouns.templates import fill
 
 
@@ -99,3 +104,61 @@ def _template(sentence: Sentence, converted: Converted | None) -> tuple[str, str
     if fill(conversion.template, conversion.gender) != sentence.text:
         return "", "a template can't keep the capitals of its pronouns"
     return conversion.template, ""
+
+
+#: Times a conversion is asked for; the first at temperature 0.
+CONVERSION_ROUNDS = 3
+_TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
+
+#: Given the original and the converted sentence: what is wrong with the latter, or ``None``.
+Problem = Callable[[str, str], str | None]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """How far a sentence is: ``request`` is to be asked, or there is a ``sentence``, or neither.
+
+    With neither, ``reason`` says what was wrong with the last answer.
+    """
+
+    request: Request | None
+    sentence: str | None
+    reason: str = ""
+
+
+def conversion(
+    sentence: str,
+    *,
+    word: str,
+    to: Pronoun,
+    model: ChatModel,
+    prompts: Prompts,
+    problem: Problem,
+    replies: Mapping[str, Reply],
+) -> Converted:
+    """What is to be asked next to change a sentence's pronouns to those of ``to``.
+
+    An answer that ``problem`` finds fault with, or that holds no sentence, is asked for again.
+    """
+    reason = ""
+    for round in range(1, CONVERSION_ROUNDS + 1):
+        request = model.request(
+            "convert",
+            fill_prompt(prompts.convert, sentence=sentence, pronoun=to),
+            word=word,
+            pronoun=to,
+            round=round,
+            temperature=0 if round == 1 else 0.7,
+            max_tokens=len(sentence) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
+        )
+        reply = replies.get(request.request_id)
+        if reply is None:
+            return Converted(request, None)
+        found = sentences(reply.text)
+        if not found:
+            reason = "the reply holds no sentence"
+        elif fault := problem(sentence, found[0]):
+            reason = fault
+        else:
+            return Converted(None, found[0])
+    return Converted(None, None, reason)

@@ -112,10 +112,10 @@ def _problem(role: str, wording: str) -> str | None:
     return None
 
 
-def fill(wording: str, **values: object) -> str:
+def fill_prompt(wording: str, **values: object) -> str:
     """A wording with its placeholders filled; values are put in as they are.
 
-    >>> fill("Is '{sentence}' {{fine}}?", sentence="She {ran}.")
+    >>> fill_prompt("Is '{sentence}' {{fine}}?", sentence="She {ran}.")
     "Is 'She {ran}.' {fine}?"
     """
     return wording.format_map({name: str(value) for name, value in values.items()})

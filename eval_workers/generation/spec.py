@@ -9,12 +9,12 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.budget import Budget, Price, price_of
+from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
+from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
+from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.generation import prompts
-from plumbline.eval_workers.generation.asker import Manners
-from plumbline.eval_workers.generation.budget import Budget, Price, price_of
-from plumbline.eval_workers.generation.client import DEFAULT_URL, checked_url
-from plumbline.eval_workers.generation.requests import ChatModel, TokenLimit
-from plumbline.eval_workers.generation.session import Server
 from plumbline.eval_workers.generation.write import WritingSpec
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
@@ -101,7 +101,7 @@ class BuildSpec:
 
     def server(self) -> Server:
         """Where to ask."""
-        return Server(self.base_url, self.timeout_s, Manners(concurrency=self.concurrency))
+        return Server(self.base_url, self.timeout_s, RetryPolicy(concurrency=self.concurrency))
 
     def budget(self) -> Budget:
         """What the build may cost."""

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
+from plumbline.eval_workers.chat.replies import sentences
+from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Reply, Request
 from plumbline.eval_workers.generation.checks import Verdict, check
-from plumbline.eval_workers.generation.parse import sentences
-from plumbline.eval_workers.generation.prompts import Prompts, fill
-from plumbline.eval_workers.generation.requests import ChatModel, Pronoun, Purpose, Reply, Request
+from plumbline.eval_workers.generation.prompts import Prompts, fill_prompt
 from plumbline.warehouse.errors import UsageProblem
 
 PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
@@ -56,14 +56,14 @@ class WritingSpec:
     def generate(self, word: str, pronoun: Pronoun, round: int, n: int) -> Request:
         """The request for n sentences."""
         values = {"word": word, "pronoun": pronoun, "n": n, "max_words": self.max_words}
-        prompt = fill(self.prompts.generate, **values)
+        prompt = fill_prompt(self.prompts.generate, **values)
         return self._request("generate", prompt, word, pronoun, round, n)
 
     def revise(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:
         """The request to put right a sentence, with the wording whose turn it is in this round."""
         wordings = self.prompts.revise
         values = {"word": word, "pronoun": pronoun, "max_words": self.max_words}
-        prompt = fill(wordings[(round - 1) % len(wordings)], sentence=sentence, **values)
+        prompt = fill_prompt(wordings[(round - 1) % len(wordings)], sentence=sentence, **values)
         return self._request("revise", prompt, word, pronoun, round, 1)
 
     def _request(

@@ -17,10 +17,10 @@ from itertools import islice
 
 from plumbline.eval_workers.backends.instruction import Instruction
 from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
-from plumbline.eval_workers.generation.asker import Job
-from plumbline.eval_workers.generation.budget import Budget, Price, Spent
-from plumbline.eval_workers.generation.requests import Endpoint, Reply, Request, TokenLimit
-from plumbline.eval_workers.generation.session import Build, Server
+from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.budget import Budget, Price, Spent
+from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
+from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.continuations import Continuations, Sampled, alike
 from plumbline.eval_workers.work.runner import publish

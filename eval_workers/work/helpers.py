@@ -7,8 +7,8 @@ the command: nothing is left behind, however that ends.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -16,9 +16,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 
@@ -35,12 +38,35 @@ _HELPER = (sys.executable, "-m", "plumbline.eval_workers.work.helpers")
 
 @dataclass(frozen=True)
 class Job:
-    """What a helper works on, as data: it gets it pickled, from the command that started it."""
+    """What a helper works on, as data: it gets it as a line of JSON."""
 
     warehouse: str
     model: str
     options: ModelOptions
     steps: tuple[Step[Any], ...]
+
+    def to_json(self) -> bytes:
+        """One line; each step by the name of its class and its fields."""
+        steps = []
+        for step in self.steps:
+            kind = type(step)
+            values = TypeAdapter(kind).dump_python(step, mode="json")
+            steps.append([kind.__module__, kind.__name__, values])
+        fields = {"warehouse": self.warehouse, "model": self.model}
+        return json.dumps({**fields, "options": asdict(self.options), "steps": steps}).encode()
+
+    @classmethod
+    def from_json(cls, line: bytes) -> Job:
+        """The job that ``to_json`` wrote."""
+        from plumbline.eval_workers.options import ModelOptions
+
+        fields = json.loads(line)
+        steps = [
+            TypeAdapter(getattr(import_module(module), name)).validate_python(values)
+            for module, name, values in fields["steps"]
+        ]
+        options = ModelOptions(**fields["options"])
+        return cls(fields["warehouse"], fields["model"], options, tuple(steps))
 
 
 def device_shares(visible: Sequence[str], per_worker: int, n_workers: int) -> list[str]:
@@ -135,7 +161,7 @@ def _start(job: Job, environment: Mapping[str, str], log: Path) -> subprocess.Po
         )
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it died at once; its watcher says so
-        process.stdin.write(pickle.dumps(job))
+        process.stdin.write(job.to_json() + b"\n")
         process.stdin.flush()
     return process
 
@@ -174,7 +200,7 @@ def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def main() -> int:
     """A helper: read a job from standard input, work until there is nothing left; exit status."""
-    job: Job = pickle.load(sys.stdin.buffer)
+    job = Job.from_json(sys.stdin.buffer.readline())
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
     from plumbline.eval_workers.work.runner import help_steps
 
@@ -195,7 +221,4 @@ def _leave_with_the_command() -> None:
 
 
 if __name__ == "__main__":
-    # By its own name: a job names its class by module, and here that is `__main__`.
-    from plumbline.eval_workers.work.helpers import main as run
-
-    sys.exit(run())
+    sys.exit(main())

@@ -17,8 +17,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from plumbline.eval_workers.generation.budget import Spent
-from plumbline.eval_workers.generation.requests import Reply, Request
+from plumbline.eval_workers.chat.budget import Spent
+from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.store import Store

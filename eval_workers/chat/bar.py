@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from plumbline.eval_workers.generation.budget import Spent, money
-from plumbline.eval_workers.generation.session import Tell
+from plumbline.eval_workers.chat.budget import Spent, money
+from plumbline.eval_workers.chat.session import Tell
 from plumbline.warehouse.text.progress import progress
 
 

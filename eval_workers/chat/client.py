@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from plumbline.eval_workers.generation.ledger import Answer
-from plumbline.eval_workers.generation.requests import Request
+from plumbline.eval_workers.chat.ledger import Answer
+from plumbline.eval_workers.chat.requests import Request
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class ChatClient:
         """
         import openai
 
-        from plumbline.eval_workers.generation.bounded import TooLarge
+        from plumbline.eval_workers.chat.bounded import TooLarge
 
         try:
             response = await asyncio.wait_for(self._call(request), self._timeout_s)
@@ -174,7 +174,7 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
 
     for name in _TALKERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    from plumbline.eval_workers.generation.bounded import UNPACKED, bound
+    from plumbline.eval_workers.chat.bounded import UNPACKED, bound
 
     return openai.AsyncOpenAI(
         api_key=key,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plumbline.eval_workers.generation.agreement_context import (
+from plumbline.eval_workers.pronouns.agreement_context import (
     Context,
     Verdict,
     ends_phrase,

@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from plumbline.eval_workers.generation.budget import Price, Purse, Spent, most, spent
-from plumbline.eval_workers.generation.client import Failure
-from plumbline.eval_workers.generation.ledger import Answer, Ledger
-from plumbline.eval_workers.generation.requests import Reply, Request
+from plumbline.eval_workers.chat.budget import BudgetMeter, Price, Spent, most, spent
+from plumbline.eval_workers.chat.client import Failure
+from plumbline.eval_workers.chat.ledger import Answer, Ledger
+from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 
 _RESUME = "run the same command again to resume"
@@ -37,7 +37,7 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True)
-class Manners:
+class RetryPolicy:
     """How a server is treated.
 
     Attributes:
@@ -62,8 +62,8 @@ class Manners:
 
         Between half and all of the doubled wait, and never less than the server asks for.
 
-        >>> manners = Manners()
-        >>> manners.wait_s(3, None, 0.0), manners.wait_s(3, None, 0.5), manners.wait_s(3, 9.0, 0.0)
+        >>> policy = RetryPolicy()
+        >>> policy.wait_s(3, None, 0.0), policy.wait_s(3, None, 0.5), policy.wait_s(3, 9.0, 0.0)
         (2.0, 3.0, 9.0)
         """
         doubled = min(self.first_wait_s * 2.0 ** (n_failures - 1), self.longest_wait_s)
@@ -77,14 +77,19 @@ class Asker:
     """Asks what the ledger does not hold. ``stop`` is set once it can't go on."""
 
     def __init__(
-        self, client: Client, ledger: Ledger, purse: Purse, price: Price | None, manners: Manners
+        self,
+        client: Client,
+        ledger: Ledger,
+        meter: BudgetMeter,
+        price: Price | None,
+        policy: RetryPolicy,
     ) -> None:
         self._client = client
         self._ledger = ledger
-        self._purse = purse
+        self._meter = meter
         self._price = price
-        self._manners = manners
-        self._slots = asyncio.Semaphore(manners.concurrency)
+        self._policy = policy
+        self._slots = asyncio.Semaphore(policy.concurrency)
         self._stopped = asyncio.Event()
         self._flying: dict[str, asyncio.Future[Reply | None]] = {}
         self.stop: PlumblineError | None = None
@@ -101,13 +106,13 @@ class Asker:
 
     async def _ask(self, request: Request) -> Reply | None:
         async with self._slots:
-            for n_attempts in range(1, self._manners.max_attempts + 1):
+            for n_attempts in range(1, self._policy.max_attempts + 1):
                 if self.stop is not None:
                     return None
                 outcome = await self._attempt(request)
                 if not isinstance(outcome, Failure):
                     return outcome
-                if not outcome.retry or n_attempts == self._manners.max_attempts:
+                if not outcome.retry or n_attempts == self._policy.max_attempts:
                     self._stop(_reason(outcome, n_attempts))
                     return None
                 await self._wait(n_attempts, outcome)
@@ -116,12 +121,12 @@ class Asker:
     async def _attempt(self, request: Request) -> Reply | Failure | None:
         """One attempt within the budget, in the ledger before and after."""
         at_most = most(request, self._price)
-        number = await self._purse.set_aside(at_most)
+        number = await self._meter.set_aside(at_most)
         if number is None or self.stop is not None:
             if number is None:
                 self._stop(self._budget_spent(at_most))
             else:
-                await self._purse.settle(number, Spent())
+                await self._meter.settle(number, Spent())
             return None
         self._ledger.asked(request, at_most, has_price=self._price is not None)
         start = time.monotonic()
@@ -130,11 +135,11 @@ class Asker:
         if isinstance(outcome, Failure):
             actual = at_most if outcome.charged else Spent(1)
             self._ledger.failed(request.request_id, outcome.error, actual, seconds)
-            await self._purse.settle(number, actual)
+            await self._meter.settle(number, actual)
             return outcome
         actual = self._cost(outcome, at_most)
         reply = self._ledger.replied(request.request_id, outcome, actual, seconds)
-        await self._purse.settle(number, actual)
+        await self._meter.settle(number, actual)
         return reply
 
     def _cost(self, answer: Answer, at_most: Spent) -> Spent:
@@ -146,8 +151,8 @@ class Asker:
         return spent(answer.n_input_tokens, answer.n_output_tokens, self._price)
 
     async def _wait(self, n_failures: int, failure: Failure) -> None:
-        wait = self._manners.wait_s(n_failures, failure.retry_after_s, random.random())
-        if (failure.retry_after_s or 0.0) > self._manners.longest_wait_s:
+        wait = self._policy.wait_s(n_failures, failure.retry_after_s, random.random())
+        if (failure.retry_after_s or 0.0) > self._policy.longest_wait_s:
             asks = f"asks to wait {failure.retry_after_s:.0f} s"
             self._stop(Interrupted("the server", f"{asks} ({failure.error})", _RESUME))
             return
@@ -155,7 +160,7 @@ class Asker:
             await asyncio.wait_for(self._stopped.wait(), wait)
 
     def _budget_spent(self, wanted: Spent) -> PlumblineError:
-        limit = self._purse.limit_reached_by(wanted)
+        limit = self._meter.limit_reached_by(wanted)
         problem = f"the next request could exceed {limit}"
         return Interrupted("the budget", problem, f"with a larger one {_RESUME}")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.generation.requests import Request
+from plumbline.eval_workers.chat.requests import Request
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
@@ -99,7 +99,7 @@ class Spent:
 def most(request: Request, price: Price | None) -> Spent:
     """The most that one attempt at a request can cost.
 
-    >>> from plumbline.eval_workers.generation.requests import ChatModel
+    >>> from plumbline.eval_workers.chat.requests import ChatModel
     >>> request = ChatModel("m").request("judge", "Is it?", word="tea", pronoun="she", round=1,
     ...                                  temperature=0, max_tokens=30)
     >>> most(request, None)
@@ -115,7 +115,7 @@ def spent(n_input: int, n_output: int, price: Price | None) -> Spent:
     return Spent(1, n_input + n_output, cost)
 
 
-class Purse:
+class BudgetMeter:
     """What is spent and set aside, held against a budget."""
 
     def __init__(self, budget: Budget, already: Spent) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from plumbline.eval_workers.generation.agreement_context import (
+from plumbline.eval_workers.pronouns.agreement_context import (
     OPENING,
     Context,
     Verdict,
@@ -21,7 +21,7 @@ from plumbline.eval_workers.generation.agreement_context import (
     is_word,
     words,
 )
-from plumbline.eval_workers.generation.agreement_words import WORDS
+from plumbline.eval_workers.pronouns.agreement_words import WORDS
 
 Masculine = Literal["his", "him"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from plumbline.eval_workers.generation.agreement import Masculine
-from plumbline.eval_workers.generation.convert import PRONOUN, Conversion, like
+from plumbline.eval_workers.pronouns.agreement import Masculine
+from plumbline.eval_workers.pronouns.conversion import PRONOUN, Conversion, like
 
 Kind = Literal["text", "punctuation", "pronoun", "capitals", "count"]
 
@@ -76,7 +76,7 @@ def answered(conversion: Conversion, converted: str) -> Conversion | tuple[Probl
 
     What the rules decided stays as it is.
 
-    >>> from plumbline.eval_workers.generation.convert import to_template
+    >>> from plumbline.eval_workers.pronouns.conversion import to_template
     >>> conversion = to_template("They saw her smile.")
     >>> answered(conversion, "They saw his smile.").template
     'They saw {pronoun1} smile.'
