@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.measure import Disclosed
-from plumbline.eval_workers.disclosure.probes import IMPORTED, RELEASED, released_file
+from plumbline.eval_workers.disclosure.probes import PROBE_SETS, RELEASED, released_file
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import UsageProblem
@@ -107,9 +107,9 @@ def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
     for name in missing:
         if name in RELEASED:
             released_file(name, None)
-        elif name not in IMPORTED:
+        elif name not in PROBE_SETS.names():
             problem = "are not in the warehouse"
-            known = f"{', '.join(IMPORTED)} are known"
+            known = f"{', '.join(PROBE_SETS.names())} are known"
             fix = f"make them with plumbline disclosure prompts; {known}"
             raise UsageProblem(f"prompts {name!r}", problem, fix)
     return missing

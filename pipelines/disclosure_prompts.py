@@ -11,7 +11,7 @@ from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_ke
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.disclosure.probes import (
-    IMPORTED,
+    PROBE_SETS,
     RELEASED,
     ImportedProbe,
     derive_probe,
@@ -66,7 +66,7 @@ class Source:
             raise UsageProblem("--column", "is for --derive", "leave it out")
         if self.derive and not self.derive.is_file():
             raise BadInput(f"{self.derive}", "no such file")
-        if not self.derive and not self.write and (name in RELEASED or name not in IMPORTED):
+        if not self.derive and not self.write and not PROBE_SETS.find(name) and name in RELEASED:
             released_file(name, self.source)
         if not self.write:
             asked: dict[str, object] = {

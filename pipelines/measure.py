@@ -1,8 +1,9 @@
-"""Every metric of ``warehouse/sql/metrics`` computed and written to ``metric_value``."""
+"""Every metric, ours and those of other packages, computed and written to ``metric_value``."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,12 +66,14 @@ class MeasureOptions:
         }
 
 
-def compute(root: Path, options: MeasureOptions, run_id: str) -> pa.Table:
-    """All metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
+def compute(
+    root: Path, options: MeasureOptions, run_id: str, metrics: Sequence[str] | None = None
+) -> pa.Table:
+    """Metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
 
-    An empty warehouse gives no rows.
+    ``metrics`` are their names, by default of all. An empty warehouse gives no rows.
     """
-    names = sql_names("metrics")
+    names = sql_names("metrics") if metrics is None else [f"metrics/{name}" for name in metrics]
     connection = connect(root, "".join(map(sql, names)))
     schema = TABLES["metric_value"]
     parts = []

@@ -1,4 +1,7 @@
-"""What every backend has to do, as a class of tests; a backend's test file subclasses it."""
+"""What every backend of a neural model has to do, as a class of tests to subclass.
+
+What every backend at all has to do is ``plumbline.contracts.check_backend``.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
+from plumbline.contracts import check_backend
 from plumbline.eval_workers.backends.base import Backend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -59,22 +63,14 @@ class BackendContract:
         wanted = expected[kind]
         assert len({round(total, 1) for total, _ in wanted}) > 8  # the oracle tells texts apart
         for seed, batch_tokens in enumerate(self.batch_tokens):
-            backend = self.opened(saved[kind], batch_tokens=batch_tokens)
             order = list(range(len(SENTENCES)))
             random.Random(seed).shuffle(order)
-            scores = backend.score([SENTENCES[i] for i in order] + [SENTENCES[order[0]]])
-            assert scores[-1] == scores[0]
-            for i, score in zip(order, scores, strict=False):
-                assert score.problem is None
-                assert score.n_tokens == wanted[i][1] == len(score.token_logprobs_nats)
+            texts = [SENTENCES[i] for i in order]
+            how = (self.backend, str(saved[kind]), texts, self.tolerance)
+            for i, score in zip(order, check_backend(*how, batch_tokens=batch_tokens), strict=True):
+                assert score.n_tokens == wanted[i][1]
                 assert abs(score.logprob_nats - wanted[i][0]) < self.tolerance
                 assert score.logprob_nats == math.fsum(score.token_logprobs_nats)
-                assert max(score.token_logprobs_nats) <= 0
-            alone = backend.score([SENTENCES[order[3]]])[0]
-            assert abs(alone.logprob_nats - scores[3].logprob_nats) < self.tolerance
-
-    def test_nothing_to_score(self, saved: dict[str, Path]) -> None:
-        assert self.opened(saved["gpt2"]).score([]) == []
 
     def test_parameters_are_counted_once(self, saved: dict[str, Path]) -> None:
         """GPT-2 ties its output to its embedding: one matrix; Llama has two."""

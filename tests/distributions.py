@@ -37,8 +37,9 @@ def build(kind: str, sources: Path, out: Path) -> Path:
 
 
 def source_files() -> set[str]:
-    """The rooms' files, as paths that begin with the room."""
-    return {
+    """Files of the package `plumbline`, as paths within it; the rooms are its subpackages."""
+    own = {path.name for path in (REPOSITORY / "plumbline").glob("*.py")}
+    return own | {
         path.relative_to(REPOSITORY).as_posix()
         for room in ROOMS
         for path in (REPOSITORY / room).rglob("*")

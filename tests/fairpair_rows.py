@@ -52,6 +52,8 @@ def sampled_set(
                 "entity": "John",
                 "perturbed_entity": "Jane",
                 "axis": "gender",
+                "entity_group": "m",
+                "perturbed_group": "f",
                 "occupation": job,
                 "language": "en",
                 "source_file": "f",

@@ -40,9 +40,9 @@ class TestTransformers(BackendContract):
 def test_without_vllm_its_backend_names_the_install_line(tmp_path: Path) -> None:
     from importlib.util import find_spec
 
-    from plumbline.eval_workers.backends import names, open_backend
+    from plumbline.eval_workers.backends import BACKENDS, open_backend
 
-    assert names() == ["transformers", "vllm"]
+    assert BACKENDS.names() == ["transformers", "vllm"]
     if find_spec("vllm"):
         pytest.skip("vLLM is installed here")
     with pytest.raises(MissingComponent, match="make setup-vllm") as caught:

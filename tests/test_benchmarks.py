@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from plumbline.contracts import check_benchmark
 from plumbline.eval_workers.benchmarks import (
+    MODULES,
     default_source,
     discover,
     find,
     import_benchmark,
-    modules,
 )
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -46,9 +47,9 @@ def test_names_lead_to_modules_without_importing_the_others() -> None:
 
 def test_every_module_keeps_the_contract() -> None:
     for name, description in discover().items():
-        benchmark = find(name)
-        assert description and callable(benchmark.read) and name in benchmark.NAMES
-    assert {"use", "winobias", "winogender"} <= set(modules())
+        assert description and name in find(name).NAMES
+    assert check_benchmark("closed-world").pairs
+    assert {"use", "winobias", "winogender"} <= set(MODULES.names())
     for unknown in ("use", "use-6", "winobias-x", "_released", ""):
         with pytest.raises(UsageProblem):
             find(unknown)
@@ -162,7 +163,7 @@ def test_released_files_give_the_published_numbers_of_pairs(
         pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
         assert sum(p["is_natural"] is True for p in pairs) == natural[name]
         assert len({p["pair_id"] for p in pairs}) == rows_in[name]
-        assert all(p["sentence_f"] != p["sentence_m"] for p in pairs)
+        check_benchmark(name)
     winobias = store.read("benchmark_pair", benchmark="winobias").to_pylist()
     assert sum(p["split"] == "dev" for p in winobias) == 792
 

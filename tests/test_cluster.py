@@ -144,8 +144,7 @@ def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None
         code = {n for n in archive.namelist() if not any(part in n for part in beside)}
         assert code == {name for name in shipped.namelist() if ".dist-info/" not in name}
         assert all(archive.read(name) == shipped.read(name) for name in code)
-    rooms = code - {"plumbline/__init__.py"}
-    assert {name.removeprefix("plumbline/") for name in rooms} == source_files()
+    assert {name.removeprefix("plumbline/") for name in code} == source_files()
 
 
 def test_equal_sources_give_equal_archives(dist: Path, tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["prompts", "novel"], 2, "there are none, only topics, closed-world-train, "),
+        (["prompts", "novel"], 2, "unknown (there are closed-world-frames, "),
         (["prompts", "a/b"], 2, "is no name for a set of prompts"),
         (["prompts", "stsb"], 4, "set PLUMBLINE_DATA"),
         (["prompts", "stsb", "--source", "."], 3, "stsb_neutral_test.csv does not exist"),

@@ -1,12 +1,12 @@
-"""`docs/extend.md`: its files, put where the page says, are found, and its commands run."""
+"""`docs/extend.md`: the package on the page is installed, its commands run, its tests pass."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,14 +21,20 @@ FILES = dict(re.findall(r"^`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | 
 #: Two lines can be scored, the third has a word that the text lacks, the fourth is no pair.
 LINES = "{pronoun} ran.\n{pronoun} saw {pronoun2}.\n{pronoun} knit.\nRain fell.\n"
 TEXT = "she she she he ran saw her her him"
-#: What the page's commands don't show without a corpus or samples.
-SEEN = """
-from plumbline.eval_workers.fairpair import phi
-from plumbline.warehouse import wordlists
-print(wordlists.load("nobles").pairs[1].weight, wordlists.names())
-found = phi.find("exclamations")
-print(found.distances(found.items(["a!", "b!!!"])).tolist())
+#: The last command scores samples, which the page's backend can't draw.
+RUN = """
+import json, sys
+from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.storage.store import Store
+from tests.fairpair_rows import sampled_set
+for command in json.loads(sys.argv[1]):
+    if command[:2] == ["fairpair", "score"]:
+        sampled = Sampled("harbour", "key-m", "s", "rules-1")
+        sampled_set(Store.open("out/warehouse"), n_samples=4, sampled=sampled)
+    print(command[0], main(command), flush=True)
 """
+NOVEL = ["The queen saw tea.", "The king and they saw tea."]
 
 
 def commands() -> list[list[str]]:
@@ -36,46 +42,66 @@ def commands() -> list[list[str]]:
     return [shlex.split(line)[1:] for line in "".join(lines).splitlines()]
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Where the page's commands ran on a copy of the packages with its files, and what it said."""
-    here = tmp_path_factory.mktemp("extend")
-    copy = here / "copy" / "plumbline"
-    # The rooms are links there; a copy has their files.
-    shutil.copytree(REPOSITORY / "plumbline", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, content in FILES.items():
-        assert not (copy / name).exists()
-        (copy / name).write_text(content, encoding="utf-8")
-    (here / "weather.txt").write_text(LINES)
-    (here / "novel.txt").write_text(TEXT)
-    kinds = {
-        command[0]: command for command in commands() if command[0] not in ("corpus", "fairpair")
-    }
-    steps = [kinds[kind] for kind in ("benchmark", "score", "measure", "sql")]
-    code = "from plumbline.pipelines.cli.main import main\n"
-    code += f"for c in {steps!r}: print(c[0], main(c))\n{SEEN}"
+def run(here: Path, *words: str) -> str:
+    """What a Python says where the page's package is installed beside this checkout."""
+    path = os.pathsep.join([str(REPOSITORY), str(here / "installed")])
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, *words],
         cwd=here,
-        env={**os.environ, "PYTHONPATH": str(here / "copy"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return here, done.stdout
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the page's package and, in ``installed``, its installation."""
+    here = tmp_path_factory.mktemp("extend")
+    for name, content in {**FILES, "my_parts/__init__.py": ""}.items():
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(content, encoding="utf-8")
+    without = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
+    run(here, "-m", "pip", "install", "--quiet", *without, "--target", "installed", ".")
+    (here / "my_parts").rename(here / "sources")  # what is imported is what was installed
+    return here
+
+
+@pytest.fixture(scope="module")
+def ran(installed: Path) -> tuple[Path, str]:
+    """Where the page's commands ran, and what they said."""
+    (installed / "weather.txt").write_text(LINES)
+    (installed / "novel.txt").write_text(TEXT)
+    (installed / "novels").mkdir()
+    lines = (json.dumps({"text": text}) + "\n" for text in NOVEL)
+    (installed / "novels" / "a.jsonl").write_text("".join(lines))
+    order = ["benchmark", "score", "measure", "sql", "corpus", "disclosure", "fairpair"]
+    steps = sorted(commands(), key=lambda command: (order.index(command[0]), command[1:2]))
+    return installed, run(installed, "-c", RUN, json.dumps(steps))
 
 
 def test_the_page_has_a_file_of_each_kind() -> None:
-    assert {Path(name).parent.as_posix() for name in FILES} == {
-        *("warehouse/sql/metrics", "eval_workers/benchmarks", "eval_workers/backends"),
-        *("warehouse/wordlists", "eval_workers/fairpair/phi"),
+    kinds = re.findall(r'^"plumbline\.(\w+)" = \{ (\w+) =', FILES["pyproject.toml"], re.M)
+    assert {Path(name).stem for name in FILES if name.startswith("my_parts/")} == {
+        name for _, name in kinds
     }
+    assert {kind for kind, _ in kinds} == {
+        *("metrics", "benchmarks", "backends", "word_lists", "scoring_functions"),
+        *("fairpair_prompts", "disclosure_prompts"),
+    }
+
+
+def test_every_command_succeeds(ran: tuple[Path, str]) -> None:
+    _, said = ran
+    statuses = re.findall(r"^(\w+) (\d)$", said, re.M)
+    assert len(statuses) == len(commands()) and {status for _, status in statuses} == {"0"}, said
 
 
 def test_benchmark_backend_and_metric_work_together(ran: tuple[Path, str]) -> None:
     """By hand: of nine words 3 are she and 1 he, 2 her and 1 him: ln 3 and ln 3 + ln 2."""
-    here, said = ran
+    here, _ = ran
     store = Store.open(here / "out/warehouse")
     pairs = store.read("benchmark_pair", benchmark="weather").to_pylist()
     assert [p["template"] for p in pairs] == LINES.splitlines()[:3]
@@ -87,10 +113,24 @@ def test_benchmark_backend_and_metric_work_together(ran: tuple[Path, str]) -> No
     rows = [r for r in store.read("metric_value").to_pylist() if r["metric"] == "female share"]
     (all_pairs,) = (r for r in rows if r["subset"] == "all")
     assert (all_pairs["value"], all_pairs["n"], all_pairs["model"]) == (1.0, 2, "novel")
-    assert "measure 0" in said and "sql 0" in said
 
 
-def test_list_and_scoring_function_are_found(ran: tuple[Path, str]) -> None:
-    _, said = ran
-    assert "2.0 ['gendered', 'names', 'neutral', 'nobles', 'pronouns', 'she-he']" in said
-    assert "[[0.0, 2.0], [2.0, 0.0]]" in said
+def test_the_word_list_is_counted_by_its_name(ran: tuple[Path, str]) -> None:
+    here, _ = ran
+    rows = Store.open(here / "out/warehouse").read("pair_count", corpus="novels").to_pylist()
+    counts = {(r["word"], r["target"]): r["n_pair"] for r in rows}
+    assert [counts["tea", target] for target in ("queen", "king", "they")] == [1, 1, 1]
+
+
+def test_prompts_and_the_scoring_function_are_used(ran: tuple[Path, str]) -> None:
+    here, said = ran
+    store = Store.open(here / "out/warehouse")
+    prompts = store.read("probe_prompt", probe_set="hobbies").to_pylist()
+    assert [p["prompt_id"] for p in prompts] == ["hobby-chess", "hobby-fishing", "hobby-opera"]
+    assert {r["phi"] for r in store.read("fairpair_set").to_pylist()} == {"exclamations"}
+    assert "harbour: 2 prompts with a counterpart" in said and "measured by exclamations" in said
+
+
+def test_its_own_tests_pass(installed: Path) -> None:
+    said = run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+    assert re.search(r"\b5 passed", said), said

@@ -201,14 +201,14 @@ def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["novel", "--model", "m"], 2, "is not in the warehouse (give --prompts FILE.toml)"),
+        (["novel", "--model", "m"], 2, "common-sents; or give --prompts FILE.toml)"),
         (["a/b", "--model", "m"], 2, "is no name for a set of prompts"),
         (["common-sents"], 2, "model: is not given"),
         (["common-sents", "--model", "m", "--models", "l.toml"], 2, "exclude each other"),
         (["common-sents", "--model", "m", "--n", "1"], 2, "should be greater than or equal to 2"),
         (["common-sents", "--model", "m", "--folds", "101"], 2, "are more than 100 samples"),
         (["common-sents", "--model", "m", "--top-p", "0"], 2, "top_p 0: has to be above 0"),
-        (["common-sents", "--model", "m", "--phi", "regard"], 2, "only jaccard, vader"),
+        (["common-sents", "--model", "m", "--phi", "regard"], 2, "there are jaccard, vader"),
         (["common-sents", "--model", "m", "--endpoint", "chat"], 2, "needs a server"),
         (["common-sents", "--model", "m", "--perturber-url", "http://h"], 2, "chat perturber"),
         (["common-sents", "--model", "m", "--perturber", "p"], 2, "wants a key"),

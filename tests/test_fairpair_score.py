@@ -202,7 +202,7 @@ def test_what_is_missing_is_named(store: Store) -> None:
     with pytest.raises(BadInput, match=r"demo, model, top-p, rules-1.*sample and perturb them"):
         score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
     fill(store)
-    with pytest.raises(UsageProblem, match="only jaccard, vader"):
+    with pytest.raises(UsageProblem, match="there are jaccard, vader"):
         score_set(store, SAMPLED, "regard", OPTIONS, "run")
     store.drop("probe_prompt", {"probe_set": "demo"})
     with pytest.raises(BadInput, match=r"probe_prompt: the prompt .* has continuations but no row"):

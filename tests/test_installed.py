@@ -45,7 +45,7 @@ def test_the_sdist_holds_every_file_once_and_builds_the_wheel(tmp_path: Path, wh
         archive.extractall(tmp_path / "unpacked", filter="data")
     files = [name for name in names if name.startswith("plumbline/") and "." in Path(name).name]
     assert len(files) == len(set(files))
-    assert {name.removeprefix("plumbline/") for name in files} == source_files() | {"__init__.py"}
+    assert {name.removeprefix("plumbline/") for name in files} == source_files()
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     again = build("wheel", unpacked, tmp_path / "again")
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:

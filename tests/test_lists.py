@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
+from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.kernel import CountOptions
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.reproduce.word_lists import agreement, compare_list, matrix, write_compared
 from plumbline.warehouse import wordlists
@@ -129,13 +129,9 @@ def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "corpus associate --corpus c" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", wordlists.names())
+@pytest.mark.parametrize("name", wordlists.LISTS.names())
 def test_every_built_in_list_can_be_counted(name: str) -> None:
-    found = wordlists.load(name)
-    CountOptions(found.targets)
-    assert found.pairs and found.source and found.description
-    again = wordlists.from_rows(found.rows("c"))
-    assert (again.pairs, again.unpaired, again.hash) == (found.pairs, found.unpaired, found.hash)
+    check_word_list(name)
 
 
 def test_a_file_is_a_list(tmp_path: Path) -> None:
@@ -180,7 +176,7 @@ def test_files_that_cannot_be_lists(tmp_path: Path) -> None:
         wordlists.load(str(tmp_path / "none.toml"))
     built_in = tmp_path / "gendered.toml"
     built_in.write_text(MINE, encoding="utf-8")
-    with pytest.raises(UsageProblem, match="rename the file"):
+    with pytest.raises(UsageProblem, match="rename it"):
         wordlists.load(str(built_in))
     (tmp_path / "latin.toml").write_bytes(MINE.replace("nobles", "nöbles").encode("latin-1"))
     with pytest.raises(BadInput, match="UTF-8"):

@@ -91,7 +91,7 @@ def test_a_file_that_is_no_list_is_one_line(tmp_path: Path, text: str, problem: 
     assert f"model list {path}: " in message and problem in message and "\n" not in message
 
 
-@pytest.mark.parametrize(("name", "problem"), [("nothing", "only unstereo"), ("x.toml", "no such")])
+@pytest.mark.parametrize(("name", "problem"), [("nothing", "unknown"), ("x.toml", "no such")])
 def test_a_list_that_is_not_there(name: str, problem: str) -> None:
     with pytest.raises(UsageProblem, match=problem):
         models.load(name)

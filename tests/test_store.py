@@ -276,7 +276,7 @@ def test_a_run_names_the_commit_of_a_checkout_only(store: Store, tmp_path: Path)
 
 
 def test_sql_by_name(store: Store) -> None:
-    with pytest.raises(UsageProblem, match=r"no file warehouse/sql/metrics/nothing\.sql"):
+    with pytest.raises(UsageProblem, match="metrics 'nothing': unknown"):
         connect.sql("metrics/nothing")
 
 

@@ -1,38 +1,38 @@
-"""Model backends, one file each (``NAME_backend.py``); the only modules that import torch."""
+"""Model backends, one file each (``NAME_backend.py``); the only modules that import torch.
+
+Other packages add theirs by entry points of ``plumbline.backends``: see ``docs/extend.md``.
+"""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.plugins import Registry
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends._continuer import Continuer
     from plumbline.eval_workers.options import ModelOptions
 
-_SUFFIX = "_backend"
+
+class BackendModule(Protocol):
+    """What a module of a backend offers."""
+
+    def open_model(self, model: str, options: ModelOptions) -> Continuer:
+        """A model by its hub id or path; weights are loaded by its first use.
+
+        To be scored it needs what ``base.Backend`` lists, to be sampled all of ``Continuer``.
+        """
+        ...
 
 
-def names() -> list[str]:
-    """Names of the backends there are; none is imported.
-
-    >>> "transformers" in names()
-    True
-    """
-    modules = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name.removesuffix(_SUFFIX) for name in modules if name.endswith(_SUFFIX))
+BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", BackendModule)
 
 
 def open_backend(model: str, options: ModelOptions) -> Continuer:
     """The model under ``options.backend``, weights not loaded yet.
 
-    Raises ``UsageProblem`` for a backend that is none, and what the backend raises.
+    Raises as ``Registry.load``, such as ``UsageProblem`` for an unknown backend, and what the
+    backend raises.
     """
-    if options.backend not in names():
-        problem = f"is not one of {', '.join(names())}"
-        raise UsageProblem(f"--backend {options.backend}", problem)
-    module = importlib.import_module(f"{__name__}.{options.backend}{_SUFFIX}")
-    backend: Continuer = module.open_model(model, options)
-    return backend
+    module: BackendModule = BACKENDS.load(options.backend)
+    return module.open_model(model, options)

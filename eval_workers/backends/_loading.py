@@ -71,7 +71,7 @@ def _refuse_pickles(source: Source) -> None:
 
 def _listed() -> set[str]:
     """Models of the lists that come with Plumbline, some of which exist as pickles alone."""
-    return {model.id for name in models.names() for model in models.load(name)}
+    return {model.id for name in models.LISTS.names() for model in models.load(name)}
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:

@@ -1,6 +1,7 @@
 """Benchmarks, one file each, found by module name and imported only when asked for.
 
-A benchmark module offers:
+Other packages add theirs by entry points of ``plumbline.benchmarks``: see ``docs/extend.md``. A
+benchmark module offers:
 
 - ``NAMES``: the names a user types. A name's module is found without importing any: `-` and `_`
   are the same, and what follows the module's name tells its benchmarks apart (``use-5`` and
@@ -10,17 +11,15 @@ A benchmark module offers:
   from the warehouse or from the program alone.
 - ``read(name, source)``: returns a ``Parsed``; ``source`` is a path, or ``None`` without one.
 
-Modules whose name starts with `_` are shared helpers.
+Modules of ours whose name starts with `_` are shared helpers.
 """
 
 from __future__ import annotations
 
 import os
-import pkgutil
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from plumbline.eval_workers.pronouns.templates import (
     fill,
@@ -29,6 +28,7 @@ from plumbline.eval_workers.pronouns.templates import (
 )
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
@@ -118,13 +118,7 @@ class Imported:
     n_rejects: int
 
 
-def modules() -> list[str]:
-    """Names of the benchmark modules, by file, none of them imported.
-
-    >>> {"use", "winobias", "winogender"} <= set(modules())
-    True
-    """
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchmark)
 
 
 def discover() -> dict[str, str]:
@@ -133,7 +127,7 @@ def discover() -> dict[str, str]:
     >>> "use-5" in discover()
     True
     """
-    found = [_load(module) for module in modules()]
+    found: list[Benchmark] = [MODULES.load(module) for module in MODULES.names()]
     return {name: benchmark.DESCRIPTION for benchmark in found for name in benchmark.NAMES}
 
 
@@ -144,17 +138,16 @@ def find(name: str) -> Benchmark:
     'unstereo-eval/data/datasets/raw'
     """
     wanted = name.replace("-", "_")
-    fitting = [m for m in modules() if f"{wanted}_".startswith(f"{m}_")]
-    if fitting:
-        benchmark = _load(max(fitting, key=len))
-        if name in benchmark.NAMES:
-            return benchmark
-    known = ", ".join(sorted(discover()))
-    raise UsageProblem(f"benchmark {name!r}", f"there is none, only {known}")
-
-
-def _load(module: str) -> Benchmark:
-    return cast(Benchmark, import_module(f"{__name__}.{module}"))
+    fitting = [m for m in MODULES.names() if f"{wanted}_".startswith(f"{m}_")]
+    loaded: dict[str, Benchmark] = {m: MODULES.load(m) for m in fitting}
+    found = [m for m, benchmark in loaded.items() if name in benchmark.NAMES]
+    if len(found) > 1:
+        problem = f"the modules {' and '.join(found)} have one of this name each"
+        raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
+    if not found:
+        known = f"there are {', '.join(sorted(discover()))}"
+        raise UsageProblem(f"benchmark {name!r}", "unknown", known)
+    return loaded[found[0]]
 
 
 def default_source(name: str) -> Path | None:

@@ -15,18 +15,18 @@ set                   file                               holds
 
 The tests of both sources are what Table 1 is about, the two lists what Table 2 is about. One prompt
 of ``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
-words: without ``allow_gendered`` they are in ``reject``. ``topics`` ships with Plumbline; the sets
-of ``closed_world`` come from its grammar.
+words: without ``allow_gendered`` they are in ``reject``. ``topics`` ships with Plumbline; other
+packages add sets of its form by entry points of ``plumbline.disclosure_prompts`` (see
+``docs/extend.md``); the sets of ``closed_world`` come from its grammar.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 from plumbline.eval_workers.disclosure import closed_world
@@ -38,14 +38,11 @@ from plumbline.eval_workers.disclosure.neutral import (
     gendered_problem,
 )
 from plumbline.eval_workers.disclosure.sentences import Sentence, read_sentences
+from plumbline.eval_workers.fairpair.toml_file import parsed
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Row = dict[str, object]
 
@@ -60,11 +57,13 @@ RELEASED = {
     "stsb-validation": "stsb_neutral_validation.csv",
     "snli-validation": "snli_neutral_validation.csv",
 }
-TOPICS = "topics"
-#: Names of sets that are imported.
-IMPORTED = (TOPICS, *closed_world.SETS, *RELEASED)
+#: The sets that are imported by their name.
+PROBE_SETS = Registry(
+    *("prompts", "plumbline.eval_workers.disclosure.probe_sets", ".toml"),
+    "plumbline.disclosure_prompts",
+    made=(*closed_world.SETS, *RELEASED),
+)
 _LOCATION = "debias-llms"
-_SHIPPED = "topics.toml"
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ class Prompts:
 def import_probe(
     store: Store, name: str, source: Path | None, run_id: str, *, allow_gendered: bool = False
 ) -> ImportedProbe:
-    """Read a set of ``IMPORTED`` into ``probe_prompt`` and ``reject``.
+    """Read a set of ``PROBE_SETS`` into ``probe_prompt`` and ``reject``.
 
     ``source`` is the directory of the released files or a file of their form; ``None`` takes
     ``PLUMBLINE_DATA``. Prompts with gendered words are rejected unless ``allow_gendered``. Raises
@@ -158,8 +157,8 @@ def import_probe(
     >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
     ImportedProbe(probe_set='topics', n_prompts=160, n_rejects=0)
     """
-    if name == TOPICS:
-        return _topics(allow_gendered).publish(store, run_id)
+    if PROBE_SETS.find(name) or name not in PROBE_SETS.made:
+        return _topics(name, allow_gendered).publish(store, run_id)
     if name in closed_world.SETS:
         return _closed_world(name).publish(store, run_id)
     path = released_file(name, source)
@@ -184,7 +183,7 @@ def derive_probe(
     ``read_sentences``, whose errors it raises; ``BadInput`` also when no sentence gives a prompt,
     ``UsageProblem`` for the name of a set that is imported.
     """
-    if name in IMPORTED:
+    if name in PROBE_SETS.names():
         fix = "choose another name"
         raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
     if not source.is_file():
@@ -221,9 +220,6 @@ def _beginning(text: str) -> Derived:
 
 def released_file(name: str, source: Path | None) -> Path:
     """The file of a set of ``RELEASED``; raises as ``import_probe``."""
-    if name not in RELEASED:
-        known = ", ".join(IMPORTED)
-        raise UsageProblem(f"prompts {name!r}", f"there are none, only {known}")
     if source is None:
         root = os.environ.get("PLUMBLINE_DATA")
         if not root:
@@ -243,17 +239,23 @@ def _closed_world(name: str) -> Prompts:
     return prompts
 
 
-def _topics(allow_gendered: bool) -> Prompts:
-    """The four topics; the identifier is topic and word, the place its number over all topics."""
-    file = resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
-    prompts = Prompts(TOPICS, _SHIPPED, allow_gendered)
-    topics = {k: v for k, v in tomllib.loads(file.read_text("utf-8")).items() if type(v) is dict}
-    for topic, content in topics.items():
-        for word in (*content["female"], *content["male"]):
+def _topics(name: str, allow_gendered: bool) -> Prompts:
+    """Prompts of topics; the identifier is topic and word, the place its number over all topics."""
+    file = f"{name}.toml"
+    prompts, top = Prompts(name, file, allow_gendered), parsed(file, PROBE_SETS.text(name))
+    for key in ("description", "source"):
+        top.text(key)
+    for topic in (key for key, value in top.content.items() if isinstance(value, dict)):
+        section = top.section(topic)
+        template = section.text("template")
+        if template.count("{}") != 1:
+            raise section.fault("template", "a text with one {}")
+        lists = (section.texts(key) for key in section.content if key != "template")
+        for word in chain.from_iterable(lists):
             number = len(prompts.rows) + len(prompts.rejects) + 1
             columns = {"topic": topic}
             if topic == "occupation":
                 columns["occupation"] = word
-            prompt = content["template"].format(word)
+            prompt = template.replace("{}", word)
             prompts.add(number, prompt, f"{topic}-{word}", **columns)
     return prompts

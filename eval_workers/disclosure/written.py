@@ -20,7 +20,7 @@ from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
-from plumbline.eval_workers.disclosure.probes import IMPORTED, ImportedProbe, Prompts
+from plumbline.eval_workers.disclosure.probes import PROBE_SETS, ImportedProbe, Prompts
 from plumbline.eval_workers.generation.checks import repeats
 from plumbline.eval_workers.generation.prompts import fill_prompt
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -195,7 +195,7 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     set, another ledger or no usable seed, ``BadInput`` when no prompt comes of it, and as
     ``Build.run``.
     """
-    if name in IMPORTED:
+    if name in PROBE_SETS.names():
         fix = "choose another name"
         raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
     if build.benchmark != ledger_name(name):

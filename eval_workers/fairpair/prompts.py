@@ -3,6 +3,8 @@
 The builder knows no language: templates, word lists, names, articles and word forms by group are
 the file's. The paper's pattern ``{name} is (a {descriptor})*, working as a {occupation}.`` becomes
 two templates, since without a descriptor its comma has nothing to part.
+
+Other packages add files by entry points of ``plumbline.fairpair_prompts``: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -13,20 +15,27 @@ from itertools import product
 from pathlib import Path
 from string import Formatter
 
-from plumbline.eval_workers.fairpair.toml_file import Section, read
+from plumbline.eval_workers.fairpair import closed_world
+from plumbline.eval_workers.fairpair.toml_file import Section, parsed, read
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.plugins import Registry
 
 #: Group -> form of a word.
 Forms = Mapping[str, str]
 
-_SHIPPED = "common_sents.toml"
+PROBE_SETS = Registry(
+    *("probe set", "plumbline.eval_workers.fairpair.probe_sets", ".toml"),
+    "plumbline.fairpair_prompts",
+    made=(closed_world.PROBE_SET,),
+    instead="give --prompts FILE.toml",
+)
 _KEYS = ("description", "source", "language", "axis", "groups", "names", "occupations")
 _FIELDS = ("name", "occupation", "a_occupation", "descriptors", "a_descriptors")
 
 
 @dataclass(frozen=True)
 class PromptFile:
-    """What a file says; see ``common_sents.toml`` for the meaning of each key.
+    """What a file says; see ``common-sents.toml`` for the meaning of each key.
 
     ``descriptors`` are combinations, the empty one the prompt without any.
     """
@@ -79,16 +88,18 @@ class PromptFile:
         )
 
 
-def load(path: Path | None = None) -> PromptFile:
-    """Read a file of prompts, or the one that comes with Plumbline.
+def load(source: Path | str = "common-sents") -> PromptFile:
+    """Read a file of prompts by its path, or one of ``PROBE_SETS`` by its name.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the file, the key and
-    what was expected; unknown keys and placeholders are refused.
+    what was expected; unknown keys and placeholders are refused. For a name also as
+    ``Registry.text``.
 
     >>> len(load().occupations), load().names
     (60, (('John', 'Jane'),))
     """
-    top = read(path, _SHIPPED)
+    file = source.name if isinstance(source, Path) else f"{source}.toml"
+    top = read(source, "") if isinstance(source, Path) else parsed(file, PROBE_SETS.text(source))
     top.only(*_KEYS, "descriptors", "templates", "articles")
     for key in ("description", "source"):
         top.text(key, "none")
@@ -105,7 +116,7 @@ def load(path: Path | None = None) -> PromptFile:
     if any(descriptors) and "described" not in templates.content:
         raise templates.fault("described", "the template of prompts with descriptors")
     return PromptFile(
-        file=path.name if path else _SHIPPED,
+        file=file,
         language=top.text("language"),
         axis=top.text("axis"),
         groups=(groups[0], groups[1]),

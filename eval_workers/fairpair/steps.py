@@ -32,17 +32,15 @@ from plumbline.warehouse.text.progress import progress
 
 Row = Mapping[str, Any]
 
-#: The set that comes with Plumbline.
-COMMON_SENTS = "common-sents"
 #: The paper's scoring functions.
 _PAPER = ("jaccard", "vader")
 
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
-    """The prompts of a set: of the spec's file, else of the warehouse, else those that come with
-    Plumbline: `common-sents`, and `closed-world` for models of the closed world.
+    """The prompts of a set: of the spec's file, else of the warehouse, else of a set that comes
+    with Plumbline or another package (``prompts.PROBE_SETS``).
 
-    Raises ``UsageProblem`` for a set that is in none of them, and for a name that is none; as
+    Raises ``UsageProblem`` for a set that is in none of them, and for a name that can't be one; as
     ``prompts.load`` for the file.
 
     >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
@@ -51,16 +49,13 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
     if not probe_set or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in probe_set):
         problem = "is no name for a set of prompts"
         raise UsageProblem(f"probe set {probe_set!r}", problem, "use letters, digits, - _ and .")
-    path = Path(spec.prompts) if spec.prompts else None
-    held = store.read("probe_prompt", probe_set=probe_set).to_pylist() if store else []
-    if path or (probe_set == COMMON_SENTS and not held):
-        return list(prompts.prompt_rows(prompts.load(path), probe_set, ""))
-    if probe_set == closed_world.PROBE_SET and not held:
+    if spec.prompts:
+        return list(prompts.prompt_rows(prompts.load(Path(spec.prompts)), probe_set, ""))
+    if store and (held := store.read("probe_prompt", probe_set=probe_set).to_pylist()):
+        return list(held)
+    if prompts.PROBE_SETS.find(probe_set) is None and probe_set == closed_world.PROBE_SET:
         return list(closed_world.prompt_rows(""))
-    if not held:
-        fix = "give --prompts FILE.toml"
-        raise UsageProblem(f"probe set {probe_set!r}", "is not in the warehouse", fix)
-    return held
+    return list(prompts.prompt_rows(prompts.load(probe_set), probe_set, ""))
 
 
 def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:

@@ -90,22 +90,32 @@ def _is_pair(value: object) -> bool:
     return is_list and all(isinstance(v, str) and v for v in value)  # type: ignore[attr-defined]
 
 
+def parsed(what: str, text: str) -> Section:
+    """The top of a TOML text, ``what`` in messages. Raises ``BadInput`` when it isn't valid TOML.
+
+    >>> parsed("a.toml", "axis = 'gender'").text("axis")
+    'gender'
+    """
+    try:
+        return Section(what, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as e:
+        raise BadInput(what, f"no valid TOML: {e}") from e
+
+
 def read(path: Path | None, shipped: str) -> Section:
     """The top of a TOML file, or of one that comes with Plumbline where ``path`` is ``None``.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it is no TOML in UTF-8.
 
-    >>> read(None, "common_sents.toml").text("axis")
+    >>> read(None, "gender_en.toml").text("axis")
     'gender'
     """
     if path is None:
         text = (resources.files("plumbline.eval_workers.fairpair") / shipped).read_text("utf-8")
-        return Section(shipped, tomllib.loads(text))
+        return parsed(shipped, text)
     try:
-        return Section(str(path), tomllib.loads(path.read_text("utf-8")))
+        return parsed(str(path), path.read_text("utf-8"))
     except FileNotFoundError:
         raise UsageProblem(str(path), "no such file") from None
-    except tomllib.TOMLDecodeError as e:
-        raise BadInput(str(path), f"no valid TOML: {e}") from e
     except (OSError, UnicodeDecodeError) as e:
         raise BadInput(str(path), f"can't be read: {e}", "save it as UTF-8") from e

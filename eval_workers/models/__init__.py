@@ -1,4 +1,4 @@
-"""Lists of models to score, one TOML file a list: a file added here, or any other by its path.
+"""Lists of models to score, one TOML file per list: ours are here, any other is given by its path.
 
 An entry names a model and may say how it is loaded, in the fields of ``ModelOptions``; what it does
 not say is what the command line says::
@@ -14,13 +14,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.plugins import Registry
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,14 +45,8 @@ class ListedModel:
         return options.changed(defaults, self.said)
 
 
-def names() -> list[str]:
-    """Names of the lists there are.
-
-    >>> names()
-    ['unstereoeval']
-    """
-    files = resources.files("plumbline.eval_workers.models").iterdir()
-    return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
+#: Without entry points: what our lists name may be loaded from pickles, see ``backends``.
+LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
 
 
 def load(name: str) -> list[ListedModel]:
@@ -64,15 +58,9 @@ def load(name: str) -> list[ListedModel]:
     >>> [model.id for model in load("unstereoeval")][:2]
     ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']
     """
-    if name in names():
-        text = (resources.files("plumbline.eval_workers.models") / f"{name}.toml").read_text(
-            "utf-8"
-        )
-        return _parse(f"model list {name}", text)
     path = Path(name)
     if path.suffix != ".toml":
-        problem = f"there is none, only {', '.join(names())}"
-        raise UsageProblem(f"model list {name!r}", problem, "or give the path of a .toml file")
+        return _parse(f"model list {name}", LISTS.text(name))
     try:
         return _parse(f"model list {path}", path.read_text("utf-8"))
     except FileNotFoundError:

@@ -31,7 +31,7 @@ class Associated:
 
 
 def usable_lists(own: wordlists.WordList) -> dict[str, wordlists.WordList]:
-    """By name, a corpus's own word list and the built-in ones whose words are all in it.
+    """By name, a corpus's own word list and the installed ones whose words are all in it.
 
     >>> sorted(usable_lists(wordlists.load("gendered")))
     ['gendered', 'pronouns', 'she-he']
@@ -39,8 +39,8 @@ def usable_lists(own: wordlists.WordList) -> dict[str, wordlists.WordList]:
     ['she-he']
     """
     counted = set(own.targets)
-    built_in = {name: wordlists.load(name) for name in wordlists.names()}
-    return {n: x for n, x in built_in.items() if counted.issuperset(x.targets)} | {own.name: own}
+    named = {name: wordlists.load(name) for name in wordlists.LISTS.names()}
+    return {n: x for n, x in named.items() if counted.issuperset(x.targets)} | {own.name: own}
 
 
 @writes_corpus

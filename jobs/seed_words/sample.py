@@ -210,12 +210,14 @@ def excluded_words(sources: Iterable[str]) -> frozenset[str]:
     """
     words: set[str] = set()
     for source in sources:
-        if source in wordlists.names() or source.endswith(".toml"):
+        if source in wordlists.LISTS.names() or source.endswith(".toml"):
             words.update(wordlists.load(source).targets)
         elif Path(source).is_file():
             words.update(_words_of(Path(source)))
         else:
-            problem = f"neither a file nor a word list, which are {', '.join(wordlists.names())}"
+            problem = (
+                f"neither a file nor a word list, which are {', '.join(wordlists.LISTS.names())}"
+            )
             raise UsageProblem(f"--exclude {source}", problem)
     return frozenset(words)
 

@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.format import older_tables, open_warehouse
@@ -161,27 +161,31 @@ def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return {str(key): str(label) for key, label in rows}
 
 
+@cache
+def _files(folder: str) -> Registry:
+    """The SQL files of a folder; other packages can add metrics."""
+    group = "plumbline.metrics" if folder == "metrics" else ""
+    return Registry(f"SQL of {folder}", f"plumbline.warehouse.sql.{folder}", ".sql", group)
+
+
 def sql_names(folder: str) -> list[str]:
-    """Names of the SQL files of ``warehouse/sql/<folder>``, sorted: ``metrics/us`` for `us.sql`."""
-    files = (resources.files("plumbline.warehouse.sql") / folder).iterdir()
-    return sorted(f"{folder}/{f.name[:-4]}" for f in files if f.name.endswith(".sql"))
+    """Names of the SQL files of ``warehouse/sql/<folder>``, sorted: ``metrics/us`` for `us.sql`.
+
+    Among the metrics are those of other packages, entry points of ``plumbline.metrics``.
+    """
+    return [f"{folder}/{name}" for name in _files(folder).names()]
 
 
 def sql(name: str) -> str:
-    """Text of ``warehouse/sql/<name>.sql``, such as ``metrics/us``.
-
-    Raises ``UsageProblem`` where there is no such file.
-    """
-    file = resources.files("plumbline.warehouse.sql") / f"{name}.sql"
-    if not file.is_file():
-        raise UsageProblem(f"SQL {name!r}", f"there is no file warehouse/sql/{name}.sql")
-    return file.read_text(encoding="utf-8")
+    """Text of the SQL file of a name, such as ``metrics/us``. Raises as ``Registry.text``."""
+    folder, _, file = name.partition("/")
+    return _files(folder).text(file)
 
 
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run ``warehouse/sql/<name>.sql``; ``params`` that it does not use are ignored."""
+    """Run the SQL file of a name; ``params`` that it does not use are ignored."""
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     given = {key: value for key, value in (params or {}).items() if key in named}

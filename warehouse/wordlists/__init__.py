@@ -1,4 +1,7 @@
-"""Word lists, one TOML file per list: a file added here, or any other file given by its path.
+"""Word lists, one TOML file per list: ours are here, any other file is given by its path.
+
+Other packages add theirs, by name, through entry points of ``plumbline.word_lists``: see
+``docs/extend.md``.
 
 A list names contrasts (female word, male word) with weights for the weighted mean of Eq. 4, and
 may name further words to count without a contrast, such as a third group. Its targets are all
@@ -19,10 +22,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.plugins import Registry
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -103,37 +106,30 @@ def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
     return WordList(str(ordered[0]["word_list"]), "", str(ordered[0]["source"]), pairs, unpaired)
 
 
-def names() -> list[str]:
-    """Names of the built-in lists, sorted.
-
-    >>> names()
-    ['gendered', 'names', 'neutral', 'pronouns', 'she-he']
-    """
-    files = resources.files("plumbline.warehouse.wordlists").iterdir()
-    return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
+LISTS = Registry(
+    *("word list", __name__, ".toml", "plumbline.word_lists"),
+    instead="give the path of a .toml file",
+)
 
 
 def load(name: str) -> WordList:
     """Read a list by name, or by the path of a TOML file; a file's list has the file's name.
 
     Raises:
-        UsageProblem: there is no such list or file, or a file has the name of a built-in list.
+        UsageProblem: there is no such list or file, a file has the name of a list, or several
+            packages have a list of this name.
         BadInput: the file is not a valid list; the message names the entry and the reason.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
     """
-    if name in names():
-        file = resources.files("plumbline.warehouse.wordlists").joinpath(f"{name}.toml")
-        return _parse(name, file.read_text("utf-8"), f"word list {name}")
     path = Path(name)
     if path.suffix != ".toml":
-        problem = f"unknown, use one of {', '.join(names())}"
-        raise UsageProblem(f"target list {name!r}", problem, "or give the path of a .toml file")
+        return _parse(name, LISTS.text(name), f"word list {name}")
     if not path.is_file():
         raise UsageProblem(f"word list {path}", "no such file")
-    if path.stem in names():
-        raise UsageProblem(f"word list {path}", f"{path.stem} is built in", "rename the file")
+    if path.stem in LISTS.names():
+        raise UsageProblem(f"word list {path}", f"{path.stem} is the name of a list", "rename it")
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:

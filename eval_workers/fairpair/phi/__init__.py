@@ -2,22 +2,21 @@
 
 A module offers what ``Phi`` lists. It makes one *item* of a text (a token set, a sentiment), says
 how items combine into one of a fold, and how far items lie apart. Distances are symmetric, 0
-between an item and itself, and never negative. Modules whose name starts with `_` are shared
-helpers: one whose items are numbers takes everything but ``items`` from ``_numbers``.
+between an item and itself, and never negative. One whose items are numbers takes everything but
+``items`` from ``fairpair.numbers``. Other packages add theirs by entry points of
+``plumbline.scoring_functions``: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.plugins import Registry
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -59,13 +58,9 @@ class Phi(Protocol):
         ...
 
 
-def names() -> list[str]:
-    """Names of the scoring functions, by file, none of them imported.
-
-    >>> {"jaccard", "vader"} <= set(names())
-    True
-    """
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+SCORING_FUNCTIONS = Registry(
+    "scoring function", __name__, ".py", "plumbline.scoring_functions", Phi
+)
 
 
 def find(name: str) -> Phi:
@@ -74,10 +69,8 @@ def find(name: str) -> Phi:
     >>> find("jaccard").combine([frozenset({"tea"}), frozenset({"cup"})]) == {"tea", "cup"}
     True
     """
-    if name not in names():
-        known = ", ".join(names())
-        raise UsageProblem(f"scoring function {name!r}", f"there is none, only {known}")
-    return cast(Phi, import_module(f"{__name__}.{name}"))
+    found: Phi = SCORING_FUNCTIONS.load(name)
+    return found
 
 
 def block_means(distances: Floats, n_left: int) -> Means:

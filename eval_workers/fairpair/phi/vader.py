@@ -16,7 +16,7 @@ from vaderSentiment.vaderSentiment import (
     SentiText,
 )
 
-from plumbline.eval_workers.fairpair.phi._numbers import combine, distances, means
+from plumbline.eval_workers.fairpair.numbers import combine, distances, means
 
 __all__ = ["DESCRIPTION", "LANGUAGES", "combine", "distances", "items", "means"]
 

@@ -1,0 +1,227 @@
+"""What a part of each kind must do, as checks: ours pass them, and yours can be tested with them.
+
+In the tests of a package of your own::
+
+    from plumbline.contracts import check_backend
+
+    def test_it_scores() -> None:
+        check_backend("unigram", "novel.txt", ["She ran.", "He ran."])
+
+A part is found by its name, as commands find it, so its package must be installed. What is wrong is
+an ``AssertionError`` in words, or the one-line error that a command would print. Checks return what
+they computed, for tests of the figures themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from plumbline.eval_workers import benchmarks
+from plumbline.eval_workers.backends import open_backend
+from plumbline.eval_workers.backends.base import TextScore
+from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.eval_workers.fairpair import phi, steps
+from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.jobs.kernel import CountOptions
+from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.query.connection import sql
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store
+
+_TEXTS = ("Jane is good.", "Jane is a bad nurse!", "")
+_LOG_RATIOS = (0.0, 1.5, -0.4, 7.0, math.nan, math.inf, -2.0)
+_MAX_PMIS = (0.1, -0.6, None, 2.0, 0.3, 0.2, 0.0)
+
+
+def check_backend(
+    backend: str, model: str, texts: Sequence[str], tolerance_nats: float = 1e-4, **options: Any
+) -> list[TextScore]:
+    """Scores are sums over tokens, and don't depend on what else is scored; returns those of texts.
+
+    Args:
+        texts: different texts that the model can score, two or more.
+        tolerance_nats: by how much a score may change with the texts beside it.
+        options: of ``ModelOptions``.
+    """
+    how = ModelOptions(backend=backend, **options)
+    opened = open_backend(model, how)
+    identity = opened.identity
+    assert identity.backend == backend, f"the identity names the backend {identity.backend}"
+    same = open_backend(model, how).identity == identity
+    assert same, "a model has two identities when it's opened twice"
+    assert opened.score([]) == [], "no texts have no scores"
+    assert opened.n_parameters > 0, "a model has parameters"
+    scores = opened.score(texts)
+    for text, score in zip(texts, scores, strict=True):
+        values = score.token_logprobs_nats
+        assert score.problem is None, f"{text!r} has no score: {score.problem}"
+        assert score.n_tokens == len(values) > 0, f"{text!r}: one log-probability per token"
+        assert max(values) <= 0, f"{text!r}: a token has a probability above 1"
+        total = math.fsum(values)
+        assert math.isclose(score.logprob_nats, total), f"{text!r}: {score} is not a sum of tokens"
+    turned = opened.score([*reversed(texts), texts[-1]])
+    assert turned[0] == turned[-1], f"{texts[-1]!r} has two scores in one call"
+    others = [
+        *zip(scores, reversed(turned[:-1]), strict=True),
+        (scores[0], opened.score(texts[:1])[0]),
+    ]
+    for one, other in others:
+        assert one.token_ids == other.token_ids, "a text's tokens depend on the others"
+        difference = abs(one.logprob_nats - other.logprob_nats)
+        assert difference <= tolerance_nats, f"a score depends on the others: {difference} nats"
+    (empty,) = opened.score([""])
+    assert empty.problem and math.isnan(empty.logprob_nats), (
+        "an empty text has no score but a problem"
+    )
+    ids = {token for score in scores for token in score.token_ids}
+    assert set(opened.pieces(ids)) == ids, "pieces() has the text of every token"
+    return scores
+
+
+def check_benchmark(name: str, source: Path | None = None) -> benchmarks.Parsed:
+    """It reads the same pairs each time, and the warehouse takes them; returns what it read."""
+    benchmark = benchmarks.find(name)
+    assert benchmark.DESCRIPTION and "\n" not in benchmark.DESCRIPTION, "DESCRIPTION is one line"
+    for other in benchmark.NAMES:
+        assert benchmarks.find(other) is benchmark, f"{other} of NAMES leads to another module"
+    path = benchmarks.default_source(name) if source is None else source
+    parsed, again = (benchmark.read(name, path) for _ in range(2))
+    assert (parsed.pairs, parsed.rejects) == (again.pairs, again.rejects), (
+        "it reads other rows twice"
+    )
+    for pair in parsed.pairs:
+        assert pair["sentence_f"] != pair["sentence_m"], (
+            f"both sentences are {pair['sentence_f']!r}"
+        )
+    with TemporaryDirectory() as directory:
+        store = Store.open(Path(directory) / "warehouse")
+        benchmarks.import_benchmark(store, name, source, "contract")
+        held = {row["pair_id"] for row in store.read("benchmark_pair", benchmark=name).to_pylist()}
+        rejected = store.read("reject").num_rows
+    assert held == {pair["pair_id"] for pair in parsed.pairs}, "the warehouse holds other pairs"
+    assert rejected == len(parsed.rejects), "the warehouse holds other rejects"
+    return parsed
+
+
+def check_scoring_function(name: str, texts: Sequence[str] = _TEXTS) -> phi.Floats:
+    """Distances are symmetric and 0 to itself, means are theirs; returns those of the texts."""
+    function = phi.find(name)
+    assert function.DESCRIPTION and "\n" not in function.DESCRIPTION, "DESCRIPTION is one line"
+    assert function.LANGUAGES is None or all(function.LANGUAGES), "LANGUAGES is None or codes"
+    items = function.items(texts)
+    assert len(items) == len(texts), "items() gives one item per text"
+    n = len(items) + 1
+    distances = function.distances([*items, function.combine(items)])
+    assert distances.shape == (n, n), "distances() gives items x items"
+    assert np.isfinite(distances).all() and (distances >= 0).all(), "distances are 0 or more"
+    assert (distances == distances.T).all(), "distances are symmetric"
+    assert not distances.diagonal().any(), "an item's distance from itself is 0"
+    found = function.means(items[:-1], items[-1:])
+    expected = phi.block_means(distances[:-1, :-1], n - 2)
+    for field, value in vars(expected).items():
+        near = np.isclose(getattr(found, field), value, rtol=1e-9, atol=0, equal_nan=True)
+        assert near, f"means() has {found}, the distances {expected}"
+    return distances[:-1, :-1]
+
+
+def check_metric(
+    name: str,
+    log_ratios: Sequence[float] = _LOG_RATIOS,
+    max_pmis: Sequence[float | None] = _MAX_PMIS,
+) -> list[dict[str, Any]]:
+    """Its rows are rows of ``metric_value``, each under a key of its own; returns them.
+
+    They are those of one model on pairs with these log ratios and MaxPMIs (nats), with default
+    options. An empty warehouse must give no rows.
+    """
+    assert sql(f"metrics/{name}").startswith("-- grain: "), "the first line says the grain"
+    with TemporaryDirectory() as directory:
+        store = Store.open(Path(directory) / "warehouse")
+        assert not compute(store.root, MeasureOptions(), "r", [name]).num_rows, "rows of no pairs"
+        _score_pairs(store, log_ratios, max_pmis)
+        rows: list[dict[str, Any]] = compute(store.root, MeasureOptions(), "r", [name]).to_pylist()
+    assert rows, "it has no rows"
+    keys = {tuple(row[column] for column in TABLES["metric_value"].key) for row in rows}
+    assert len(keys) == len(rows), "two rows have one key"
+    for row in rows:
+        figures = [row[column] for column in ("value", "sd", "ci_low", "ci_high")]
+        assert all(x is None or math.isfinite(x) for x in figures), f"not NULL, not finite: {row}"
+        value, _, low, high = figures
+        assert low is None or low <= value <= high, f"the value is outside its interval: {row}"
+        assert row["n"] >= 0 and row["unit"] and isinstance(json.loads(row["options"]), dict), row
+    return rows
+
+
+def _score_pairs(
+    store: Store, log_ratios: Sequence[float], max_pmis: Sequence[float | None]
+) -> None:
+    parsed = benchmarks.Parsed("b")
+    scores, associations, deltas = [], [], []
+    for i, (ratio, max_pmi) in enumerate(zip(log_ratios, max_pmis, strict=True), 1):
+        word, template = (
+            f"word{i}",
+            "{pronoun} left." if i % 2 else "The nurse said {pronoun} left.",
+        )
+        parsed.add(pair_id=f"{i}", template=template, word=word, source_file="f", source_row=i)
+        logprobs = {
+            "logprob_f_nats": ratio,
+            "logprob_m_nats": 0.0,
+            "n_tokens_f": 5,
+            "n_tokens_m": 5,
+        }
+        pair = {"benchmark": "b", "pair_id": f"{i}"}
+        scores.append({**pair, **logprobs, "model_key": "key", "model": "m", "text_id": "t"})
+        of = {"corpus": "c", "contrast": "she/he"}
+        n_words = {"n_words": 1, "n_words_defined": int(max_pmi is not None)}
+        associations.append({**pair, **of, **n_words, "max_pmi_nats": max_pmi})
+        if max_pmi is not None:
+            counts = {"n_word": 9, "n_pair_f": 3, "n_pair_m": 3, "n_defined": 1}
+            deltas.append({**of, **counts, "word": word, "delta_nats": max_pmi})
+    tables: dict[str, list[dict[str, Any]]] = {
+        "benchmark_pair": [{"benchmark": "b", **pair} for pair in parsed.pairs],
+        "pair_score": [{**row, "run_id": "r"} for row in scores],
+        "pair_association": associations,
+        "word_delta": deltas,
+    }
+    for table, rows in tables.items():
+        store.publish(table, rows, unit="made", run_id="r")
+
+
+def check_word_list(name: str) -> wordlists.WordList:
+    """Its words can be counted, and the warehouse gives the same list back; returns the list."""
+    found = wordlists.load(name)
+    CountOptions(found.targets)
+    assert found.pairs and found.source and found.description
+    again = wordlists.from_rows(found.rows("c"))
+    assert (again.pairs, again.unpaired) == (found.pairs, found.unpaired)
+    return found
+
+
+def check_disclosure_prompts(name: str) -> list[dict[str, Any]]:
+    """No prompt is gendered or there twice; returns the rows of ``probe_prompt``."""
+    with TemporaryDirectory() as directory:
+        store = Store.open(Path(directory) / "warehouse")
+        import_probe(store, name, None, "contract")
+        rejects = store.read("reject").to_pylist()
+        rows: list[dict[str, Any]] = store.read("probe_prompt", probe_set=name).to_pylist()
+    assert not rejects, f"{rejects[0]['excerpt']!r}: {rejects[0]['reason']}"
+    return rows
+
+
+def check_fairpair_prompts(name: str, spec: FairPairSpec | None = None) -> list[dict[str, Any]]:
+    """The scoring functions and perturber of ``spec`` take the prompts; returns their rows."""
+    spec = spec or FairPairSpec()
+    rows = [dict(row) for row in steps.prompt_rows(None, name, spec)]
+    steps.check(spec, name, rows)
+    for row in rows:
+        assert row["prompt"] != row["perturbed_prompt"], f"both prompts are {row['prompt']!r}"
+    return rows

@@ -1,0 +1,142 @@
+"""Parts of one kind (backends, metrics, ...): those of this package and of others installed.
+
+Another package offers a part by one line of its ``pyproject.toml``, its name and where it is: a
+module for a kind that is code, the package that holds a file of that name for a kind of files::
+
+    [project.entry-points."plumbline.backends"]
+    unigram = "my_package.unigram"
+
+    [project.entry-points."plumbline.metrics"]
+    female_share = "my_package"  # which holds female_share.sql
+
+Listing imports no part. A name that several packages give is refused when it's used, so that no
+installation changes what a name means; all other names keep working.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module, resources
+from typing import TYPE_CHECKING, Any
+
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from importlib.resources.abc import Traversable
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The parts of a kind, by name.
+
+    Args:
+        noun: what messages call a part, such as ``benchmark``.
+        package: where ours are, one file each; names that start with ``_`` are not parts.
+        suffix: what follows a part's name in the name of our file, such as ``.py`` or ``.sql``.
+        group: the group of entry points; without one the kind is closed to other packages.
+        contract: a protocol whose members every part must have, for a kind that is code.
+        made: names of parts of ours that are made by code and have no file.
+        instead: what a user may give instead of a name, for the message about an unknown one.
+
+    >>> lists = Registry("word list", "plumbline.warehouse.wordlists", ".toml")
+    >>> "she-he" in lists.names(), lists.text("she-he").count("pairs")
+    (True, 1)
+    >>> lists.text("shes")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: word list 'shes': unknown (there are gendered, ...)
+    """
+
+    noun: str
+    package: str
+    suffix: str = ".py"
+    group: str = ""
+    contract: type = object
+    made: tuple[str, ...] = ()
+    instead: str = ""
+
+    def names(self) -> list[str]:
+        """Names of all parts, sorted; none is imported."""
+        return sorted({*self._ours, *(entry.name for entry in self._theirs())})
+
+    def find(self, name: str) -> EntryPoint | None:
+        """The entry point of a name; ``None`` for a part of ours.
+
+        Raises ``UsageProblem`` for a name that no package or several packages give.
+        """
+        theirs = [entry for entry in self._theirs() if entry.name == name]
+        holders = [*(["plumbline"] if name in self._ours else []), *map(_package, theirs)]
+        if not holders:
+            known = f"there are {', '.join(self.names())}{self.instead and f'; or {self.instead}'}"
+            raise UsageProblem(f"{self.noun} {name!r}", "unknown", known)
+        if len(holders) > 1:
+            problem = f"{' and '.join(holders)} have one of this name each"
+            raise UsageProblem(f"{self.noun} {name!r}", problem, "rename or uninstall one")
+        return theirs[0] if theirs else None
+
+    def load(self, name: str) -> Any:
+        """The module of a part, or the object that its entry point names.
+
+        Raises as ``find``, and ``BadInput`` for a part of another package that can't be imported
+        or lacks a member of the contract.
+        """
+        if (entry := self.find(name)) is None:
+            return import_module(f"{self.package}.{name}{self.suffix.removesuffix('.py')}")
+        members = {*vars(self.contract), *getattr(self.contract, "__annotations__", ())}
+        expected = sorted(member for member in members if not member.startswith("_"))
+        with self._one_line(entry, f"expected {', '.join(expected)} there"):
+            part = entry.load()
+            if lacking := [member for member in expected if not hasattr(part, member)]:
+                raise AttributeError(f"it has no {', '.join(lacking)}")
+        return part
+
+    def text(self, name: str) -> str:
+        """The text of a part's file. Raises as ``load``, ``BadInput`` also for a missing file."""
+        file = f"{name}{self.suffix}"
+        if (entry := self.find(name)) is None:
+            return (self._folder() / file).read_text("utf-8")
+        with self._one_line(entry, f"expected a package that holds {file}"):
+            package = import_module(entry.module).__package__ or entry.module
+            return (resources.files(package) / file).read_text("utf-8")
+
+    def _folder(self) -> Traversable:
+        return resources.files("plumbline").joinpath(*self.package.split(".")[1:])
+
+    @cached_property
+    def _ours(self) -> frozenset[str]:
+        names = (file.name for file in self._folder().iterdir() if file.name[0] != "_")
+        stems = (name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix))
+        return frozenset((*stems, *self.made))
+
+    def _theirs(self) -> tuple[EntryPoint, ...]:
+        return _entry_points(self.group, tuple(sys.path)) if self.group else ()
+
+    @contextmanager
+    def _one_line(self, entry: EntryPoint, expected: str) -> Iterator[None]:
+        """Turn whatever another package's part raises while it is loaded into one line."""
+        try:
+            yield
+        except PlumblineError:
+            raise
+        except Exception as e:
+            what = f"{self.noun} {entry.name!r} of {_package(entry)}"
+            problem = f"{entry.value} can't be loaded: {type(e).__name__}: {e}"
+            raise BadInput(what, problem, expected) from e
+
+
+@cache
+def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Entry points of the packages on ``path``, which is ``sys.path``."""
+    # Takes longer to import than all the rest of this module.
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
