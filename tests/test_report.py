@@ -17,6 +17,7 @@ from plumbline.pipelines.measure import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import publish, write_report
@@ -230,6 +231,28 @@ def test_fit_tables_show_what_metric_value_holds(world: Store, written: Path) ->
             assert text == (str(row["n"]) if name == "n" else _shown(row, 2 + (name != "slope")))
         seen += 1
     assert seen == 6
+
+
+def test_a_metric_of_any_name_has_its_column(store: Store, tmp_path: Path) -> None:
+    """Over pairs and over the points of a fit: on the page, and in what `measure` prints."""
+    build_world(store)
+    rows = store.read("metric_value", benchmark="made").to_pylist()
+    own = {"us": {"metric": "female share"}, "slope": {"metric": "steepness", "unit": "nats"}}
+    added = [{**row, **own[row["metric"]]} for row in rows if row["metric"] in own]
+    part = {"options": '{"part": 2}', "value": 0.25}
+    added += [{**row, **part} for row in added if row["unit"] == "share"]
+    fill(store, "metric_value", added)
+    page = Page(write_report(store, tmp_path / "report"))
+    pairs = page.tables["made, all pairs"][1:]
+    assert all(us == share for _, _, us, *_, share, _ in pairs)
+    assert [part[1] for *_, part in pairs] == ["25.0", "25.0"]
+    fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
+    assert all(slope[1] == steepness[1] for *_, slope, _, _, steepness, _ in fits)
+    assert all(name in page.text for name in ("female share (part 2) %", "steepness"))
+    (names, lines), (fitted, _) = measured(store.read("metric_value"), {}).values()
+    assert names[-2:] == ["female share %", "female share (part 2) %"]
+    assert all(line[-2] == line[names.index("US %")] for line in lines)
+    assert "steepness" in fitted
 
 
 def test_curve_and_area_are_one_thing(world: Store) -> None:

@@ -26,7 +26,7 @@ class Facts:
         self._root, self._known = root, dict[str, Rows]()
         self.connection = connect(root, "".join([*map(sql, sql_names("report")), "model_label"]))
         self.connection.execute("SET enable_progress_bar = false")
-        self._labels = model_labels(self.connection)
+        self._labels, self._has_points = model_labels(self.connection), False
 
     def rows(self, name: str, **params: object) -> Rows:
         """Rows of ``sql/report/<name>.sql``, whose first line says what a row is.
@@ -46,6 +46,10 @@ class Facts:
 
     def points(self, fit: Row) -> Rows:
         """The points of a row of view ``fit``."""
+        if not self._has_points:
+            # Any points need all of them computed: once. Names of temporary tables go first.
+            self.connection.execute("CREATE TEMP TABLE fit_point AS FROM main.fit_point")
+            self._has_points = True
         return self.rows("point", **{column: fit[column] for column in _FIT})
 
     def metrics_of(self, fit: Row, *names: str) -> list[Row | None]:

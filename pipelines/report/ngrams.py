@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from statistics import NormalDist
 
 from plumbline.pipelines.report.facts import Facts
@@ -32,86 +31,64 @@ _SHOWN, _READ, _TEXTS = 12, 60, 3
 _LENGTH = 120
 
 
-@dataclass(frozen=True)
-class NGrams:
-    """N-grams of one set, those of the perturbed texts first, and cuttings by n-gram.
+def ngram_parts(facts: Facts, of: Row) -> tuple[list[Figure], list[Table]]:
+    """Log-odds of a set's n-grams, and a table of them with texts; nothing where there are none.
 
-    ``told_of`` and ``other`` are whose texts are compared, both told in the terms of ``told_of``.
+    ``of`` is a row of ``fairpair_set``. The texts compared are of its two groups, both told in the
+    terms of one of its two persons.
     """
-
-    rows: Rows
-    cuttings: dict[str, list[str]]
-    told_of: str
-    other: str
-
-    def figure(self, of: Row) -> Figure:
-        """Log-odds and z of the n-grams; ``of`` is a row of the set."""
-        n = self.rows[0]["n_ngrams"]
-        limit = NormalDist().inv_cdf(1 - 0.025 / n)
-        lists = [
-            ", ".join(r["ngram"] for r in self.rows if (r["z"] > 0) == perturbed) or "none"
-            for perturbed in (True, False)
-        ]
-        alt = f"N-grams in more texts of {self.other}: {lists[0]}. Of {self.told_of}: {lists[1]}."
-        caption = (
-            f"N-grams of up to four words in more texts written of {self.other} than of "
-            f"{self.told_of}, and the other way round; all texts told of {self.told_of}. Of {n:,} "
-            f"n-grams compared, about one in twenty such plots has one beyond |z| = "
-            f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
-        )
-        title = "What is written more often of whom"
-        plot = plots.ngrams(self.rows, self.other, self.told_of, title)
-        name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
-        return Figure(name, alt, caption, plot, self.rows)
-
-    def table(self) -> Table:
-        """Counts, log-odds and z, with cuttings of texts."""
-        columns: Columns = [
-            ("n-gram", "ngram"),
-            ("more often of", lambda r: text(self.other if r["z"] > 0 else self.told_of)),
-            ("log-odds", lambda r: number(r["log_odds_nats"], signed=True)),
-            ("z", lambda r: number(r["z"], 1, signed=True)),
-            (f"texts of {self.other}", _of("n_texts_perturbed", "n_perturbed")),
-            (f"texts of {self.told_of}", _of("n_texts_other", "n_other")),
-            ("in texts such as", self._cuttings),
-        ]
-        caption = "What is written more often of whom, and where"
-        return table(caption, self.rows, columns, folded=True, searchable=True)
-
-    def _cuttings(self, row: Row) -> Cell:
-        return text("\n".join(self.cuttings.get(row["ngram"], [])) or None)
-
-
-def _of(n: str, total: str) -> Column:
-    return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
-
-
-def read_ngrams(facts: Facts, sets: Rows) -> dict[tuple[object, ...], NGrams]:
-    """The n-grams of every set that has any, by its key; of the first of its sides.
-
-    ``sets`` are rows of the set for all prompts. The view is read once per side that is needed.
-    """
-    found = {}
-    for of in sets.groups(*KEY):
-        row = min(of, key=lambda r: str(r["side"]))
-        own = {column: row[column] for column in KEY}
-        rows = facts.rows("fairpair_ngram", side=row["side"], most=_READ).where(**own)
-        if rows:
-            found[tuple(own.values())] = _ngrams(facts, rows, row, own)
-    return found
-
-
-def _ngrams(facts: Facts, rows: Rows, of: Row, own: Mapping[str, object]) -> NGrams:
+    own = {column: of[column] for column in KEY}
+    rows = facts.rows("fairpair_ngram", side=of["side"], most=_READ).where(**own)
+    if not rows:
+        return [], []
     upper = distinct([r for r in rows if r["z"] > 0])
     lower = distinct([r for r in reversed(rows) if r["z"] < 0])
     kept = Rows([*upper, *reversed(lower)], rows.sql)
-    wanted = {"ngrams": [r["ngram"] for r in kept], "of_perturbed": [r["z"] > 0 for r in kept]}
-    cuttings: dict[str, list[str]] = {}
-    for r in facts.rows("fairpair_example", **wanted, **own, side=of["side"], most=_TEXTS):
-        cuttings.setdefault(r["ngram"], []).append(cutting(r["text"], r["ngram"]))
     names = [of["entity"] or "the one named", of["perturbed_entity"] or "the counterpart"]
     other, told_of = names if of["side"] == "original" else reversed(names)
-    return NGrams(kept, cuttings, told_of, other)
+    name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
+    wanted = {"ngrams": [r["ngram"] for r in kept], "of_perturbed": [r["z"] > 0 for r in kept]}
+    texts = facts.rows("fairpair_example", **wanted, **own, side=of["side"], most=_TEXTS)
+    return [_figure(name, kept, other, told_of)], [_table(kept, texts, other, told_of)]
+
+
+def _figure(name: str, rows: Rows, other: str, told_of: str) -> Figure:
+    n = rows[0]["n_ngrams"]
+    limit = NormalDist().inv_cdf(1 - 0.025 / n)
+    lists = [
+        ", ".join(r["ngram"] for r in rows if (r["z"] > 0) == perturbed) or "none"
+        for perturbed in (True, False)
+    ]
+    alt = f"N-grams in more texts of {other}: {lists[0]}. Of {told_of}: {lists[1]}."
+    caption = (
+        f"N-grams of up to four words in more texts written of {other} than of "
+        f"{told_of}, and the other way round; all texts told of {told_of}. Of {n:,} "
+        f"n-grams compared, about one in twenty such plots has one beyond |z| = "
+        f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
+    )
+    plot = plots.ngrams(rows, other, told_of, "What is written more often of whom")
+    return Figure(name, alt, caption, plot, rows)
+
+
+def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> Table:
+    def of(n: str, total: str) -> Column:
+        return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
+
+    def cuttings(row: Row) -> Cell:
+        found = texts.only(lambda r: r["ngram"] == row["ngram"])
+        return text("\n".join(cutting(r["text"], r["ngram"]) for r in found) or None)
+
+    columns: Columns = [
+        ("n-gram", "ngram"),
+        ("more often of", lambda r: text(other if r["z"] > 0 else told_of)),
+        ("log-odds", lambda r: number(r["log_odds_nats"], signed=True)),
+        ("z", lambda r: number(r["z"], 1, signed=True)),
+        (f"texts of {other}", of("n_texts_perturbed", "n_perturbed")),
+        (f"texts of {told_of}", of("n_texts_other", "n_other")),
+        ("in texts such as", cuttings),
+    ]
+    caption = "What is written more often of whom, and where"
+    return table(caption, rows, columns, folded=True, searchable=True)
 
 
 def distinct(rows: Sequence[Row]) -> list[Row]:

@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from markupsafe import Markup
 
 from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Missing, Page, Section
+from plumbline.pipelines.report.model import Figure, Missing, Page, Section
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.locks import claimed
@@ -97,17 +98,14 @@ def make_page(facts: Facts) -> Page:
 
 
 def _numbered(sections: list[Section]) -> list[Section]:
-    seen: dict[str, int] = {}
-    result = []
-    for section in sections:
-        figures = []
-        for figure in section.figures:
-            seen[figure.stem] = seen.get(figure.stem, 0) + 1
-            number = seen[figure.stem]
-            stem = figure.stem if number == 1 else f"{figure.stem}-{number}"
-            figures.append(replace(figure, stem=stem))
-        result.append(replace(section, figures=figures))
-    return result
+    seen: Counter[str] = Counter()
+
+    def named(figure: Figure) -> Figure:
+        seen[figure.stem] += 1
+        n = seen[figure.stem]
+        return figure if n == 1 else replace(figure, stem=f"{figure.stem}-{n}")
+
+    return [replace(one, figures=list(map(named, one.figures))) for one in sections]
 
 
 def render(page: Page) -> str:

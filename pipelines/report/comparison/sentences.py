@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.model import Lead, Missing, interval, shown
+from plumbline.pipelines.report.model import Lead, Missing, estimate, interval, shown
 from plumbline.pipelines.report.rows import Row
 
 if TYPE_CHECKING:
@@ -61,11 +61,14 @@ def _set(row: Row) -> str:
     ...       "difference_low": -0.3, "difference_high": -0.2, "direction": "fell"})
     's fell from 0.500 to 0.250 (by −0.250, 95% interval −0.300 to −0.200)'
     """
-    verb = row["direction"] if row["direction"] in ("fell", "rose") else "not shown to change,"
     return (
-        f"{row['probe_set']} {verb} from {shown(row['before_mean'], 3)} to "
+        f"{row['probe_set']} {_verb(row, 'not shown')} from {shown(row['before_mean'], 3)} to "
         f"{shown(row['after_mean'], 3)} (by {_by(row, 3)})"
     )
+
+
+def _verb(row: Row, unclear: str = "is not shown") -> str:
+    return row["direction"] if row["direction"] in ("fell", "rose") else f"{unclear} to change,"
 
 
 def _by(row: Row, digits: int, scale: float = 1) -> str:
@@ -77,14 +80,13 @@ def _by(row: Row, digits: int, scale: float = 1) -> str:
 
 def perplexity_sentence(row: Row) -> str:
     """What perplexity did on a text."""
-    verb = row["direction"] if row["direction"] in ("fell", "rose") else "is not shown to change,"
     percent = shown(100 * (row["perplexity_ratio"] - 1), 1, signed=True)
     ends = ""
     if row["ratio_low"] is not None:
         low, high = (shown(100 * (row[c] - 1), 1, signed=True) for c in ("ratio_low", "ratio_high"))
         ends = f", 95% interval {low}% to {high}%"
     return (
-        f"Perplexity on {row['text_set']} {verb} from {shown(row['before_perplexity'])} to "
+        f"Perplexity on {row['text_set']} {_verb(row)} from {shown(row['before_perplexity'])} to "
         f"{shown(row['after_perplexity'])} ({percent}%{ends}; {row['n_documents']:,} documents)."
     )
 
@@ -92,19 +94,19 @@ def perplexity_sentence(row: Row) -> str:
 def preference_sentence(row: Row) -> str:
     """What US or PD did on a benchmark."""
     scale, unit = (100, "%") if row["measure"] == "us" else (1, " points")
-    verb = row["direction"] if row["direction"] in ("fell", "rose") else "is not shown to change,"
-    before, after = (shown(scale * row[c], 1) for c in ("before_mean", "after_mean"))
+    before, after = (f"{shown(scale * row[c], 1)}{unit}" for c in ("before_mean", "after_mean"))
     return (
-        f"{row['benchmark']}: {row['measure'].upper()} {verb} from {before}{unit} to {after}{unit} "
+        f"{row['benchmark']}: {row['measure'].upper()} {_verb(row)} from {before} to {after} "
         f"(by {_by(row, 1, scale)}; {row['n_pairs']:,} pairs)."
     )
 
 
 def fairpair_sentence(row: Row) -> str:
     """F before and after, each with its interval."""
-    said = []
-    for side in ("before", "after"):
-        f, low, high = (row[f"{side}_{column}"] for column in ("f", "low", "high"))
-        ends = f" ({shown(low)} to {shown(high)})" if low is not None else ""
-        said.append(f"{shown(f)}{ends} {side}" if f is not None else f"not defined {side}")
-    return f"FairPair, {row['probe_set']} by {row['phi']}: F is {said[0]} and {said[1]}."
+    before, after = (
+        "not defined"
+        if row[f"{side}_f"] is None
+        else estimate(row, 2, of=(f"{side}_f", f"{side}_low", f"{side}_high")).text
+        for side in ("before", "after")
+    )
+    return f"FairPair, {row['probe_set']} by {row['phi']}: F is {before} before and {after} after."

@@ -23,7 +23,7 @@ from plumbline.pipelines.report.model import (
     table,
     text,
 )
-from plumbline.pipelines.report.ngrams import KEY, read_ngrams
+from plumbline.pipelines.report.ngrams import KEY, ngram_parts
 from plumbline.pipelines.report.plots import fairpair as plots
 from plumbline.pipelines.report.rows import Row, Rows
 
@@ -63,7 +63,6 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         more = "score" if success else "run common-sents --model ID_OR_PATH"
         yield Missing(_TITLE, f"plumbline fairpair {more}")
         return
-    ngrams = read_ngrams(facts, sets.where(subset="all"))
     for place, rows in enumerate(sets.groups(*KEY), 1):
         everything = rows.where(subset="all")
         first, leading = everything[0], _main_rows(everything)
@@ -89,9 +88,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
             _success(outcomes, everything),
             *map(_each_prompt, leading, prompts),
         ]
-        if found := ngrams.get(tuple(own.values())):
-            figures.append(found.figure(first))
-            tables.append(found.table())
+        more_figures, more_tables = ngram_parts(facts, min(everything, key=lambda r: r["side"]))
+        figures += more_figures
+        tables += more_tables
         tables.append(_calibration(facts.rows("fairpair_calibration").where(**own), first))
         left_out = {(r["n_left_out"], _measure(r), _whom(r)) for r in everything if r["n_left_out"]}
         alerts = [

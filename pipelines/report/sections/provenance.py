@@ -1,4 +1,4 @@
-"""Which models were scored, which runs wrote to the warehouse, and with which versions."""
+"""Where the figures come from: the text that was counted, the models, the runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,63 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Columns, Missing, Section, number, table, text
+from plumbline.pipelines.report.rows import Row
 
-PLACE = 1200
+PLACE = 1100
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Models, then runs."""
+    """Text, models, runs."""
+    yield _text(facts)
     yield _models(facts)
     yield from _runs(facts)
+
+
+def _text(facts: Facts) -> Section | Missing:
+    """The ledger of each corpus, and rejects; failed shards are alerts."""
+    title = "The text that was counted"
+    ledger, rejects, failed = map(facts.rows, ("ledger", "reject", "failed_shard"))
+    if not (ledger or rejects or failed):
+        return Missing(title, "plumbline corpus count SHARDS... --corpus NAME")
+    alerts = [
+        f"A shard of {r['corpus']} failed and is not in its counts: {r['shard']} ({r['error']})"
+        for r in failed
+    ]
+    alerts += [
+        f"The ledger of {r['corpus']} does not add up: count it again."
+        for r in ledger
+        if r["n_in"] is not None and r["n_in"] != r["n_counted"] + r["n_rejected"]
+    ]
+    columns: Columns = [
+        "corpus",
+        ("how", lambda r: text(_how(r))),
+        ("shards counted", "n_shards"),
+        ("shards failed", "n_shards_failed"),
+        ("documents in", "n_in"),
+        ("counted", "n_counted"),
+        ("rejected", "n_rejected"),
+        ("tokens", "n_tokens"),
+        ("kept tokens", "n_kept_tokens"),
+        ("distinct words", "n_words"),
+        ("co-occurrences", "n_pairs"),
+    ]
+    tables = [table("Ledger of each corpus", ledger, columns)]
+    columns = ["stage", ("of", "subject"), "reason", ("rows", "n"), ("first one", "example")]
+    is_long = len(rejects) > 12
+    tables.append(table("Input that was not used", rejects, columns, folded=is_long))
+    intro = [
+        "Documents in = counted + rejected, for every shard. A shard that cannot be read to "
+        "its end is failed as a whole, never counted in part."
+    ]
+    return Section("text", title, intro, alerts, (), [one for one in tables if one.rows])
+
+
+def _how(row: Row) -> str:
+    if row["source"] != "counted":
+        return str(row["source"])
+    rare = f", words counted fewer than {row['min_count']:,} times pruned"
+    how = f"rule {row['rule']}, window of {row['window']}, targets {row['targets']}"
+    return how + (rare if row["min_count"] > 1 else "")
 
 
 def _models(facts: Facts) -> Section | Missing:
@@ -50,7 +99,7 @@ def _runs(facts: Facts) -> Iterator[Section]:
         ("run", "run_id"),
         ("step", "command"),
         "status",
-        ("started (UTC)", lambda r: text(f"{r['started_at']:%Y-%m-%d %H:%M:%S}")),
+        ("started (UTC)", "started"),
         ("seconds", lambda r: number(r["seconds"], 1)),
         ("commit", lambda r: text((r["git_commit"] or "–")[:12])),
         "error",

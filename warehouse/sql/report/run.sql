@@ -1,4 +1,6 @@
 -- grain: run_id
-SELECT run_id, command, status, started_at, seconds, git_commit, config, packages, error
+SELECT
+    run_id, command, status, strftime(started_at, '%Y-%m-%d %H:%M:%S') AS started, seconds,
+    git_commit, config, packages, error
 FROM run
 ORDER BY started_at, run_id;
