@@ -21,7 +21,7 @@ FILES = dict(re.findall(r"^`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | 
 #: Two lines can be scored, the third has a word that the text lacks, the fourth is no pair.
 LINES = "{pronoun} ran.\n{pronoun} saw {pronoun2}.\n{pronoun} knit.\nRain fell.\n"
 TEXT = "she she she he ran saw her her him"
-#: The last command scores samples, which the page's backend can't draw.
+#: One command scores samples, which the page's backend can't draw.
 RUN = """
 import json, sys
 from plumbline.eval_workers.fairpair.texts import Sampled
@@ -33,6 +33,8 @@ for command in json.loads(sys.argv[1]):
         sampled = Sampled("harbour", "key-m", "s", "rules-1")
         sampled_set(Store.open("out/warehouse"), n_samples=4, sampled=sampled)
     print(command[0], main(command), flush=True)
+import pytest
+pytest.main(["-q", "-p", "no:cacheprovider", "tests"])
 """
 NOVEL = ["The queen saw tea.", "The king and they saw tea."]
 
@@ -71,7 +73,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ran(installed: Path) -> tuple[Path, str]:
-    """Where the page's commands ran, and what they said."""
+    """Where the page's commands and tests ran, and what they said."""
     (installed / "weather.txt").write_text(LINES)
     (installed / "novel.txt").write_text(TEXT)
     (installed / "novels").mkdir()
@@ -131,6 +133,5 @@ def test_prompts_and_the_scoring_function_are_used(ran: tuple[Path, str]) -> Non
     assert "harbour: 2 prompts with a counterpart" in said and "measured by exclamations" in said
 
 
-def test_its_own_tests_pass(installed: Path) -> None:
-    said = run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
-    assert re.search(r"\b5 passed", said), said
+def test_its_own_tests_pass(ran: tuple[Path, str]) -> None:
+    assert re.search(r"\b5 passed", ran[1]), ran[1]

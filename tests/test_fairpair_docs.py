@@ -1,4 +1,4 @@
-"""`docs/fairpair.md`: its commands, files, queries and the scoring function run as they stand."""
+"""`docs/fairpair.md`: its commands, files and queries run as they stand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair import phi, steps
+from plumbline.eval_workers.fairpair import steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.query.connection import connect
@@ -55,20 +55,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would draw or ask is told as a dry run; the function is added as the page says."""
+    """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
     monkeypatch.setattr("plumbline.eval_workers.backends.estimate._MEASURE_S", 0.01)
-    added = here / "phi"
-    added.mkdir()
-    (added / "length.py").write_text(*blocks("python"))
-    monkeypatch.setattr(phi, "__path__", [*phi.__path__, str(added)])
-    assert len(commands()) == 11
+    assert len(commands()) == 10
     for command in commands():
         tried = [*command, "--dry-run"] if command[1] == "run" else command
         assert main(tried) == 0, command
     store = Store.open("out/warehouse")
     of = {(r["phi"], r["n_folds"]) for r in store.read("fairpair_set").to_pylist()}
-    assert of == {("jaccard", 0), ("jaccard", 20), ("vader", 0), ("length", 0)}
+    assert of == {("jaccard", 0), ("jaccard", 20), ("vader", 0)}
     connection = connect("out/warehouse")
     assert len(blocks("sql")) == 7
     for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):

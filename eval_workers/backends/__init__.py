@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from plumbline.warehouse.plugins import Registry
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends._continuer import Continuer
+    from plumbline.eval_workers.backends.continuer import Continuer
     from plumbline.eval_workers.options import ModelOptions
 
 

@@ -25,12 +25,12 @@ import torch
 import transformers
 
 from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.backends._continuer import Continuer
 from plumbline.eval_workers.backends._drawing import draw
 from plumbline.eval_workers.backends._hidden import hidden_of_tree
 from plumbline.eval_workers.backends._tree import end_of_tree, n_nodes, tree
 from plumbline.eval_workers.backends._weights import is_int8, load_model
 from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.continuer import Continuer
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput

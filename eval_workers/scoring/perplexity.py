@@ -18,8 +18,8 @@ from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state
 from plumbline.warehouse.errors import BadInput
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends._continuer import Continuer
     from plumbline.eval_workers.backends.base import Identity, TextScore
+    from plumbline.eval_workers.backends.continuer import Continuer
     from plumbline.warehouse.storage.store import Store
 
 #: Characters of a chunk, some 10,000 tokens of English; a longer document is one of its own.

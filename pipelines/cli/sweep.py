@@ -20,7 +20,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends._continuer import Continuer
+    from plumbline.eval_workers.backends.continuer import Continuer
     from plumbline.eval_workers.backends.instruction import Instruction
     from plumbline.eval_workers.disclosure.sweep import Grid
     from plumbline.warehouse.storage.store import Store
