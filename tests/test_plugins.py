@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pytest
 
+from plumbline.eval_workers import benchmarks
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 
@@ -125,6 +126,25 @@ def test_a_name_given_twice_is_refused_and_the_others_work(
     with pytest.raises(UsageProblem, match=r"(cups|mugs) 1\.2 and (cups|mugs) 1\.2 have one"):
         CODE.load("green")
     assert CODE.load("black").LEAVES == 4
+
+
+def test_names_of_parts_without_a_file_are_taken_too(strangers: Path) -> None:
+    kind = Registry("list", FILES.package, ".toml", FILES.group, made=("herbs", "spices"))
+    assert "spices" in kind.names() and kind.find("spices") is None
+    with pytest.raises(UsageProblem, match="plumbline and cups"):
+        kind.find("herbs")
+
+
+def test_a_benchmark_of_our_name_is_refused_whatever_its_module_is_called(
+    strangers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "NAMES, DESCRIPTION, DEFAULT_LOCATION, read = ('use-5',), 'd', None, print\n"
+    (strangers / "cups" / "fives.py").write_text(text)
+    install(strangers / "more", "mugs", "[plumbline.benchmarks]\nuse_5 = cups.fives\n")
+    monkeypatch.syspath_prepend(strangers / "more")
+    with pytest.raises(UsageProblem, match="use and use_5 have one of this name each"):
+        benchmarks.find("use-5")
+    assert benchmarks.find("use-10").NAMES
 
 
 def test_an_unknown_name_lists_those_that_exist(strangers: Path) -> None:
