@@ -31,7 +31,11 @@ from plumbline.eval_workers.fairpair import phi, steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.kernel import CountOptions
-from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.measure import MeasureOptions, compute, measure
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Missing, Page, Section
+from plumbline.pipelines.report.sections import SECTIONS
+from plumbline.pipelines.report.write import render
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.query.connection import sql
 from plumbline.warehouse.schema.catalog import TABLES
@@ -159,6 +163,37 @@ def check_metric(
         assert low is None or low <= value <= high, f"the value is outside its interval: {row}"
         assert row["n"] >= 0 and row["unit"] and isinstance(json.loads(row["options"]), dict), row
     return rows
+
+
+def check_report_section(
+    name: str, log_ratios: Sequence[float] = _LOG_RATIOS
+) -> list[Section | Missing]:
+    """What it makes of an empty warehouse, and of scored pairs, is a page whose queries run.
+
+    Returns what it makes of a model's pairs with these log ratios, in nats, and their metrics.
+    """
+    section = SECTIONS.load(name)
+    parts: list[Section | Missing] = []
+    with TemporaryDirectory() as directory:
+        store = Store.open(Path(directory) / "warehouse")
+        for ratios in ([], log_ratios):
+            _score_pairs(store, ratios, [None] * len(ratios))
+            measure(store, "r")
+            facts = Facts(store.root)
+            parts = list(section.sections(facts))
+            leads = list(section.leads(facts)) if hasattr(section, "leads") else []
+            made = [part for part in parts if isinstance(part, Section)]
+            render(Page(answer=leads, sections=made))
+            for part in parts:
+                assert not isinstance(part, Missing) or part.command.startswith("plumbline "), (
+                    f"{part.title!r} is missing, and it names no command that would fill it"
+                )
+            queries = {table.caption: table.sql for part in made for table in part.tables}
+            queries |= {plot.caption: plot.rows.sql for part in made for plot in part.figures}
+            for caption, query in queries.items():
+                assert query, f"{caption!r} does not show its query"
+                assert facts.query(query), f"the query of {caption!r} has no rows"
+    return parts
 
 
 def _score_pairs(

@@ -53,18 +53,32 @@ source = "s"
 template = "My friend likes {}, and"
 words = ["chess", "opera"]
 """
+_SECTION = """
+from plumbline.pipelines.report.model import Missing, Section, table
+PLACE = 1
+def sections(facts):
+    rows = facts.query("FROM scored_pair")
+    tables = [table("Pairs", rows, ["pair_id"])]
+    yield Section("mine", "Mine", tables=tables) if rows else Missing("Mine", "plumbline score")
+"""
 GROUPS = {
     "scoring_functions": (_NUMBERS, ".py", contracts.check_scoring_function),
     "backends": (_UNIFORM, ".py", lambda name: contracts.check_backend(name, "m", ["a b", "c"])),
     "benchmarks": (_WEATHER, ".py", contracts.check_benchmark),
     "metrics": (sql("metrics/n"), ".sql", contracts.check_metric),
     "disclosure_prompts": (_TOPICS, ".toml", contracts.check_disclosure_prompts),
+    "report_sections": (_SECTION, ".py", contracts.check_report_section),
 }
 
 
 @pytest.mark.parametrize("name", [name.partition("/")[2] for name in sql_names("metrics")])
 def test_our_metrics_keep_the_contract(name: str) -> None:
     assert contracts.check_metric(name)
+
+
+@pytest.mark.parametrize("name", ["methods", "pairs", "preference"])  # those of scored pairs alone
+def test_our_sections_keep_the_contract(name: str) -> None:
+    contracts.check_report_section(name)
 
 
 def test_our_prompts_keep_the_contracts() -> None:
@@ -120,6 +134,10 @@ def test_a_part_of_another_package_passes(
         ("benchmarks", '("mine",)', '("mine", "yours")', "yours"),
         ("benchmarks", '"weather"', '""', "DESCRIPTION is one line"),
         ("metrics", "-- grain: ", "-- ", "says the grain"),
+        ("report_sections", "plumbline score", "score", "names no command"),
+        ("report_sections", "rows, [", "type(rows)(rows), [", "does not show its query"),
+        ("report_sections", "tables=tables) if rows", "tables=tables) if facts", "has no rows"),
+        ("report_sections", "PLACE = 1", "", "has no PLACE"),
         ("disclosure_prompts", "chess", "his chess", "'his'"),
     ],
 )

@@ -79,7 +79,7 @@ def ran(installed: Path) -> tuple[Path, str]:
     (installed / "novels").mkdir()
     lines = (json.dumps({"text": text}) + "\n" for text in NOVEL)
     (installed / "novels" / "a.jsonl").write_text("".join(lines))
-    order = ["benchmark", "score", "measure", "sql", "corpus", "disclosure", "fairpair"]
+    order = ["benchmark", "score", "measure", "report", "sql", "corpus", "disclosure", "fairpair"]
     steps = sorted(commands(), key=lambda command: (order.index(command[0]), command[1:2]))
     return installed, run(installed, "-c", RUN, json.dumps(steps))
 
@@ -91,7 +91,7 @@ def test_the_page_has_a_file_of_each_kind() -> None:
     }
     assert {kind for kind, _ in kinds} == {
         *("metrics", "benchmarks", "backends", "word_lists", "scoring_functions"),
-        *("fairpair_prompts", "disclosure_prompts"),
+        *("fairpair_prompts", "disclosure_prompts", "report_sections"),
     }
 
 
@@ -117,6 +117,18 @@ def test_benchmark_backend_and_metric_work_together(ran: tuple[Path, str]) -> No
     assert (all_pairs["value"], all_pairs["n"], all_pairs["model"]) == (1.0, 2, "novel")
 
 
+def test_metric_and_section_are_on_the_page_and_the_metric_is_printed(
+    ran: tuple[Path, str],
+) -> None:
+    here, said = ran
+    page = (here / "out/report/index.html").read_text(encoding="utf-8")
+    assert "female share %" in page and "female share %" in said
+    strength = (math.log(3) + math.log(6)) / 2
+    assert f"novel on weather: {strength:.2f} nats." in page
+    anchors = re.findall(r'<section id="(\w+)"', page)
+    assert anchors.index("preference") + 1 == anchors.index("strength")
+
+
 def test_the_word_list_is_counted_by_its_name(ran: tuple[Path, str]) -> None:
     here, _ = ran
     rows = Store.open(here / "out/warehouse").read("pair_count", corpus="novels").to_pylist()
@@ -134,4 +146,4 @@ def test_prompts_and_the_scoring_function_are_used(ran: tuple[Path, str]) -> Non
 
 
 def test_its_own_tests_pass(ran: tuple[Path, str]) -> None:
-    assert re.search(r"\b5 passed", ran[1]), ran[1]
+    assert re.search(r"\b6 passed", ran[1]), ran[1]

@@ -1,4 +1,4 @@
-"""Sections of the report, one file each, found by module name.
+"""Sections of the report, one file each, and those of other installed packages.
 
 A section module offers:
 
@@ -8,21 +8,22 @@ A section module offers:
 - ``leads(facts)``, if the opening of the page is to say what it found: questions with sentences
   that answer them. They stand in the order of ``PLACE``, or of ``LEAD_PLACE`` where a module has
   that too.
+
+Other packages add theirs by entry points of ``plumbline.report_sections``: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterable
-from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Lead, Missing, Section
+from plumbline.warehouse.plugins import Registry
 
 
 class ReportSection(Protocol):
-    """What a module of this package offers at the least."""
+    """What a section offers at the least."""
 
     PLACE: int
 
@@ -31,13 +32,11 @@ class ReportSection(Protocol):
         ...
 
 
-def _modules() -> list[ReportSection]:
-    names = [m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
-    return [cast(ReportSection, import_module(f"{__name__}.{name}")) for name in names]
+SECTIONS = Registry("report section", __name__, ".py", "plumbline.report_sections", ReportSection)
 
 
 def sections(facts: Facts) -> list[Section | Missing]:
-    """What all section modules add to the page, in their order."""
+    """What all sections add to the page, in their order."""
     modules = sorted(_modules(), key=lambda module: module.PLACE)
     return [part for module in modules for part in module.sections(facts)]
 
@@ -47,3 +46,7 @@ def leads(facts: Facts) -> list[Lead]:
     modules = [module for module in _modules() if hasattr(module, "leads")]
     modules.sort(key=lambda module: getattr(module, "LEAD_PLACE", module.PLACE))
     return [lead for module in modules for lead in module.leads(facts) if lead.sentences]
+
+
+def _modules() -> list[Any]:
+    return [SECTIONS.load(name) for name in SECTIONS.names()]
