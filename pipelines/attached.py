@@ -13,8 +13,8 @@ from prefect.artifacts import (
 )
 
 from plumbline.jobs.counting.verify import shard_states, update_command
-from plumbline.pipelines.plan import CorpusPlan
 from plumbline.pipelines.report.metrics import measured
+from plumbline.pipelines.requests.plan import CorpusPlan
 from plumbline.warehouse.query.connection import connect, model_labels
 from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.store import Store

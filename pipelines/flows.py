@@ -27,18 +27,13 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
 from plumbline.eval_workers.generation import spec as build_spec
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines import (
-    attached,
-    benchmark_flow,
-    disclosure_flow,
-    disclosure_lines,
-    disclosure_order,
-    fairpair_flow,
-    fairpair_order,
-    order,
-)
-from plumbline.pipelines import flow as parts
-from plumbline.pipelines.plan import Plan, make_plan
+from plumbline.pipelines import attached
+from plumbline.pipelines.requests import benchmark as building
+from plumbline.pipelines.requests import disclosure as disclosing
+from plumbline.pipelines.requests import disclosure_lines
+from plumbline.pipelines.requests import fairpair as pairing
+from plumbline.pipelines.requests import pipeline as parts
+from plumbline.pipelines.requests.plan import Plan, make_plan
 from plumbline.pipelines.retries import RETRY, patiently
 from plumbline.pipelines.settings import Settings, load
 from plumbline.pipelines.stages import Stages, sigterm_interrupts
@@ -209,11 +204,11 @@ def benchmark(
 def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline: bool) -> Any:
     spec = build_spec.load(Path(config) if config else None, {})
     warehouse, card = settings.warehouse_path(), Path(settings.out) / "cards" / name
-    wanted = order.Order(name, spec, warehouse, card, replay=replay, offline=offline)
-    order.checked_order(wanted)
-    order.check_key(wanted)
-    built = benchmark_flow.benchmark(wanted, TaskStages())
-    attached.attach_lines("benchmark", order.after(wanted, built, Store.open(warehouse)))
+    wanted = building.BuildRequest(name, spec, warehouse, card, replay=replay, offline=offline)
+    building.checked_request(wanted)
+    building.check_key(wanted)
+    built = building.benchmark(wanted, TaskStages())
+    attached.attach_lines("benchmark", building.after(wanted, built, Store.open(warehouse)))
     return Completed(message=f"benchmark {name}")
 
 
@@ -235,10 +230,10 @@ def fairpair(
 def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> Any:
     warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
     file, given = Path(config) if config else None, {"model": model or None}
-    wanted, _ = fairpair_order.checked_order(probe_set, file, given, warehouse, page)
-    patiently(partial(fairpair_order.check_means, wanted))
-    outcome = fairpair_flow.fairpair(wanted, TaskStages())
-    attached.attach_lines("fairpair", fairpair_order.after(wanted, outcome, Store.open(warehouse)))
+    wanted, _ = pairing.checked_request(probe_set, file, given, warehouse, page)
+    patiently(partial(pairing.check_means, wanted))
+    outcome = pairing.fairpair(wanted, TaskStages())
+    attached.attach_lines("fairpair", pairing.after(wanted, outcome, Store.open(warehouse)))
     return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
 
 
@@ -266,11 +261,13 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
     how = replace(ModelOptions.of(settings), text_form="written", per_token=False)
     how = replace(how, adapter=adapter or how.adapter)
     models = "" if model else settings.models
-    who = disclosure_order.subjects(model or settings.model, models, how)
-    wanted = disclosure_order.Order(names, who, WORD_LIST, MAX_NEW_TOKENS, 0.0, warehouse, page)
-    patiently(partial(disclosure_order.check_means, wanted))
+    who = disclosing.subjects(model or settings.model, models, how)
+    wanted = disclosing.DisclosureRequest(
+        names, who, WORD_LIST, MAX_NEW_TOKENS, 0.0, warehouse, page
+    )
+    patiently(partial(disclosing.check_means, wanted))
     store = Store.open(warehouse)
-    outcome = disclosure_flow.disclosure(wanted, TaskStages())
+    outcome = disclosing.disclosure(wanted, TaskStages())
     attached.attach_lines("disclosure", disclosure_lines.after_probe(wanted, outcome, store))
     return _audited(outcome, f"{', '.join(names)} under {len(who)} models")
 
@@ -325,7 +322,7 @@ def _settings(conf: str, given: dict[str, str]) -> Settings:
     return load(conf or None, {name: value for name, value in given.items() if value})[0]
 
 
-def _audited(outcome: fairpair_order.Outcome | disclosure_order.Outcome, said: str) -> Any:
+def _audited(outcome: pairing.FairPairOutcome | disclosing.DisclosureOutcome, said: str) -> Any:
     """Attach the report; the state is failed where a model failed."""
     if outcome.page is not None:
         attached.attach_report(outcome.page)

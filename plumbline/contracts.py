@@ -31,11 +31,11 @@ from plumbline.eval_workers.fairpair import phi, steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.kernel import CountOptions
-from plumbline.pipelines.measure import MeasureOptions, compute, measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.write import render
+from plumbline.pipelines.requests.measure import MeasureOptions, compute, measure
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.query.connection import sql
 from plumbline.warehouse.schema.catalog import TABLES

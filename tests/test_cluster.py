@@ -26,8 +26,8 @@ from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.session import CODE_ARCHIVE, read_conf
 from plumbline.pipelines.cli.main import main as plumbline
-from plumbline.pipelines.counting import submit_command
 from plumbline.pipelines.dist import write_dist
+from plumbline.pipelines.requests.counting import submit_command
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.shards import write_jsonl_zst
 from tests.conftest import REPOSITORY

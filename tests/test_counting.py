@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines import counting
+from plumbline.pipelines.requests import counting
 from plumbline.pipelines.settings import Settings, load
 from plumbline.warehouse.errors import (
     BadInput,

@@ -16,9 +16,9 @@ from plumbline.eval_workers import backends
 from plumbline.eval_workers.backends import devices
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.spark import java as java_search
-from plumbline.pipelines import doctor
 from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.doctor import Finding, Place
+from plumbline.pipelines.requests import doctor
+from plumbline.pipelines.requests.doctor import Finding, Place
 from plumbline.warehouse.storage.store import Store
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines.cli import main as cli
-from plumbline.pipelines.flow import alone
+from plumbline.pipelines.requests.pipeline import alone
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -20,7 +20,8 @@ from tests.conftest import REPOSITORY
 
 def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom plumbline.pipelines.flow import alone\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from plumbline.pipelines.requests.pipeline import alone\n"
         "with alone(Path('w'), Path('out')):\n    print('in', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(

@@ -11,7 +11,7 @@ from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.generation.estimate import Remaining, estimate, remaining
-from plumbline.pipelines.order import Order, before
+from plumbline.pipelines.requests.benchmark import BuildRequest, before
 from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, serving
@@ -39,7 +39,7 @@ def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> Non
             _stopped_after(n, store, server)
             assert server.n_asked == n
             found[n] = _left(store)
-        order = Order("demo", SPEC, store.root, tmp_path)
+        order = BuildRequest("demo", SPEC, store.root, tmp_path)
         said = list(before(order, SPEC.words, store))
         assert any(line.startswith("left: ") for line in said)
         _built(_order(store, server, "again"))

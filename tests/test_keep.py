@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.measure import measure
+from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance import runs
 from plumbline.warehouse.provenance.history import compare, details, find, written

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.pipelines.measure import MeasureOptions, compute, measure
+from plumbline.pipelines.requests.measure import MeasureOptions, compute, measure
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.requests.measure import MeasureOptions, compute
 from plumbline.warehouse.storage.store import Store
 from tests.published import load, results_of
 

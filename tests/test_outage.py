@@ -42,7 +42,7 @@ print("end", state.type.value, state.message)
 #: The pipeline's own stage.
 _SCORE = """
 from pathlib import Path
-from plumbline.pipelines.flow import score
+from plumbline.pipelines.requests.pipeline import score
 from plumbline.pipelines.settings import Settings
 from plumbline.pipelines.stages import Stages
 from plumbline.eval_workers import benchmarks

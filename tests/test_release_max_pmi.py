@@ -9,7 +9,7 @@ import pytest
 from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.release.max_pmi import import_max_pmi
 from plumbline.eval_workers.release.scores import import_scores
-from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.requests.measure import MeasureOptions, compute
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import PAIRS, as_csv, import_pairs, score_rows, write_scores

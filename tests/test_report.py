@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from plumbline.pipelines.measure import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
@@ -21,6 +20,7 @@ from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import publish, write_report
+from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store

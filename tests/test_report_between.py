@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.pipelines.measure import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
+from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.guard import lock

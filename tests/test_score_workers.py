@@ -42,7 +42,7 @@ TEMPLATES = [
 _HELPER = """
 import os, pathlib, signal, sys
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.work import helpers
+from plumbline.eval_workers.work import worker
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
 pair_scores.CHUNK_TEXTS = 8
@@ -59,7 +59,7 @@ def logged(self, texts):
     return compute(self, texts)
 
 TransformersBackend.score = logged
-sys.exit(helpers.main())
+sys.exit(worker.main())
 """
 
 

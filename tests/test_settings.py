@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.pipelines import settings
 from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.plan import ModelPlan, make_plan
+from plumbline.pipelines.requests.plan import ModelPlan, make_plan
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import BadInput, UsageProblem
 

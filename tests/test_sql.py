@@ -170,7 +170,7 @@ def test_readline_is_given_one_name_after_another(connection: duckdb.DuckDBPyCon
 
 def test_importing_the_command_starts_nothing_heavy() -> None:
     code = (
-        "import sys; from plumbline.pipelines import measure\n"
+        "import sys; from plumbline.pipelines.requests import measure\n"
         "from plumbline.pipelines.cli import sql\n"
         "import plumbline.pipelines.cli.report\n"
         "print(sorted({'torch', 'pyspark', 'prefect', 'matplotlib', 'jinja2'} & set(sys.modules)))"

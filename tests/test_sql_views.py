@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.pipelines.measure import MeasureOptions, compute
+from plumbline.pipelines.requests.measure import MeasureOptions, compute
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store

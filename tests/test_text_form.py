@@ -17,9 +17,9 @@ from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.eval_workers.release.scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.text_form import in_form
-from plumbline.pipelines.measure import measure
 from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, model_labels

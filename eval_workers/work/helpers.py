@@ -1,6 +1,6 @@
 """Further processes of one command: what each gets of the machine, their start and end.
 
-A helper is this module run by a fresh interpreter. It computes chunks and publishes nothing, so
+A helper is ``work.worker`` run by a fresh interpreter. It computes chunks and publishes nothing, so
 that its death loses no more than the chunk it was at. Its standard input is a pipe that ends with
 the command: nothing is left behind, however that ends.
 """
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.options import ModelOptions
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: command itself ends with an error, that is what there is to say.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
-_HELPER = (sys.executable, "-m", "plumbline.eval_workers.work.helpers")
+_HELPER = (sys.executable, "-m", "plumbline.eval_workers.work.worker")
 
 
 @dataclass(frozen=True)
@@ -196,29 +196,3 @@ def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
         if process.stdin is not None:
             with suppress(BrokenPipeError):
                 process.stdin.close()
-
-
-def main() -> int:
-    """A helper: read a job from standard input, work until there is nothing left; exit status."""
-    job = Job.from_json(sys.stdin.buffer.readline())
-    threading.Thread(target=_leave_with_the_command, daemon=True).start()
-    from plumbline.eval_workers.work.runner import help_steps
-
-    try:
-        help_steps(job)
-    except PlumblineError as e:
-        print(e, file=sys.stderr)
-        return e.exit_code
-    except KeyboardInterrupt:
-        return Interrupted.exit_code
-    return 0
-
-
-def _leave_with_the_command() -> None:
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    os._exit(Interrupted.exit_code)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

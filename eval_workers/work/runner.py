@@ -83,30 +83,20 @@ def run_opened(
     return _run(store, backend, steps, plans, run_id)
 
 
-def help_steps(job: Job) -> None:
-    """Compute chunks that another process planned and will publish; return when none is left."""
-    store = Store.open(job.warehouse, create=False)
-    with opened(store, job.model, job.options) as backend:
-        for step in job.steps:
-            directory = _directory(store, backend, step, create=False)
-            if directory.is_dir():
-                plan = _plan(store, backend, step)
-                plan.work(partial(step.compute, backend), lambda n_left: None)
-
-
-def _directory(store: Store, backend: Model, step: Step[Any], *, create: bool) -> Path:
+def directory_of(store: Store, backend: Model, step: Step[Any], *, create: bool) -> Path:
+    """Where a step's chunks are kept until they are published."""
     return store.work_directory(*step.place(backend), create=create)
 
 
 def plan_of(store: Store, backend: Model, step: Step[Any], state: State) -> Plan:
     """The chunks of what a state lacks; writes nothing."""
-    directory = _directory(store, backend, step, create=False)
+    directory = directory_of(store, backend, step, create=False)
     return Plan.of(step.chunks(state.missing), directory, step.kind)
 
 
 def _plan(store: Store, backend: Model, step: Step[Any]) -> Plan:
     """What is to be computed now, with the directory for it made."""
-    _directory(store, backend, step, create=True)
+    directory_of(store, backend, step, create=True)
     return plan_of(store, backend, step, step.state(store, backend))
 
 

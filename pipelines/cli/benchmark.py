@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Given, Warehouse, expanded
+from plumbline.pipelines.cli.options import Given, Warehouse, expanded
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.paths import segment
 from plumbline.warehouse.text.escape import terminal
@@ -203,23 +204,30 @@ def build(
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
     from plumbline.eval_workers.generation.spec import load
-    from plumbline.pipelines.order import Order, after, before, check_key, checked_order, held
+    from plumbline.pipelines.requests.benchmark import (
+        BuildRequest,
+        after,
+        before,
+        check_key,
+        checked_request,
+        held,
+    )
     from plumbline.warehouse.storage.store import Store
 
     spec = load(config, given)
     directory = out or Path("out/cards") / segment(name)
-    order = Order(name, spec, warehouse, directory, replay=replay, offline=offline)
-    words = checked_order(order)
+    request = BuildRequest(name, spec, warehouse, directory, replay=replay, offline=offline)
+    words = checked_request(request)
     if dry_run:
-        for line in before(order, words, held(warehouse)):
+        for line in before(request, words, held(warehouse)):
             say(line)
         say("Nothing was asked or written. Next: the same command without --dry-run")
         return
-    check_key(order)
+    check_key(request)
     store = Store.open(warehouse)
-    from plumbline.pipelines import benchmark_flow
+    from plumbline.pipelines.requests import benchmark as benchmark_flow
     from plumbline.pipelines.stages import Stages
 
-    built = benchmark_flow.benchmark(order, Stages())
-    for line in after(order, built, store):
+    built = benchmark_flow.benchmark(request, Stages())
+    for line in after(request, built, store):
         say(line)

@@ -9,18 +9,13 @@ import typer
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines.cli.options import (
-    DEFAULT_WAREHOUSE,
-    Warehouse,
-    Without,
-    WordListName,
-    expanded,
-)
+from plumbline.pipelines.cli.options import Warehouse, Without, WordListName, expanded
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.compare_order import Order
     from plumbline.pipelines.report.comparison.results import Results
+    from plumbline.pipelines.requests.compare import CompareRequest
 
 
 @expanded
@@ -64,7 +59,7 @@ def compare(
 
     Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
     """
-    from plumbline.pipelines.compare_order import Asked, make_order
+    from plumbline.pipelines.requests.compare import Asked, make_request
     from plumbline.warehouse.storage.store import Store
 
     asked = Asked(
@@ -72,20 +67,20 @@ def compare(
         *(n, max_new_tokens, gas_tokens, tuple(text or ()), window, word_list),
     )
     store = Store.open(warehouse)
-    order = make_order(store, asked, out)
-    from plumbline.pipelines import compare_flow
+    request = make_request(store, asked, out)
     from plumbline.pipelines.report.comparison.results import read_results
     from plumbline.pipelines.report.comparison.sentences import leads
+    from plumbline.pipelines.requests import compare as compare_flow
     from plumbline.pipelines.stages import Stages
 
-    page = compare_flow.compare(order, Stages())
-    results = read_results(order)
+    page = compare_flow.compare(request, Stages())
+    results = read_results(request)
     for lead in leads(results, []):
         for sentence in lead.sentences:
             say(sentence)
-    say(f"Wrote {', '.join(_tables(order))} in {warehouse}")
+    say(f"Wrote {', '.join(_tables(request))} in {warehouse}")
     say(f"Wrote {page}")
-    say(f"Next: {_next(order, results)}")
+    say(f"Next: {_next(request, results)}")
 
 
 def _names(given: str | None) -> tuple[str, ...] | None:
@@ -100,26 +95,26 @@ def _names(given: str | None) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _tables(order: Order) -> list[str]:
+def _tables(request: CompareRequest) -> list[str]:
     """Tables that were written."""
     tables = ["model"]
-    if order.sets:
+    if request.sets:
         tables += ["pronoun_probability", "attribute_pair"]
-    if order.sets or order.asked.fairpair:
+    if request.sets or request.asked.fairpair:
         tables += ["continuation", "sampling"]
-    if order.benchmarks:
+    if request.benchmarks:
         tables.append("pair_score")
-    if order.asked.fairpair:
+    if request.asked.fairpair:
         tables += ["perturbed_continuation", "fairpair_prompt", "fairpair_set"]
-    return [*tables, *(["perplexity"] if order.held_out else [])]
+    return [*tables, *(["perplexity"] if request.held_out else [])]
 
 
-def _next(order: Order, results: Results) -> str:
+def _next(request: CompareRequest, results: Results) -> str:
     """What would add to the page, or how to look at it."""
     from plumbline.pipelines.report.comparison.page import not_measured
 
-    missing = not_measured(order, results)
+    missing = not_measured(request, results)
     if missing:
         return missing[0].command
-    query = f"FROM disclosure_difference('{order.before.key}', '{order.after.key}')"
-    return f'open it, or plumbline sql --warehouse {order.warehouse} "{query}"'
+    query = f"FROM disclosure_difference('{request.before.key}', '{request.after.key}')"
+    return f'open it, or plumbline sql --warehouse {request.warehouse} "{query}"'

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import Warehouse
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say

@@ -11,7 +11,6 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.options import (
-    DEFAULT_WAREHOUSE,
     Loading,
     Models,
     Warehouse,
@@ -19,11 +18,12 @@ from plumbline.pipelines.cli.options import (
     WordListName,
     expanded,
 )
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.disclosure_order import Order, Outcome
+    from plumbline.pipelines.requests.disclosure import DisclosureOutcome, DisclosureRequest
     from plumbline.warehouse.storage.store import Store
 
 
@@ -69,9 +69,9 @@ def prompts(
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
     """
-    from plumbline.pipelines.disclosure_lines import reasons
-    from plumbline.pipelines.disclosure_order import command_path
-    from plumbline.pipelines.disclosure_prompts import Source, import_prompts
+    from plumbline.pipelines.requests.disclosure import command_path
+    from plumbline.pipelines.requests.disclosure_lines import reasons
+    from plumbline.pipelines.requests.disclosure_prompts import Source, import_prompts
     from plumbline.warehouse.storage.store import Store
 
     asked = Source(
@@ -111,14 +111,14 @@ def probe(
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
     """
-    from plumbline.pipelines.disclosure_lines import after_probe
-    from plumbline.pipelines.disclosure_order import Order, subjects
+    from plumbline.pipelines.requests.disclosure import DisclosureRequest, subjects
+    from plumbline.pipelines.requests.disclosure_lines import after_probe
 
     who = subjects(model, models or "", loading)
     chosen = tuple(dict.fromkeys(sets))
-    order = Order(chosen, who, word_list, max_new_tokens, smoothing, warehouse, out)
-    outcome, store = _run(order)
-    for line in after_probe(order, outcome, store):
+    request = DisclosureRequest(chosen, who, word_list, max_new_tokens, smoothing, warehouse, out)
+    outcome, store = _run(request)
+    for line in after_probe(request, outcome, store):
         say(line)
     if outcome.failures:
         problem = f"{len(outcome.failures)} of {len(who)} failed: {outcome.failures[0]}"
@@ -156,8 +156,13 @@ def tune(
     """
     from plumbline.eval_workers.mitigation.tune import check
     from plumbline.eval_workers.training.models import plain_name
-    from plumbline.pipelines.disclosure_lines import after_tune
-    from plumbline.pipelines.disclosure_order import Order, Tuning, held_against, subjects
+    from plumbline.pipelines.requests.disclosure import (
+        DisclosureRequest,
+        Tuning,
+        held_against,
+        subjects,
+    )
+    from plumbline.pipelines.requests.disclosure_lines import after_tune
 
     check(loading)
     who = subjects(model, "", loading)
@@ -166,9 +171,11 @@ def tune(
     parted = None if test_sets is None else _parted(test_sets)
     tuning = Tuning(plain_name(name), tuple(dict.fromkeys(sets)), parted, tuned, out)
     measured = held_against(tuning, warehouse) if probe else ()
-    order = Order(measured, who, tuned.word_list, max_new_tokens, 0.0, warehouse, report, tuning)
-    outcome, store = _run(order)
-    for line in after_tune(order, outcome, store):
+    request = DisclosureRequest(
+        measured, who, tuned.word_list, max_new_tokens, 0.0, warehouse, report, tuning
+    )
+    outcome, store = _run(request)
+    for line in after_tune(request, outcome, store):
         say(line)
 
 
@@ -176,14 +183,14 @@ def _parted(names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
 
 
-def _run(order: Order) -> tuple[Outcome, Store]:
+def _run(request: DisclosureRequest) -> tuple[DisclosureOutcome, Store]:
     """Run the flow, once all that can be told before it is right."""
-    from plumbline.pipelines.disclosure_order import check_means
+    from plumbline.pipelines.requests.disclosure import check_means
     from plumbline.warehouse.storage.store import Store
 
-    check_means(order)
-    store = Store.open(order.warehouse)
-    from plumbline.pipelines import disclosure_flow
+    check_means(request)
+    store = Store.open(request.warehouse)
+    from plumbline.pipelines.requests import disclosure as disclosure_flow
     from plumbline.pipelines.stages import Stages
 
-    return disclosure_flow.disclosure(order, Stages()), store
+    return disclosure_flow.disclosure(request, Stages()), store

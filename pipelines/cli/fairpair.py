@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Given, Warehouse, expanded
+from plumbline.pipelines.cli.options import Given, Warehouse, expanded
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.output import say
 
@@ -42,27 +43,27 @@ def run(
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
     """
-    from plumbline.pipelines.fairpair_order import after, check_means, checked_order
-    from plumbline.pipelines.fairpair_plan import before
-    from plumbline.pipelines.order import held
+    from plumbline.pipelines.requests.benchmark import held
+    from plumbline.pipelines.requests.fairpair import after, check_means, checked_request
+    from plumbline.pipelines.requests.fairpair_plan import before
     from plumbline.warehouse.storage.store import Store
 
-    order, rows = checked_order(probe_set, config, given, warehouse, out)
+    request, rows = checked_request(probe_set, config, given, warehouse, out)
     if dry_run:
-        for line in before(order, rows, held(warehouse)):
+        for line in before(request, rows, held(warehouse)):
             say(line)
         say("Nothing was drawn, asked or written. Next: the same command without --dry-run")
         return
-    check_means(order)
+    check_means(request)
     store = Store.open(warehouse)
-    from plumbline.pipelines import fairpair_flow
+    from plumbline.pipelines.requests import fairpair as fairpair_flow
     from plumbline.pipelines.stages import Stages
 
-    outcome = fairpair_flow.fairpair(order, Stages())
-    for line in after(order, outcome, store):
+    outcome = fairpair_flow.fairpair(request, Stages())
+    for line in after(request, outcome, store):
         say(line)
     if outcome.failures:
-        problem = f"{len(outcome.failures)} of {len(order.targets)} failed: {outcome.failures[0]}"
+        problem = f"{len(outcome.failures)} of {len(request.targets)} failed: {outcome.failures[0]}"
         fix = "the others are done; the same command tries these again"
         raise BadInput("models", problem, fix)
 
@@ -88,7 +89,7 @@ def score(
 
     from plumbline.eval_workers.fairpair import steps
     from plumbline.eval_workers.fairpair.spec import load
-    from plumbline.pipelines.fairpair_order import TABLES, figures
+    from plumbline.pipelines.requests.fairpair import TABLES, figures
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store
 

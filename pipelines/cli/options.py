@@ -14,7 +14,6 @@ import typer
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse import options
 
-DEFAULT_WAREHOUSE = Path("out/warehouse")
 Warehouse = Annotated[
     Path,
     typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),

@@ -38,7 +38,7 @@ def pipeline(
     --model train:small
     """
     chosen, _ = settings.load(conf, given)
-    from plumbline.pipelines import flow
+    from plumbline.pipelines.requests import pipeline as flow
 
     if chosen.prefect:
         from plumbline.pipelines.flows import as_flow

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import Warehouse
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.text.output import say
 
 
@@ -37,9 +38,9 @@ def measure(
     """
     from rich.console import Console
 
-    from plumbline.pipelines import measure as metrics
     from plumbline.pipelines.cli.sql import show
     from plumbline.pipelines.report.metrics import measured
+    from plumbline.pipelines.requests import measure as metrics
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.query.connection import connect, model_labels
     from plumbline.warehouse.storage.store import Store

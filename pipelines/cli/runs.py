@@ -12,8 +12,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.cli.sql import show
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.provenance import history
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say

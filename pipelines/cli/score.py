@@ -13,7 +13,8 @@ import typer
 
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.dry_run import Task
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Models, Warehouse, expanded
+from plumbline.pipelines.cli.options import Models, Warehouse, expanded
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.options import words
 from plumbline.warehouse.text.escape import terminal

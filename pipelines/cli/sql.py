@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.cli.sql_complete import complete_with_tab
 from plumbline.pipelines.cli.sql_output import format_of, write_result
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import check, lock

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.pipelines.cli.options import (
-    DEFAULT_WAREHOUSE,
-    Loading,
-    Warehouse,
-    WordListName,
-    expanded,
-)
+from plumbline.pipelines.cli.options import Loading, Warehouse, WordListName, expanded
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.output import say
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE, Warehouse
+from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.cli.sql import show
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.store import Store

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.pipelines.measure import MeasureOptions, measure
 from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
 from plumbline.pipelines.reproduce.figures import SD_N_PAIRS, Figure, unprinted
+from plumbline.pipelines.requests.measure import MeasureOptions, measure
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store

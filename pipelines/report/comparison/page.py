@@ -30,7 +30,7 @@ from plumbline.warehouse.provenance.runs import package_versions
 from plumbline.warehouse.query.connection import sql
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.compare_order import Order
+    from plumbline.pipelines.requests.compare import CompareRequest
 
 _UNITS = {"us": "US, %", "pd": "PD, points"}
 #: The views and macros that the page's figures come from.
@@ -53,12 +53,12 @@ _LIMITS = (
 )
 
 
-def write_comparison(order: Order) -> Path:
+def write_comparison(order: CompareRequest) -> Path:
     """Write the page to ``order.out``; returns its path. Raises ``BadInput`` as ``publish``."""
     return publish(make_page(order, read_results(order)), order.out)
 
 
-def make_page(order: Order, results: Results) -> Page:
+def make_page(order: CompareRequest, results: Results) -> Page:
     """Decide what is on the page."""
     missing = not_measured(order, results)
     return Page(
@@ -73,7 +73,7 @@ def make_page(order: Order, results: Results) -> Page:
     )
 
 
-def _sections(order: Order, results: Results) -> Iterator[Section]:
+def _sections(order: CompareRequest, results: Results) -> Iterator[Section]:
     yield _methods(order)
     yield _data(order, results)
     yield Section("limits", "Limits", _LIMITS)
@@ -90,7 +90,7 @@ def _sections(order: Order, results: Results) -> Iterator[Section]:
     yield Section("macros", "How the macros compute", intro, code=code)
 
 
-def not_measured(order: Order, results: Results) -> list[Missing]:
+def not_measured(order: CompareRequest, results: Results) -> list[Missing]:
     """What was not asked for, with the command that adds it."""
     rows: Sequence[tuple[object, str, tuple[str, ...]]] = (
         (results.whole, "Disclosure", ("--sets", "topics")),
@@ -106,12 +106,12 @@ def not_measured(order: Order, results: Results) -> list[Missing]:
     return missing
 
 
-def _precision(order: Order) -> str:
+def _precision(order: CompareRequest) -> str:
     """Dtype and quantisation, the same of both sides."""
     return f"{order.before.dtype}, {order.before.quantisation or 'not quantised'}"
 
 
-def _methods(order: Order) -> Section:
+def _methods(order: CompareRequest) -> Section:
     """How both sides were measured, in brief."""
     versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     intro = [
@@ -126,7 +126,7 @@ def _methods(order: Order) -> Section:
     return Section("methods", "Methods", intro)
 
 
-def _data(order: Order, results: Results) -> Section:
+def _data(order: CompareRequest, results: Results) -> Section:
     """Both models, what they were measured on, and what the adapter was tuned on."""
     before, after = order.before, order.after
     intro = [

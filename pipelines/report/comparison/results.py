@@ -9,7 +9,7 @@ from plumbline.pipelines.report.rows import Rows, literal
 from plumbline.warehouse.query.connection import connect
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.compare_order import Order
+    from plumbline.pipelines.requests.compare import CompareRequest
 
 MEASURES = {
     "gas": "GAS",
@@ -42,7 +42,7 @@ class Results:
         return self.whole.only(lambda r: not r["n_tuned_on"])
 
 
-def read_results(order: Order) -> Results:
+def read_results(order: CompareRequest) -> Results:
     """Read all that the page needs: only what was measured of both sides."""
     queries = _queries(order)
     with connect(order.warehouse, "".join(queries.values())) as connection:
@@ -54,7 +54,7 @@ def read_results(order: Order) -> Results:
         )
 
 
-def _queries(order: Order) -> dict[str, str]:
+def _queries(order: CompareRequest) -> dict[str, str]:
     """A query for each field of ``Results``."""
     keys = f"({literal(order.before.key)}, {literal(order.after.key)})"
     sampled, measured = literal(order.sampling.key), literal(order.fairpair.sampling().key)

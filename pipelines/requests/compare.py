@@ -1,4 +1,4 @@
-"""What `plumbline disclosure compare` was asked for, checked before time is spent."""
+"""`plumbline disclosure compare`: a base and its adapter measured on the same input."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ from pathlib import Path
 from plumbline.eval_workers.backends.base import Identity
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
+from plumbline.eval_workers.disclosure.measure import measure_sets
+from plumbline.eval_workers.disclosure.probes import import_probe
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.fairpair import steps
-from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.eval_workers.fairpair.spec import FairPairSpec, Target
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.perplexity import Perplexity
+from plumbline.eval_workers.work.runner import run_steps
+from plumbline.pipelines.report.comparison.page import write_comparison
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 
@@ -59,7 +67,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Order:
+class CompareRequest:
     """The same with names found and both models known; ``out`` is the directory of the page."""
 
     asked: Asked
@@ -106,7 +114,7 @@ class Order:
         return {**asdict(self.asked), **asdict(self.asked.options), **found}
 
 
-def make_order(store: Store, asked: Asked, out: Path) -> Order:
+def make_request(store: Store, asked: Asked, out: Path) -> CompareRequest:
     """Find sets, benchmarks and texts, and open both models without their weights.
 
     Raises ``UsageProblem`` for a set or benchmark that is not there, ``BadInput`` for a text that
@@ -123,7 +131,7 @@ def make_order(store: Store, asked: Asked, out: Path) -> Order:
     if asked.fairpair:
         spec = _fairpair(asked)
         steps.check(spec, asked.fairpair, steps.prompt_rows(store, asked.fairpair, spec))
-    return Order(
+    return CompareRequest(
         asked=asked,
         before=base.identity,
         after=tuned.identity,
@@ -174,3 +182,68 @@ def _benchmarks(store: Store, asked: Asked) -> tuple[str, ...]:
 def _column(store: Store, query: str) -> Sequence[str]:
     with connect(store.root) as connection:
         return [str(value) for (value,) in connection.execute(query).fetchall()]
+
+
+def prompts(request: CompareRequest, run_id: str) -> None:
+    """The prompts that come with Plumbline, where they are wanted and not there."""
+    store = _store(request)
+    if SHIPPED in request.sets and not store.units("probe_prompt", probe_set=SHIPPED):
+        import_probe(store, SHIPPED, None, run_id)
+
+
+def disclosure(request: CompareRequest, side: Side, run_id: str) -> None:
+    """Probabilities of gendered words, and greedy continuations, after the prompts of the sets."""
+    measure_sets(
+        *(_store(request), request.sets, side.model, side.options, run_id),
+        word_list=request.asked.word_list,
+        max_new_tokens=request.asked.gas_tokens,
+    )
+
+
+def benchmarks(request: CompareRequest, side: Side, run_id: str) -> None:
+    """Scores of the pairs of the benchmarks."""
+    score_benchmarks(_store(request), side.model, request.benchmarks, side.options, run_id)
+
+
+def fairpair(request: CompareRequest, side: Side, run_id: str) -> None:
+    """FairPair of the set, by all scoring functions that know its language."""
+    store, spec, probe_set = _store(request), request.fairpair, request.asked.fairpair
+    rows = steps.prompt_rows(store, probe_set, spec)
+    steps.write_prompts(store, probe_set, rows, run_id)
+    drawn = steps.draw(store, probe_set, Target(side.model, side.options), spec, run_id)
+    keys = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
+    sampled = steps.perturb(store, *keys, spec, run_id)
+    for phi in steps.scoring_functions(spec, rows):
+        steps.score(store, sampled, phi, spec, run_id)
+
+
+def perplexity(request: CompareRequest, side: Side, run_id: str) -> None:
+    """Perplexity of the held-out documents."""
+    assert request.held_out is not None, "only asked for with a text"
+    step = Perplexity(request.held_out, request.asked.window)
+    run_steps(_store(request), side.model, side.options, [step], run_id)
+
+
+def page(request: CompareRequest) -> Path:
+    """The HTML page; returns its path."""
+    return write_comparison(request)
+
+
+def compare(request: CompareRequest, stages: Stages) -> Path:
+    """Measure what is missing of both sides, and write the page."""
+    with recorded(_store(request), "disclosure compare", request.config()) as run_id:
+        stages.run("prompts", prompts, request, run_id)
+        for side in request.sides:
+            for wanted, what, work in (
+                (request.sets, "disclosure", disclosure),
+                (request.benchmarks, "benchmarks", benchmarks),
+                (request.asked.fairpair, "FairPair", fairpair),
+                (request.held_out, "perplexity", perplexity),
+            ):
+                if wanted:
+                    stages.run(f"{side.name}: {what}", work, request, side, run_id)
+        return stages.run("page", page, request)
+
+
+def _store(request: CompareRequest) -> Store:
+    return Store.open(request.warehouse)

@@ -1,19 +1,31 @@
-"""What `plumbline disclosure probe` and `tune` were asked for, checked before anything starts."""
+"""`plumbline disclosure probe` and `tune`: what models disclose; an adapter that discloses less."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.disclosure.measure import Disclosed
-from plumbline.eval_workers.disclosure.probes import PROBE_SETS, RELEASED, released_file
+from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
+from plumbline.eval_workers.disclosure.probes import (
+    PROBE_SETS,
+    RELEASED,
+    import_probe,
+    released_file,
+)
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.stages import CONSOLE, Stages
+from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.mitigation.tune import Tuned
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Order:
+class DisclosureRequest:
     """Sets to measure under some models; with ``tuning`` also an adapter for the only model.
 
     The adapter is measured on the same sets as its base. ``smoothing`` is e of ADD in what is
@@ -81,7 +93,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DisclosureOutcome:
     """What was measured, the name of the adapter, lines of models that failed, the report's page.
 
     ``reused`` says that the adapter was there already.
@@ -115,7 +127,7 @@ def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
     return missing
 
 
-def check_means(order: Order) -> None:
+def check_means(request: DisclosureRequest) -> None:
     """Sets, word list and a single model without its weights, before anything starts.
 
     Of several models, one that fails is told when it is its turn. Raises what ``missing_sets``,
@@ -125,14 +137,14 @@ def check_means(order: Order) -> None:
     from plumbline.eval_workers.disclosure.words import load_words
     from plumbline.warehouse.wordlists import load
 
-    held = Store.open(order.warehouse, create=False) if order.warehouse.exists() else None
-    missing_sets(held, order.wanted)
+    held = Store.open(request.warehouse, create=False) if request.warehouse.exists() else None
+    missing_sets(held, request.wanted)
     if held:
-        load_words(held, order.word_list)
+        load_words(held, request.word_list)
     else:
-        words_of(load(order.word_list).pairs, f"word list {order.word_list}")
-    if len(order.subjects) == 1:
-        check_model(order.subjects[0])
+        words_of(load(request.word_list).pairs, f"word list {request.word_list}")
+    if len(request.subjects) == 1:
+        check_model(request.subjects[0])
 
 
 def held_against(tuning: Tuning, warehouse: Path) -> tuple[str, ...]:
@@ -180,3 +192,100 @@ def command_path(path: Path, default: Path, option: str) -> str:
     ' --warehouse w'
     """
     return "" if os.fspath(path) == os.fspath(default) else f" {option} {path}"
+
+
+def prompts(request: DisclosureRequest, names: list[str]) -> None:
+    """Import known sets that the warehouse lacks."""
+    for name in names:
+        with recorded(_store(request), "disclosure prompts", {"probe_set": name}) as run_id:
+            import_probe(_store(request), name, None, run_id)
+
+
+def measure(request: DisclosureRequest, subject: Subject, run_id: str) -> list[Disclosed]:
+    """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
+    return measure_sets(
+        *(_store(request), request.sets, subject.model, subject.options, run_id),
+        word_list=request.word_list,
+        max_new_tokens=request.max_new_tokens,
+    )
+
+
+def tune(request: DisclosureRequest, run_id: str) -> Tuned:
+    """The adapter, from its last checkpoint on."""
+    from plumbline.eval_workers.backends.devices import release
+    from plumbline.eval_workers.mitigation.bar import tuning_bar
+    from plumbline.eval_workers.mitigation.tune import tune as tune_adapter
+
+    tuning, (base,) = request.tuning, request.subjects
+    assert tuning is not None, "asked for nothing to tune"
+    try:
+        with tuning_bar(tuning.name) as progress:
+            return tune_adapter(
+                *(_store(request), base.model, base.options, tuning.options, run_id),
+                sets=tuning.sets,
+                name=tuning.name,
+                out=tuning.out,
+                test_sets=tuning.test_sets,
+                progress=progress,
+            )
+    finally:
+        release()
+
+
+def report(request: DisclosureRequest) -> Path:
+    """The HTML page and its plots; returns the page's path."""
+    return write_report(request.warehouse, request.out)
+
+
+def disclosure(request: DisclosureRequest, stages: Stages) -> DisclosureOutcome:
+    """Measure sets under each model, of which one that fails stops no other; tune and measure."""
+    if missing := missing_sets(_store(request), request.wanted):
+        stages.run(f"prompts {', '.join(missing)}", prompts, request, missing)
+    measured: list[Disclosed] = []
+    failures: list[str] = []
+    for subject in request.subjects if request.sets else ():
+        try:
+            measured += audit(request, subject, stages)
+        except Interrupted:
+            raise
+        except PlumblineError as e:
+            if len(request.subjects) == 1:
+                raise
+            failures.append(f"{subject.model}: {e}")
+            CONSOLE.print(f"failed: {failures[-1]}", markup=False)
+    tuned = adapter(request, stages) if request.tuning else None
+    if tuned and request.sets:
+        (base,) = request.subjects
+        options = replace(base.options, adapter=str(tuned.path))
+        measured += audit(request, Subject(base.model, options), stages)
+    page = None
+    if measured or tuned:
+        page = stages.run("report", report, request)
+    name, reused = (tuned.tuning, tuned.reused) if tuned else ("", False)
+    return DisclosureOutcome(tuple(measured), name, reused, tuple(failures), page)
+
+
+def audit(request: DisclosureRequest, subject: Subject, stages: Stages) -> list[Disclosed]:
+    """Measure every set under one model."""
+    with recorded(_store(request), "disclosure probe", request.config(subject)) as run_id:
+        name = f"measure {', '.join(request.sets)} by {_called(subject)}"
+        return stages.retried(name, measure, request, subject, run_id)
+
+
+def adapter(request: DisclosureRequest, stages: Stages) -> Tuned:
+    """Tune the adapter that is ordered."""
+    assert request.tuning is not None, "asked for nothing to tune"
+    (base,) = request.subjects
+    said = {"model": base.model, **asdict(base.options), **asdict(request.tuning)}
+    said["out"] = str(request.tuning.out)
+    with recorded(_store(request), "disclosure tune", said) as run_id:
+        return stages.run(f"tune {request.tuning.name} for {base.model}", tune, request, run_id)
+
+
+def _called(subject: Subject) -> str:
+    adapter = subject.options.adapter
+    return f"{subject.model} with {adapter}" if adapter else subject.model
+
+
+def _store(request: DisclosureRequest) -> Store:
+    return Store.open(request.warehouse)

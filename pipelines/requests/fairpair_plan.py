@@ -12,48 +12,51 @@ from plumbline.eval_workers.fairpair.spec import RULES, Target
 from plumbline.eval_workers.generation.estimate import FRAME_TOKENS
 from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.sampling.served import ledger_name
-from plumbline.pipelines.fairpair_order import Order
+from plumbline.pipelines.requests.fairpair import FairPairRequest
 from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
 _CHARACTERS_A_TOKEN = 4
 
 
-def before(order: Order, rows: Sequence[Row], store: Store | None) -> Iterator[str]:
+def before(request: FairPairRequest, rows: Sequence[Row], store: Store | None) -> Iterator[str]:
     """Lines of ``--dry-run``; the model's weights are not read, nobody is asked."""
-    spec = order.spec
-    yield f"{order.probe_set}: {len(rows):,} prompts with a counterpart, {spec.n:,} samples a side"
-    for target in order.targets:
+    spec = request.spec
+    n = f"{len(rows):,} prompts with a counterpart"
+    yield f"{request.probe_set}: {n}, {spec.n:,} samples per side"
+    for target in request.targets:
         yield from (
-            _served(order, target, rows, store)
+            _served(request, target, rows, store)
             if target.served
-            else _here(order, target, rows, store)
+            else _here(request, target, rows, store)
         )
-    yield from _perturbing(order, rows)
-    yield f"measured by {', '.join(order.phi)}"
+    yield from _perturbing(request, rows)
+    yield f"measured by {', '.join(request.phi)}"
 
 
 def _missing(
-    order: Order, rows: Sequence[Row], store: Store | None, model_key: str
+    request: FairPairRequest, rows: Sequence[Row], store: Store | None, model_key: str
 ) -> Sequence[Draw]:
-    sampling = order.spec.sampling()
-    whose = {"probe_set": order.probe_set, "model_key": model_key, "sampling_key": sampling.key}
+    sampling = request.spec.sampling()
+    whose = {"probe_set": request.probe_set, "model_key": model_key, "sampling_key": sampling.key}
     found = store.read("continuation", **whose).to_pylist() if store else []
-    step = Continuations(order.probe_set, sampling, order.spec.n)
+    step = Continuations(request.probe_set, sampling, request.spec.n)
     return step.state_of(rows, found, sampling.asked.prefix).missing
 
 
-def _here(order: Order, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[str]:
+def _here(
+    request: FairPairRequest, target: Target, rows: Sequence[Row], store: Store | None
+) -> Iterator[str]:
     from plumbline.eval_workers.backends.estimate import chosen_device, prospect, seconds_per_token
     from plumbline.eval_workers.scoring.dry_run import duration
 
     assert target.options is not None, "a target is loaded here or served"
     model = prospect(target.model, target.options)
-    missing = _missing(order, rows, store, model.identity.key)
+    missing = _missing(request, rows, store, model.identity.key)
     texts = sorted({draw.text for draw in missing})
     encoded = model.encoded(texts)
     n_prompt = sum(len(ids) for ids in encoded if not isinstance(ids, str))
-    n_new = len(missing) * order.spec.max_new_tokens
+    n_new = len(missing) * request.spec.max_new_tokens
     yield (
         f"{target.model}, key {model.identity.key}: {len(missing):,} samples to draw after "
         f"{len(texts):,} texts, at most {n_new:,} new tokens"
@@ -71,13 +74,13 @@ def _here(order: Order, target: Target, rows: Sequence[Row], store: Store | None
 
 
 def _served(
-    order: Order, target: Target, rows: Sequence[Row], store: Store | None
+    request: FairPairRequest, target: Target, rows: Sequence[Row], store: Store | None
 ) -> Iterator[str]:
-    spec, sampling, served = order.spec, order.spec.sampling(), target.served
+    spec, sampling, served = request.spec, request.spec.sampling(), target.served
     assert served is not None, "a target is loaded here or served"
     key = served.identity.key
-    missing = _missing(order, rows, store, key)
-    held = look(store, ledger_name(order.probe_set, key)).replies if store else {}
+    missing = _missing(request, rows, store, key)
+    held = look(store, ledger_name(request.probe_set, key)).replies if store else {}
     asked = [d for d in missing if served.request(d, sampling).request_id not in held]
     n_in = sum(_tokens(draw.text) for draw in asked)
     n_out = len(asked) * spec.max_new_tokens
@@ -90,9 +93,9 @@ def _served(
     yield f"  {_cost(spec.price(target.model), n_in, n_out)}"
 
 
-def _perturbing(order: Order, rows: Sequence[Row]) -> Iterator[str]:
-    spec = order.spec
-    n_texts = 2 * len(rows) * spec.n * len(order.targets)
+def _perturbing(request: FairPairRequest, rows: Sequence[Row]) -> Iterator[str]:
+    spec = request.spec
+    n_texts = 2 * len(rows) * spec.n * len(request.targets)
     if spec.perturber == RULES:
         yield f"perturbed by rules, which asks nobody: {n_texts:,} texts"
         return
@@ -102,7 +105,7 @@ def _perturbing(order: Order, rows: Sequence[Row]) -> Iterator[str]:
         for row in rows
         for side in ("prompt", "perturbed_prompt")
     )
-    n_out = texts * spec.n * len(order.targets)
+    n_out = texts * spec.n * len(request.targets)
     n_in = n_out + n_texts * wording
     yield (
         f"perturbed by {spec.perturber}: at most {n_texts:,} requests, one a different text; about "

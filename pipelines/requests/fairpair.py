@@ -1,4 +1,4 @@
-"""What `plumbline fairpair run` was asked for, and what it and `score` say at the end."""
+"""`plumbline fairpair run` and `score`: prompts, samples, perturbations, B, V and F."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from plumbline.eval_workers.fairpair import steps
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
 from plumbline.eval_workers.fairpair.texts import Sampled
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
-from plumbline.pipelines.order import held
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.requests.benchmark import held
+from plumbline.pipelines.stages import Stages
+from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
 
 
 @dataclass(frozen=True)
-class Order:
+class FairPairRequest:
     """A probe set to measure under some models; ``phi`` names the scoring functions.
 
     ``out`` is the directory of the report.
@@ -50,7 +54,7 @@ class Audited:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FairPairOutcome:
     """Models that were measured, lines of those that failed, and the report's page."""
 
     audited: tuple[Audited, ...]
@@ -58,10 +62,10 @@ class Outcome:
     page: Path | None
 
 
-def checked_order(
+def checked_request(
     probe_set: str, config: Path | None, given: Mapping[str, object], warehouse: Path, out: Path
-) -> tuple[Order, list[Mapping[str, Any]]]:
-    """The order of a configuration and what is given beside it, and its prompts; nothing is made.
+) -> tuple[FairPairRequest, list[Mapping[str, Any]]]:
+    """The request of a configuration and what is given beside it, and its prompts; nothing is made.
 
     Raises ``UsageProblem`` or ``BadInput`` for what can be seen without a model or a server.
     """
@@ -72,10 +76,10 @@ def checked_order(
     rows = steps.prompt_rows(held(warehouse), probe_set, spec)
     steps.check(spec, probe_set, rows)
     chosen = steps.scoring_functions(spec, rows)
-    return Order(probe_set, spec, targets, chosen, warehouse, out), rows
+    return FairPairRequest(probe_set, spec, targets, chosen, warehouse, out), rows
 
 
-def check_means(order: Order) -> None:
+def check_means(request: FairPairRequest) -> None:
     """Keys of servers, then a single model without its weights, before anything starts.
 
     Of several models, one that fails is told when it is its turn.
@@ -83,24 +87,24 @@ def check_means(order: Order) -> None:
     from plumbline.eval_workers.backends import open_backend
     from plumbline.eval_workers.chat.client import find_key
 
-    if order.spec.base_url:
-        find_key(order.spec.base_url)
-    if order.spec.perturber != RULES:
-        find_key(order.spec.perturber_server().base_url)
-    if len(order.targets) == 1 and order.targets[0].options is not None:
-        _ = open_backend(order.targets[0].model, order.targets[0].options).identity
+    if request.spec.base_url:
+        find_key(request.spec.base_url)
+    if request.spec.perturber != RULES:
+        find_key(request.spec.perturber_server().base_url)
+    if len(request.targets) == 1 and request.targets[0].options is not None:
+        _ = open_backend(request.targets[0].model, request.targets[0].options).identity
 
 
-def after(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
+def after(request: FairPairRequest, outcome: FairPairOutcome, store: Store) -> Iterator[str]:
     """Closing lines of a run: its figures, what was written, what to do next."""
     for one in outcome.audited:
         yield from _drawn_lines(one.drawn, store)
-        yield from figures(store, one.sampled, order.phi, order.spec.folds)
-    served = ["generation_request"] if order.spec.base_url else []
+        yield from figures(store, one.sampled, request.phi, request.spec.folds)
+    served = ["generation_request"] if request.spec.base_url else []
     yield f"Wrote {', '.join(('probe_prompt', 'continuation', *served, *TABLES))} in {store.root}"
     if outcome.page is not None:
         yield f"Wrote {outcome.page}"
-    yield "Next: open the report, or " + _example(order.probe_set, store)
+    yield "Next: open the report, or " + _example(request.probe_set, store)
 
 
 #: Tables that measuring writes.
@@ -179,3 +183,77 @@ def _success_lines(store: Store, sampled: Sampled) -> Iterator[str]:
             f"  {side}, perturbed by {sampled.perturber}: {n_valid:,} of {n_side:,} valid "
             f"({share:.1%}){most}"
         )
+
+
+def prompts(request: FairPairRequest, run_id: str) -> None:
+    """The set of prompts, of its file or as it is."""
+    rows = steps.prompt_rows(_store(request), request.probe_set, request.spec)
+    steps.write_prompts(_store(request), request.probe_set, rows, run_id)
+
+
+def sample(request: FairPairRequest, target: Target, run_id: str) -> Drawn:
+    """The samples that are missing."""
+    return steps.draw(_store(request), request.probe_set, target, request.spec, run_id)
+
+
+def perturb(request: FairPairRequest, drawn: Drawn, run_id: str) -> Sampled:
+    """Every continuation about the counterpart, checked."""
+    whose = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
+    return steps.perturb(_store(request), *whose, request.spec, run_id)
+
+
+def score(request: FairPairRequest, sampled: Sampled, phi: str, run_id: str) -> None:
+    """B, V and F of prompts and set, both sides, by one scoring function."""
+    steps.score(_store(request), sampled, phi, request.spec, run_id)
+
+
+def convergence(request: FairPairRequest, sampled: Sampled, phi: str, run_id: str) -> None:
+    """How they settle as samples and folds grow."""
+    steps.converge(_store(request), sampled, phi, request.spec, run_id)
+
+
+def calibration(request: FairPairRequest, sampled: Sampled, phi: str, run_id: str) -> None:
+    """What is found between halves of one side's own samples."""
+    steps.calibrate(_store(request), sampled, phi, request.spec, run_id)
+
+
+def report(request: FairPairRequest) -> Path:
+    """The HTML page and its plots; returns the page's path."""
+    return write_report(request.warehouse, request.out)
+
+
+def fairpair(request: FairPairRequest, stages: Stages) -> FairPairOutcome:
+    """Measure a set of prompts under each model; of several, one that fails stops no other."""
+    audited: list[Audited] = []
+    failures: list[str] = []
+    for target in request.targets:
+        try:
+            audited.append(audit(request, target, stages))
+        except Interrupted:
+            raise
+        except PlumblineError as e:
+            if len(request.targets) == 1:
+                raise
+            failures.append(f"{target.model}: {e}")
+            say(f"failed: {failures[-1]}")
+    page = None
+    if audited:
+        page = stages.run("report", report, request)
+    return FairPairOutcome(tuple(audited), tuple(failures), page)
+
+
+def audit(request: FairPairRequest, target: Target, stages: Stages) -> Audited:
+    """Measure the set under one model."""
+    with recorded(_store(request), "fairpair run", request.config(target)) as run_id:
+        stages.run("prompts", prompts, request, run_id)
+        drawn = stages.retried(f"sample {target.model}", sample, request, target, run_id)
+        sampled = stages.run("perturb", perturb, request, drawn, run_id)
+        for phi in request.phi:
+            stages.run(f"score by {phi}", score, request, sampled, phi, run_id)
+            stages.run(f"convergence by {phi}", convergence, request, sampled, phi, run_id)
+            stages.run(f"calibration by {phi}", calibration, request, sampled, phi, run_id)
+    return Audited(drawn, sampled)
+
+
+def _store(request: FairPairRequest) -> Store:
+    return Store.open(request.warehouse)

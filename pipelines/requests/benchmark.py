@@ -1,28 +1,39 @@
-"""What `plumbline benchmark build` was asked for, and what it says before and after."""
+"""`plumbline benchmark build`: from seed words to judged pairs with MaxPMI, and a card."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from plumbline.eval_workers.chat.bar import spending
+from plumbline.eval_workers.chat.bar import asking_bar, spending
 from plumbline.eval_workers.chat.budget import money
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import look
-from plumbline.eval_workers.generation.build import Counts, check_name, seed_words, spent
-from plumbline.eval_workers.generation.card import Written
+from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.generation import build as steps
+from plumbline.eval_workers.generation import opinion as second
+from plumbline.eval_workers.generation.build import Counts, check_name, spent, write_sentences
+from plumbline.eval_workers.generation.card import Constraint, Written, write_card
 from plumbline.eval_workers.generation.estimate import Remaining, estimate, remaining
 from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.eval_workers.generation.opinion import Opinion, check_model
+from plumbline.eval_workers.generation.pairing import Paired
 from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.generation.write import Progress
 from plumbline.jobs.corpus_lookup import corpus_deltas
+from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Order:
+class BuildRequest:
     """A benchmark to build.
 
     Attributes:
@@ -51,18 +62,18 @@ class Order:
         return {**said, **asdict(self.spec), **asked}
 
 
-def checked_order(order: Order) -> tuple[str, ...]:
-    """The seed words of an order, after a check of all that can be seen before anything is made.
+def checked_request(request: BuildRequest) -> tuple[str, ...]:
+    """The seed words of a request, after a check of all that can be seen before anything is made.
 
     Raises ``UsageProblem`` or ``BadInput`` for a name, model, wording, price or corpus that won't
     do; of servers nothing is asked.
     """
-    check_name(order.name)
-    if order.replay and order.offline:
+    check_name(request.name)
+    if request.replay and request.offline:
         raise UsageProblem("--replay and --offline", "contradict each other", "give one of them")
-    order.config()
-    store, spec = held(order.warehouse), order.spec
-    words = seed_words(store, spec)
+    request.config()
+    store, spec = held(request.warehouse), request.spec
+    words = steps.seed_words(store, spec)
     if spec.corpus:  # what the last step needs, before anything is paid for
         if store is None:
             problem = "there is no warehouse"
@@ -73,10 +84,10 @@ def checked_order(order: Order) -> tuple[str, ...]:
     return words
 
 
-def check_key(order: Order) -> None:
+def check_key(request: BuildRequest) -> None:
     """Look for the server's key, where a server is going to be asked."""
-    if not (order.offline or order.replay):
-        find_key(order.spec.base_url)
+    if not (request.offline or request.replay):
+        find_key(request.spec.base_url)
 
 
 def held(warehouse: Path) -> Store | None:
@@ -93,9 +104,11 @@ class Built:
     opinion: Opinion | None = None
 
 
-def facts(order: Order, counts: Counts, opinion: Opinion | None = None) -> dict[str, object]:
+def facts(
+    request: BuildRequest, counts: Counts, opinion: Opinion | None = None
+) -> dict[str, object]:
     """How the pairs were made, for the card."""
-    return {**_making(order, counts), **(_opinion_facts(opinion) if opinion else {})}
+    return {**_making(request, counts), **(_opinion_facts(opinion) if opinion else {})}
 
 
 def _opinion_facts(opinion: Opinion) -> dict[str, object]:
@@ -116,12 +129,12 @@ def _opinion_facts(opinion: Opinion) -> dict[str, object]:
     return {**found, "Do not audit with these pairs": f"{opinion.model} and its kin: {why}"}
 
 
-def _making(order: Order, counts: Counts) -> dict[str, object]:
-    spec = order.spec
+def _making(request: BuildRequest, counts: Counts) -> dict[str, object]:
+    spec = request.spec
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts.n_words:,} of {sample}"
     found: dict[str, object] = {"Seed words": words}
-    if order.offline:
+    if request.offline:
         grammar = f"{SOURCE}: fixed frames of Plumbline's own, no model; nobody judged them"
         return {**found, "Written by": grammar, "Seed of the frames": spec.seed}
     fates = (
@@ -138,12 +151,12 @@ def _making(order: Order, counts: Counts) -> dict[str, object]:
     }
 
 
-def before(order: Order, words: Sequence[str], store: Store | None) -> Iterator[str]:
+def before(request: BuildRequest, words: Sequence[str], store: Store | None) -> Iterator[str]:
     """Lines of `--dry-run`: requests, tokens and money, from the start."""
-    spec = order.spec
+    spec = request.spec
     n_pairs = 2 * spec.n_sentences * len(words)
-    yield f"{order.name}: {len(words):,} words, {n_pairs:,} pairs at the most"
-    if order.offline:
+    yield f"{request.name}: {len(words):,} words, {n_pairs:,} pairs at the most"
+    if request.offline:
         yield "requests: none, the sentences are those of fixed frames"
         yield from _opinion_plan(spec)
         return
@@ -156,7 +169,7 @@ def before(order: Order, words: Sequence[str], store: Store | None) -> Iterator[
         if told.cost is not None and told.currency is not None
         else "cost: unknown without --prices FILE"
     )
-    held = look(store, order.name) if store is not None else None
+    held = look(store, request.name) if store is not None else None
     if held is not None and held.spent.n_requests:
         yield f"in the ledger already: {spending(held.spent, told.currency)}"
         yield _left(remaining(words, spec.writing(), held.replies, judge=spec.judge), len(words))
@@ -179,18 +192,18 @@ def _opinion_plan(spec: BuildSpec) -> Iterator[str]:
         )
 
 
-def after(order: Order, built: Built, store: Store) -> Iterator[str]:
+def after(request: BuildRequest, built: Built, store: Store) -> Iterator[str]:
     """Closing lines of a build: its account, what was written, what to do next."""
-    counts, spec = built.counts, order.spec
-    yield f"{order.name}: {counts.n_pairs:,} pairs of {counts.n_words:,} words"
-    if not order.offline:
+    counts, spec = built.counts, request.spec
+    yield f"{request.name}: {counts.n_pairs:,} pairs of {counts.n_words:,} words"
+    if not request.offline:
         yield (
             f"sentences: {counts.n_in:,} read = {counts.n_kept:,} kept + "
             f"{counts.n_rejected:,} rejected + {counts.n_revised:,} revised"
         )
         yield f"kept: {counts.n_pairs:,} pairs + {counts.n_unpaired:,} that make no pair"
         currency = price.currency if (price := spec.price()) else None
-        yield f"spent in all: {spending(spent(store, order.name), currency)}"
+        yield f"spent in all: {spending(spent(store, request.name), currency)}"
     if counts.n_natural is not None:
         yield f"natural: {counts.n_natural:,}"
     if opinion := built.opinion:
@@ -203,13 +216,109 @@ def after(order: Order, built: Built, store: Store) -> Iterator[str]:
         yield f"left: {opinion.n_left:,} pairs"
     if spec.corpus:
         yield f"|MaxPMI| <= {spec.eta:g} in {spec.corpus}: {built.card.n_pairs:,}"
-    tables = ["benchmark_pair", *([] if order.offline else ["generation_request"])]
+    tables = ["benchmark_pair", *([] if request.offline else ["generation_request"])]
     tables += ["pair_score"] if built.opinion else []
-    tables += ["reject"] if built.opinion or not order.offline else []
+    tables += ["reject"] if built.opinion or not request.offline else []
     tables += ["pair_association"] if spec.corpus else []
-    yield f"Wrote {', '.join(tables)} in {order.warehouse}"
+    yield f"Wrote {', '.join(tables)} in {request.warehouse}"
     for path in built.card.paths:
         yield f"Wrote {path}"
     if built.opinion:
         yield f"Warning: do not audit {built.opinion.model} with these pairs: it helped choose them"
-    yield f"Next: plumbline score --model ID_OR_PATH --benchmark {order.name}"
+    yield f"Next: plumbline score --model ID_OR_PATH --benchmark {request.name}"
+
+
+def seed_words(request: BuildRequest) -> tuple[str, ...]:
+    """The seed words of the corpus's sample, or those of the configuration."""
+    return steps.seed_words(_store(request), request.spec)
+
+
+def write(request: BuildRequest, run_id: str, words: Sequence[str]) -> list[Progress]:
+    """Sentences for each word, by the model or the ledger."""
+    with _build(request, run_id, "words") as build:
+        return write_sentences(build, words, request.spec.writing())
+
+
+def pair(request: BuildRequest, run_id: str, written: list[Progress]) -> Paired:
+    """Each sentence with its counterpart of the other gender."""
+    with _build(request, run_id, "conversions") as build:
+        return steps.pair_sentences(build, written, request.spec)
+
+
+def judge(request: BuildRequest, run_id: str, found: Paired) -> list[Row]:
+    """Whether both sides of each pair read naturally."""
+    with _build(request, run_id, "pairs") as build:
+        return steps.judge(build, found.pairs, request.spec)
+
+
+def publish(request: BuildRequest, run_id: str, pairs: Sequence[Row], taken: Sequence[str]) -> None:
+    """The pairs as rows of `benchmark_pair`."""
+    steps.publish(Build(_store(request), request.name, run_id, None), pairs, taken)
+
+
+def opinion(request: BuildRequest, run_id: str) -> second.Opinion:
+    """Scores of the pairs, and those marked whose sides differ too much in them."""
+    spec, build = request.spec, Build(_store(request), request.name, run_id, None)
+    limit = spec.max_difference_nats_per_token
+    return second.second_opinion(build, spec.naturalness_model, limit)
+
+
+def constrain(request: BuildRequest) -> None:
+    """MaxPMI of every pair against the corpus."""
+    from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
+
+    spec = request.spec
+    constrain_benchmark(_store(request), spec.corpus, request.name, spec.contrast)
+
+
+def card(request: BuildRequest, counts: steps.Counts, found: second.Opinion | None) -> Written:
+    """The dataset card, with the pairs as Parquet and JSON lines."""
+    made, spec = facts(request, counts, found), request.spec
+    within = Constraint(spec.corpus, spec.contrast, spec.eta) if spec.corpus else None
+    return write_card(_store(request), request.name, request.out, made=made, constraint=within)
+
+
+def benchmark(request: BuildRequest, stages: Stages) -> Built:
+    """Build a benchmark from seed words."""
+    with recorded(_store(request), "benchmark build", request.config()) as run_id:
+        words = stages.run("seed words", seed_words, request)
+        pairs, counts, taken = _pairs(request, run_id, words, stages)
+        stages.run("publish", publish, request, run_id, pairs, taken)
+        found = None
+        if request.spec.naturalness_model:
+            model = request.spec.naturalness_model
+            found = stages.retried(f"opinion of {model}", opinion, request, run_id)
+        if request.spec.corpus:
+            stages.run(f"constrain by {request.spec.corpus}", constrain, request)
+        exported = stages.run("card", card, request, counts, found)
+    return Built(counts, exported, found)
+
+
+def _pairs(
+    request: BuildRequest, run_id: str, words: tuple[str, ...], stages: Stages
+) -> tuple[list[Row], steps.Counts, list[str]]:
+    """The pairs, their account, and the steps that were taken."""
+    nothing = Paired((), ())
+    if request.offline:
+        offline = (_store(request), request.name, words, request.spec)
+        rows = stages.run("write offline", steps.write_offline, *offline)
+        return rows, steps.count(words, [], nothing, rows), []
+    written = stages.run("write", write, request, run_id, words)
+    found = stages.run("pair", pair, request, run_id, written)
+    pairs, taken = list(found.pairs), ["write", "pair"]
+    if request.spec.judge:
+        pairs = stages.run("judge", judge, request, run_id, found)
+        taken.append("judge")
+    return pairs, steps.count(words, written, found, pairs), taken
+
+
+@contextmanager
+def _build(request: BuildRequest, run_id: str, kind: str) -> Iterator[Build]:
+    spec = request.spec
+    price, server = spec.price(), None if request.replay else spec.server()
+    with asking_bar(kind, price.currency if price else None) as tell:
+        yield Build(_store(request), request.name, run_id, server, spec.budget(), price, tell)
+
+
+def _store(request: BuildRequest) -> Store:
+    return Store.open(request.warehouse)

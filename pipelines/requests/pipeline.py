@@ -14,10 +14,19 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines import benchmark_flow, counting, extras
-from plumbline.pipelines.order import Order
-from plumbline.pipelines.plan import OFFLINE, CorpusPlan, ModelPlan, OfflinePlan, Plan, make_plan
+from plumbline.pipelines import extras
 from plumbline.pipelines.report.model import estimate
+from plumbline.pipelines.requests import counting
+from plumbline.pipelines.requests.benchmark import BuildRequest
+from plumbline.pipelines.requests.benchmark import benchmark as build_benchmark
+from plumbline.pipelines.requests.plan import (
+    OFFLINE,
+    CorpusPlan,
+    ModelPlan,
+    OfflinePlan,
+    Plan,
+    make_plan,
+)
 from plumbline.pipelines.settings import Settings
 from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
@@ -139,8 +148,8 @@ def _await_scores(
 
 def measure(settings: Settings) -> None:
     """Every metric of the warehouse."""
-    from plumbline.pipelines.measure import MeasureOptions
-    from plumbline.pipelines.measure import measure as measure_all
+    from plumbline.pipelines.requests.measure import MeasureOptions
+    from plumbline.pipelines.requests.measure import measure as measure_all
 
     store, options = Store.open(settings.warehouse_path()), MeasureOptions()
     with recorded(store, "measure", asdict(options)) as run_id:
@@ -220,8 +229,7 @@ def _fairpair(
     from plumbline.eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
     from plumbline.eval_workers.fairpair.spec import FairPairSpec
     from plumbline.eval_workers.fairpair.steps import scoring_functions
-    from plumbline.pipelines.fairpair_flow import audit
-    from plumbline.pipelines.fairpair_order import Order
+    from plumbline.pipelines.requests.fairpair import FairPairRequest, audit
 
     loading = asdict(replace(options, text_form="written", per_token=False))
     spec = FairPairSpec(
@@ -235,9 +243,9 @@ def _fairpair(
     )
     phi = scoring_functions(spec, [{"language": "en"}])
     out = Path(settings.out) / "report"
-    order = Order(probe_set, spec, spec.targets(), phi, settings.warehouse_path(), out)
-    for target in order.targets:
-        audit(order, target, stages)
+    request = FairPairRequest(probe_set, spec, spec.targets(), phi, settings.warehouse_path(), out)
+    for target in request.targets:
+        audit(request, target, stages)
 
 
 def _disclosure(
@@ -246,15 +254,20 @@ def _disclosure(
     """Disclosure of one model on a set of prompts that ships with Plumbline."""
     from plumbline.eval_workers.disclosure.attributes import WORD_LIST
     from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
-    from plumbline.pipelines.disclosure_flow import audit, prompts
-    from plumbline.pipelines.disclosure_order import Order, Subject, missing_sets
+    from plumbline.pipelines.requests.disclosure import (
+        DisclosureRequest,
+        Subject,
+        audit,
+        missing_sets,
+        prompts,
+    )
 
     subject = Subject(location, replace(options, text_form="written", per_token=False))
     places = settings.warehouse_path(), Path(settings.out) / "report"
-    order = Order((name,), (subject,), WORD_LIST, MAX_NEW_TOKENS, 0.0, *places)
-    if missing := missing_sets(Store.open(settings.warehouse_path()), order.wanted):
-        prompts(order, missing)
-    audit(order, subject, stages)
+    request = DisclosureRequest((name,), (subject,), WORD_LIST, MAX_NEW_TOKENS, 0.0, *places)
+    if missing := missing_sets(Store.open(settings.warehouse_path()), request.wanted):
+        prompts(request, missing)
+    audit(request, subject, stages)
 
 
 def _source(settings: Settings, benchmark: str) -> Path | None:
@@ -355,8 +368,8 @@ def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stage
         n_words=n_words,
         max_words=offline.max_words,
     )
-    order = Order(offline.name, spec, settings.warehouse_path(), directory, offline=True)
-    benchmark_flow.benchmark(order, stages)
+    request = BuildRequest(offline.name, spec, settings.warehouse_path(), directory, offline=True)
+    build_benchmark(request, stages)
     for corpus in plan.corpora:
         if corpus.name != offline.corpus:
             name = f"constrain {offline.name} by {corpus.name}"

@@ -9,8 +9,12 @@ from typing import Any
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.disclosure.measure import Disclosed
-from plumbline.pipelines.cli.options import DEFAULT_WAREHOUSE
-from plumbline.pipelines.disclosure_order import Order, Outcome, command_path
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.requests.disclosure import (
+    DisclosureOutcome,
+    DisclosureRequest,
+    command_path,
+)
 from plumbline.warehouse.query.connection import connect, query
 from plumbline.warehouse.storage.store import Store
 
@@ -42,19 +46,23 @@ def reasons(rejects: Sequence[Row]) -> str:
     return ", ".join([*told, *(["..."] if len(kinds) > _REASONS else [])])
 
 
-def after_probe(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
+def after_probe(
+    request: DisclosureRequest, outcome: DisclosureOutcome, store: Store
+) -> Iterator[str]:
     """Closing lines of measuring."""
-    yield from figures(order, outcome.measured, store)
+    yield from figures(request, outcome.measured, store)
     tables = "pronoun_probability, continuation, attribute_pair"
     yield f"Wrote {tables} in {store.root}"
     if outcome.page:
         yield f"Wrote {outcome.page}"
     where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
-    e = f"smoothing := {order.smoothing:g}" if order.smoothing else ""
+    e = f"smoothing := {request.smoothing:g}" if request.smoothing else ""
     yield f'Next: open the report, or plumbline sql{where} "FROM disclosure({e})"'
 
 
-def after_tune(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
+def after_tune(
+    request: DisclosureRequest, outcome: DisclosureOutcome, store: Store
+) -> Iterator[str]:
     """Closing lines of tuning."""
     (row,) = store.read("tuning", tuning=outcome.tuned).to_pylist()
     state = "was there already" if outcome.reused else f"tuned in {row['seconds']:.0f} s"
@@ -75,20 +83,22 @@ def after_tune(order: Order, outcome: Outcome, store: Store) -> Iterator[str]:
     held = f"; held against {row['test_sets'] or 'no test set'}"
     left = f": {reasons(rejects)}" if rejects else ""
     yield f"  {row['n_left_out']:,} prompts left out, {row['n_leaks']:,} as leaks{left}{held}"
-    yield from figures(order, outcome.measured, store)
+    yield from figures(request, outcome.measured, store)
     yield f"Wrote the adapter {row['path']}, its card, and tuning, tuning_step in {store.root}"
     if outcome.page:
         yield f"Wrote {outcome.page}"
     where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
-    yield f"Next: plumbline disclosure compare {order.subjects[0].model} {row['path']}{where}"
+    yield f"Next: plumbline disclosure compare {request.subjects[0].model} {row['path']}{where}"
 
 
-def figures(order: Order, measured: Sequence[Disclosed], store: Store) -> Iterator[str]:
+def figures(
+    request: DisclosureRequest, measured: Sequence[Disclosed], store: Store
+) -> Iterator[str]:
     """Figures of sets under models: the whole set and its topics, with 95% intervals."""
     if not measured:
         return
     with connect(store.root) as connection:
-        found = query(connection, "report/disclosure", {"smoothing": order.smoothing}).to_pylist()
+        found = query(connection, "report/disclosure", {"smoothing": request.smoothing}).to_pylist()
     for one in measured:
         probed, continued = one.probed, one.sampled
         yield (
