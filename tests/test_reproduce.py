@@ -20,7 +20,7 @@ from plumbline.pipelines.reproduce.compare import (
     compare,
     starts,
 )
-from plumbline.pipelines.reproduce.figures import Figure, packaged, read, unprinted
+from plumbline.pipelines.reproduce.figures import PrintedFigure, packaged, read, unprinted
 from plumbline.pipelines.reproduce.run import reproduce, summary
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -35,9 +35,9 @@ def metric(name: str, value: float, **columns: Any) -> dict[str, Any]:
     return {**row, "options": "{}", **columns}
 
 
-def figure(name: str, value: float | None, **columns: Any) -> Figure:
+def figure(name: str, value: float | None, **columns: Any) -> PrintedFigure:
     known = {"table": 8, "benchmark": "use-5", "eta_nats": None, "model": "m", "log_base": math.e}
-    return Figure(**{**known, "metric": name, "value": value, **columns})
+    return PrintedFigure(**{**known, "metric": name, "value": value, **columns})
 
 
 ROWS = [
@@ -73,7 +73,7 @@ ROWS = [
         (figure("gap", None, eta_nats=0.5), 3.1, OURS_ALONE),
     ],
 )
-def test_a_figure_beside_ours(asked: Figure, ours: float | None, outcome: str) -> None:
+def test_a_figure_beside_ours(asked: PrintedFigure, ours: float | None, outcome: str) -> None:
     (found,) = compare([asked], ROWS)
     assert found.ours == (None if ours is None else pytest.approx(ours))
     assert found.outcome == outcome

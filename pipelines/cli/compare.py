@@ -68,8 +68,8 @@ def compare(
     )
     store = Store.open(warehouse)
     request = make_request(store, asked, out)
+    from plumbline.pipelines.report.comparison.answer import leads
     from plumbline.pipelines.report.comparison.results import read_results
-    from plumbline.pipelines.report.comparison.sentences import leads
     from plumbline.pipelines.requests import compare as compare_flow
     from plumbline.pipelines.stages import Stages
 

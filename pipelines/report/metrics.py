@@ -41,15 +41,13 @@ def _form(row: Row) -> tuple[str, int, int, bool]:
 def by_metric(rows: Rows, *keys: str) -> Rows:
     """A row for each group of ``metric_value`` rows alike in ``keys``, with the number ``n``.
 
-    Its metrics are those rows, by heading: what ``metric_columns`` shows.
+    Its ``metrics`` are the rows of the group, by heading: what ``metric_columns`` shows.
     """
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
         key = tuple(row[k] for k in keys)
-        start = dict(zip(keys, key, strict=True), n=row["n"])
-        group = found.setdefault(key, start)
-        if row["metric"] != "n":
-            group[_form(row)[0]] = row
+        start = {**dict(zip(keys, key, strict=True)), "n": row["n"], "metrics": {}}
+        found.setdefault(key, start)["metrics"][_form(row)[0]] = row
     return Rows(found.values(), rows.sql)
 
 
@@ -61,7 +59,7 @@ def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
 
 
 def _column(heading: str, scale: int, digits: int, signed: bool) -> Column:
-    return lambda row: estimate(row.get(heading), digits, scale=scale, signed=signed)
+    return lambda row: estimate(row["metrics"].get(heading), digits, scale=scale, signed=signed)
 
 
 def of_pairs(rows: Rows) -> Rows:
@@ -72,7 +70,7 @@ def of_pairs(rows: Rows) -> Rows:
 
 
 def of_fits(rows: Rows) -> Rows:
-    """Rows of metrics over the points of fits: what has a slope has a fit."""
+    """Rows of metrics over the points of fits; what has a slope is a fit."""
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 

@@ -33,7 +33,7 @@ Columns: TypeAlias = Sequence[str | tuple[str, Column]]
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table; ``folded`` ones show their caption only until they are opened.
 
     ``sql`` is the query that its figures come from. The rows of a ``searchable`` one can be
@@ -71,7 +71,7 @@ class Section:
     intro: Sequence[str] = ()
     alerts: Sequence[str] = ()
     figures: Sequence[Figure] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     code: Sequence[str] = ()
     more: Sequence[str] = ()
 
@@ -113,7 +113,7 @@ def table(
     *,
     folded: bool = False,
     searchable: bool = False,
-) -> Table:
+) -> PageTable:
     """A table with a row for each row of a query.
 
     >>> rows = table("Sizes", Rows([{"corpus": "novels", "n": 12}]), ["corpus", ("size", "n")]).rows
@@ -122,7 +122,9 @@ def table(
     """
     named = [(one, one) if isinstance(one, str) else one for one in columns]
     lines = list(zip(*(_cells(rows, column) for _, column in named), strict=True))
-    return Table(caption, [heading for heading, _ in named], lines, folded, rows.sql, searchable)
+    return PageTable(
+        caption, [heading for heading, _ in named], lines, folded, rows.sql, searchable
+    )
 
 
 def _cells(rows: Rows, column: Column) -> list[Cell]:

@@ -12,7 +12,7 @@ from plumbline.pipelines.report.model import (
     Column,
     Columns,
     Figure,
-    Table,
+    PageTable,
     count,
     number,
     shown,
@@ -31,7 +31,7 @@ _SHOWN, _READ, _TEXTS = 12, 60, 3
 _LENGTH = 120
 
 
-def ngram_parts(facts: Facts, of: Row) -> tuple[list[Figure], list[Table]]:
+def ngram_parts(facts: Facts, of: Row) -> tuple[list[Figure], list[PageTable]]:
     """Log-odds of a set's n-grams, and a table of them with texts; nothing where there are none.
 
     ``of`` is a row of ``fairpair_set``. The texts compared are of its two groups, both told in the
@@ -70,7 +70,7 @@ def _figure(name: str, rows: Rows, other: str, told_of: str) -> Figure:
     return Figure(name, alt, caption, plot, rows)
 
 
-def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> Table:
+def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> PageTable:
     def of(n: str, total: str) -> Column:
         return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
 

@@ -48,7 +48,7 @@ class Rows(list[Row]):
     def but(self, **unwanted: object) -> Rows:
         """Rows none of whose columns equals the value given for it."""
         rows = [row for row in self if all(row[c] != value for c, value in unwanted.items())]
-        conditions = (f'"{column}" <> {literal(value)}' for column, value in unwanted.items())
+        conditions = (f"NOT {_is(column, value)}" for column, value in unwanted.items())
         return Rows(rows, self._text, (*self._conditions, *conditions))
 
     def only(self, is_wanted: Callable[[Row], object]) -> Rows:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.pipelines.reproduce.figures import TOLERANCE, Figure, convention, known
+from plumbline.pipelines.reproduce.figures import TOLERANCE, PrintedFigure, convention, known
 
 #: What a comparison can come to.
 AGREES, OFF, CONTRADICTED, NOT_IMPORTED, OURS_ALONE = (
@@ -30,7 +30,7 @@ class Compared:
         outcome: one of the constants of this module. ``note``: convention or contradiction.
     """
 
-    figure: Figure
+    figure: PrintedFigure
     ours: float | None
     ci: tuple[float, float]
     outcome: str
@@ -84,7 +84,9 @@ _METRIC = {"benchmark_size": "n", "US": "us", "US_std": "us", "PD": "pd", "AuFC"
 _SCALE = {"US": 100.0, "US_std": 100.0, "gap": 100.0}
 
 
-def compare(figures: Iterable[Figure], metrics: Sequence[Mapping[str, Any]]) -> list[Compared]:
+def compare(
+    figures: Iterable[PrintedFigure], metrics: Sequence[Mapping[str, Any]]
+) -> list[Compared]:
     """Each figure beside the row of ``metric_value`` that it is; the order stays.
 
     A difference of more than 0.011 is ``off``, unless the figure is known to contradict the
@@ -110,13 +112,15 @@ def _by_key(metrics: Sequence[Mapping[str, Any]]) -> dict[_Key, Mapping[str, Any
     return found
 
 
-def _row(figure: Figure, found: Mapping[_Key, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _row(
+    figure: PrintedFigure, found: Mapping[_Key, Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
     base = figure.log_base if figure.metric == "AuFC" else math.e
     metric = _METRIC.get(figure.metric, figure.metric)
     return found.get((metric, figure.benchmark, figure.model, figure.eta_nats, base))
 
 
-def _compared(figure: Figure, row: Mapping[str, Any] | None) -> Compared:
+def _compared(figure: PrintedFigure, row: Mapping[str, Any] | None) -> Compared:
     scale = _SCALE.get(figure.metric, 1.0)
     value = None if row is None else row["sd" if figure.metric == "US_std" else "value"]
     if row is None or value is None:

@@ -24,7 +24,7 @@ _METRICS = ("benchmark_size", "US", "US_std", "PD", "AuFC", "gap")
 
 
 @dataclass(frozen=True)
-class Figure:
+class PrintedFigure:
     """One printed figure.
 
     Attributes:
@@ -66,13 +66,13 @@ _KNOWN = {
 }
 
 
-def known(figure: Figure) -> Known | None:
+def known(figure: PrintedFigure) -> Known | None:
     """What is known about a printed figure that does not come back; None for any other value."""
     found = _KNOWN.get((figure.table, figure.metric, figure.benchmark, figure.eta_nats))
     return found if found and found.printed == figure.value else None
 
 
-def convention(figure: Figure) -> str:
+def convention(figure: PrintedFigure) -> str:
     """The convention under which a figure comes back, where the paper has another or is silent."""
     if figure.metric == "US_std":
         return f"deviation with n = {SD_N_PAIRS:,}, not the set's own"
@@ -83,7 +83,7 @@ def convention(figure: Figure) -> str:
     return ""
 
 
-def packaged() -> list[Figure]:
+def packaged() -> list[PrintedFigure]:
     """The figures that come with Plumbline.
 
     >>> len([f for f in packaged() if f.model])
@@ -93,7 +93,7 @@ def packaged() -> list[Figure]:
         return read(path)
 
 
-def read(path: Path) -> list[Figure]:
+def read(path: Path) -> list[PrintedFigure]:
     """Published figures from a CSV with the columns of ``unstereoeval.csv``, in any order.
 
     ``eta`` is a number of nats or ``inf``, ``log_base`` is ``e``, a number or empty (e).
@@ -113,11 +113,11 @@ def read(path: Path) -> list[Figure]:
         raise BadInput(f"{path}", f"can't be read: {e}", "give --published PATH") from e
 
 
-def _figure(path: Path, number: int, row: dict[str, str]) -> Figure:
+def _figure(path: Path, number: int, row: dict[str, str]) -> PrintedFigure:
     try:
         eta = float(row["eta"])
         base = math.e if row["log_base"] in ("e", "") else float(row["log_base"])
-        figure = Figure(
+        figure = PrintedFigure(
             int(row["table"]),
             row["metric"],
             row["dataset"].lower(),
@@ -136,18 +136,18 @@ def _figure(path: Path, number: int, row: dict[str, str]) -> Figure:
 
 def unprinted(
     models: Sequence[str], benchmarks: Sequence[str], etas: Sequence[float]
-) -> list[Figure]:
+) -> list[PrintedFigure]:
     """Sizes and fairness gaps, which the paper prints and Plumbline ships no copy of.
 
     Its Table 1 has both; Tables 12-14 have the gaps too.
     """
     sizes = [
-        Figure(1, "benchmark_size", benchmark, eta, "", math.e, None)
+        PrintedFigure(1, "benchmark_size", benchmark, eta, "", math.e, None)
         for eta in (None, *etas)
         for benchmark in benchmarks
     ]
     return sizes + [
-        Figure(1, "gap", benchmark, eta, model, math.e, None)
+        PrintedFigure(1, "gap", benchmark, eta, model, math.e, None)
         for eta in etas
         for model in models
         for benchmark in benchmarks

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
-from plumbline.pipelines.reproduce.figures import SD_N_PAIRS, Figure, unprinted
+from plumbline.pipelines.reproduce.figures import SD_N_PAIRS, PrintedFigure, unprinted
 from plumbline.pipelines.requests.measure import MeasureOptions, measure
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded
@@ -94,7 +94,7 @@ class Outcome:
 
 
 def reproduce(
-    store: Store, data: Path, figures: list[Figure], corpus: str, announce: Announce
+    store: Store, data: Path, figures: list[PrintedFigure], corpus: str, announce: Announce
 ) -> Outcome:
     """Import the release from ``data``, measure every model and compare with printed figures.
 

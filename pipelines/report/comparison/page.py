@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plumbline.pipelines.report.comparison.answer import leads
 from plumbline.pipelines.report.comparison.results import MEASURES, Results, read_results
-from plumbline.pipelines.report.comparison.sentences import leads
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -15,8 +15,8 @@ from plumbline.pipelines.report.model import (
     Figure,
     Missing,
     Page,
+    PageTable,
     Section,
-    Table,
     count,
     estimate,
     number,
@@ -77,8 +77,8 @@ def _sections(order: CompareRequest, results: Results) -> Iterator[Section]:
     yield _methods(order)
     yield _data(order, results)
     yield Section("limits", "Limits", _LIMITS)
-    if results.whole:
-        yield _disclosure(results.whole, results.topics)
+    if results.disclosure:
+        yield _disclosure(results.disclosure)
     if results.perplexity:
         yield _perplexity(results.perplexity)
     if results.preference:
@@ -93,7 +93,7 @@ def _sections(order: CompareRequest, results: Results) -> Iterator[Section]:
 def not_measured(order: CompareRequest, results: Results) -> list[Missing]:
     """What was not asked for, with the command that adds it."""
     rows: Sequence[tuple[object, str, tuple[str, ...]]] = (
-        (results.whole, "Disclosure", ("--sets", "topics")),
+        (results.disclosure, "Disclosure", ("--sets", "topics")),
         (results.perplexity, "Perplexity on held-out text", ("--text", "FILE")),
         (results.fairpair, "FairPair", ("--fairpair", "common-sents")),
     )
@@ -148,13 +148,13 @@ def _data(order: CompareRequest, results: Results) -> Section:
             )
         rows = [[text(name), text(value)] for name, value in tuning.items()]
         headings = ["column of tuning", "value"]
-        tables.append(Table("The adapter", headings, rows, True, results.tuning.sql))
+        tables.append(PageTable("The adapter", headings, rows, True, results.tuning.sql))
     return Section("data", "Data", intro, alerts, tables=tables)
 
 
 def _measured(results: Results) -> list[str]:
     """What both sides were measured on, with sizes."""
-    sets = {r["probe_set"]: r["n_prompts"] for r in results.whole}
+    sets = {r["probe_set"]: r["n_prompts"] for r in results.disclosure.where(topic=None)}
     pairs = {r["benchmark"]: r["n_pairs"] for r in results.preference}
     documents = {r["text_set"]: r["n_documents"] for r in results.perplexity}
     prompts = {r["probe_set"]: r["after_n"] for r in results.fairpair}
@@ -189,7 +189,8 @@ def _side(name: str, figure: str, digits: int) -> Column:
     return lambda r: estimate(r, digits, of=(f"{name}_{figure}", f"{name}_low", f"{name}_high"))
 
 
-def _disclosure(whole: Rows, topics: Rows) -> Section:
+def _disclosure(rows: Rows) -> Section:
+    whole, topics = rows.where(topic=None), rows.but(topic=None)
     intro = [
         "GAS is the share of prompts after which the greedy continuation holds a gendered word, "
         "GLD the distance between the probabilities of female and male words next, over their sum, "
@@ -207,14 +208,14 @@ def _disclosure(whole: Rows, topics: Rows) -> Section:
     if topics:
         tables.append(_disclosure_table("By topic", topics, folded=True))
     figures = []
-    if rows := whole.where(measure=tuple(plots.MEASURES)):
+    if drawn := whole.where(measure=tuple(plots.MEASURES)):
         alt = "GAS, GLD and ADD of each set before and after tuning, as in the table of whole sets."
         caption = "Before (hollow) and after tuning (filled), with 95% intervals."
-        figures.append(Figure("before-after", alt, caption, plots.before_after(rows), rows))
+        figures.append(Figure("before-after", alt, caption, plots.before_after(drawn), drawn))
     return Section("disclosure", "Disclosure", intro, alerts, figures, tables)
 
 
-def _disclosure_table(caption: str, rows: Rows, *, folded: bool = False) -> Table:
+def _disclosure_table(caption: str, rows: Rows, *, folded: bool = False) -> PageTable:
     columns: Columns = [
         ("set", "probe_set"),
         *(["topic"] if folded else []),

@@ -25,21 +25,15 @@ MEASURES = {
 class Results:
     """Rows of the comparison's macros: all that is on the page, in its order.
 
-    ``whole`` are those of whole sets, ``topics`` of their parts; ``tuning`` is the adapter's, if it
-    was tuned here.
+    ``disclosure`` is of whole sets (no ``topic``) and of their parts; ``tuning`` is the adapter's,
+    if it was tuned here.
     """
 
-    whole: Rows
-    topics: Rows
+    disclosure: Rows
     preference: Rows
     perplexity: Rows
     fairpair: Rows
     tuning: Rows
-
-    @property
-    def headline(self) -> Rows:
-        """Whole sets that the adapter was not tuned on, as far as is known."""
-        return self.whole.only(lambda r: not r["n_tuned_on"])
 
 
 def read_results(order: CompareRequest) -> Results:
@@ -60,16 +54,13 @@ def _queries(order: CompareRequest) -> dict[str, str]:
     sampled, measured = literal(order.sampling.key), literal(order.fairpair.sampling().key)
     text_set = order.held_out.name if order.held_out else None
     measures, benchmarks = literal(list(MEASURES)), literal(list(order.benchmarks))
-    disclosure = (
-        f"FROM disclosure_difference{keys}\n"
-        f"WHERE word_list = {literal(order.word_list_name)} AND instruction_key = 'none'\n"
-        f"    AND (sampling_key IS NULL OR sampling_key = {sampled})\n"
-        "    AND topic IS {}\n"
-        f"ORDER BY probe_set, topic, list_position({measures}, measure);"
-    )
     return {
-        "whole": disclosure.format("NULL"),
-        "topics": disclosure.format("NOT NULL"),
+        "disclosure": (
+            f"FROM disclosure_difference{keys}\n"
+            f"WHERE word_list = {literal(order.word_list_name)} AND instruction_key = 'none'\n"
+            f"    AND (sampling_key IS NULL OR sampling_key = {sampled})\n"
+            f"ORDER BY probe_set, topic, list_position({measures}, measure);"
+        ),
         "preference": (
             f"FROM preference_difference{keys}\n"
             f"WHERE list_contains({benchmarks}::VARCHAR[], benchmark)\n"

@@ -26,7 +26,6 @@ MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
 _SIDES = (("before", -0.14, NEUTRAL, "O"), ("after", 0.14, MALE, "o"))
 _PARAMETERS = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k"}
 _CURVES = {"gas": ("any gendered word", INK), "gas_f": ("female", FEMALE), "gas_m": ("male", MALE)}
-_MEASURES = {"gas": "GAS (share)", "gld": "GLD (share)", "add_nats": "ADD (nats)"}
 #: Steps that the drawn curves of losses are means of.
 SMOOTHED = 10
 
@@ -146,14 +145,14 @@ def instructions(rows: Sequence[Row], title: str) -> str:
         told = f"{row['form']}: {row['instruction']}" if row["instruction"] else "none"
         labels[row["instruction_key"]] = short(told, 40)
     panel = Panel("lower: less disclosed")
-    for i, (measure, look) in enumerate(zip(_MEASURES, looks(len(_MEASURES)), strict=True)):
+    for i, (measure, look) in enumerate(zip(MEASURES, looks(len(MEASURES)), strict=True)):
         of = [
             (keys.index(r["instruction_key"]) + (i - 1) * 0.2, r)
             for r in rows
             if r["measure"] == measure
         ]
         columns = ("figure", "figure_low", "figure_high")
-        panel.estimates(of, columns, look["color"], "os^"[i], label=_MEASURES[measure])
+        panel.estimates(of, columns, look["color"], "os^"[i], label=MEASURES[measure])
     panel.x.low = 0
     panel.list_down((labels[key] for key in keys), len(keys) - 0.5, -0.5)
     return svg(short(title, 66), [panel], 140 + 50 * len(keys))

@@ -9,8 +9,8 @@ from plumbline.pipelines.report.model import (
     Columns,
     Lead,
     Missing,
+    PageTable,
     Section,
-    Table,
     estimate,
     number,
     shown,
@@ -106,7 +106,7 @@ def _sentence(row: Row) -> str:
     )
 
 
-def _words(pair: Row, words: Rows) -> Table:
+def _words(pair: Row, words: Rows) -> PageTable:
     a, b, contrast = (pair[name] for name in ("corpus_a", "corpus_b", "contrast"))
     columns: Columns = [
         "word",

@@ -11,8 +11,8 @@ from plumbline.pipelines.report.model import (
     Figure,
     Lead,
     Missing,
+    PageTable,
     Section,
-    Table,
     estimate,
     interval,
     number,
@@ -134,7 +134,7 @@ def _points(row: Row, of: tuple[str, str, str], scale: float) -> str:
     return f"{words} ({ends})" if ends else f"{words}, no interval of one alone,"
 
 
-def _counts(facts: Facts) -> Table:
+def _counts(facts: Facts) -> PageTable:
     """How many of all pairs of models differ, by benchmark."""
     columns: Columns = [
         "benchmark",
@@ -149,7 +149,7 @@ def _counts(facts: Facts) -> Table:
     return table(caption, facts.rows("model_pair", epsilon=_epsilon(facts)), columns)
 
 
-def _table(rows: Rows, reference: str) -> Table:
+def _table(rows: Rows, reference: str) -> PageTable:
     columns: Columns = [
         *(["model"] if reference else ["model", "reference"]),
         ("US %", lambda r: number(100 * r["us_model"], 1)),

@@ -12,8 +12,8 @@ from plumbline.pipelines.report.model import (
     Figure,
     Lead,
     Missing,
+    PageTable,
     Section,
-    Table,
     digits_of,
     estimate,
     interval,
@@ -133,7 +133,7 @@ def _effect_sentence(effect: Row) -> str:
     return f"{where} {says[effect['verdict']]} {change}."
 
 
-def _measures(rows: Rows) -> Table:
+def _measures(rows: Rows) -> PageTable:
     def share(name: str) -> Column:
         return lambda r: estimate(r, 1, scale=100, of=_of(name))
 
@@ -201,7 +201,7 @@ def _gas_figure(rows: Rows) -> Figure:
     )
 
 
-def _tunings(tunings: Rows) -> Table:
+def _tunings(tunings: Rows) -> PageTable:
     def loss(start: str, end: str) -> Column:
         weight = f"{start.split('_')[0]}_weight"
         return lambda t: Cell(f"{t[weight]:g}, {_ends(t, start, end)}", t[end], True)
@@ -241,7 +241,7 @@ def _losses(tuning: Row, steps: Rows) -> Figure:
     )
 
 
-def _effects(effects: Rows) -> list[Table]:
+def _effects(effects: Rows) -> list[PageTable]:
     """What tuning changed, paired by prompt; nothing where base and adapter were not measured."""
 
     def mean(column: str) -> Column:

@@ -13,8 +13,8 @@ from plumbline.pipelines.report.model import (
     Figure,
     Lead,
     Missing,
+    PageTable,
     Section,
-    Table,
     count,
     estimate,
     number,
@@ -305,7 +305,7 @@ _FIGURES: Columns = [
 _SAMPLES = ("samples p(g(x))", "samples g(p(x))")
 
 
-def _over_prompts(rows: Rows) -> Table:
+def _over_prompts(rows: Rows) -> PageTable:
     """All prompts of the set, by measure and side."""
     columns: Columns = [
         *_SUBJECT,
@@ -320,7 +320,7 @@ def _over_prompts(rows: Rows) -> Table:
     return table(caption, rows, columns)
 
 
-def _by_subset(rows: Rows) -> Table:
+def _by_subset(rows: Rows) -> PageTable:
     """The same of each kind of prompt."""
     columns: Columns = [
         ("prompts with", "subset"),
@@ -332,7 +332,7 @@ def _by_subset(rows: Rows) -> Table:
     return table("FairPair by kind of prompt", rows, columns, folded=True)
 
 
-def _success(rows: Rows, sets: Sequence[Row]) -> Table:
+def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
     """Outcomes by side; the texts that a side's two groups hold stand beside them."""
     groups = {r["side"]: r for r in sets}
 
@@ -354,7 +354,7 @@ def _success(rows: Rows, sets: Sequence[Row]) -> Table:
     return table("Perturbations: how many succeed, and why others fail", rows, columns)
 
 
-def _each_prompt(row: Row, prompts: Rows) -> Table:
+def _each_prompt(row: Row, prompts: Rows) -> PageTable:
     """The prompts of a set by one measure and side."""
     columns: Columns = [
         "prompt",
@@ -371,7 +371,7 @@ def _each_prompt(row: Row, prompts: Rows) -> Table:
     return table(caption, listed, columns, folded=True, searchable=True)
 
 
-def _calibration(rows: Rows, first: Row) -> Table:
+def _calibration(rows: Rows, first: Row) -> PageTable:
     """Halves have half the samples, so wider intervals."""
     columns: Columns = [
         _SUBJECT[0],

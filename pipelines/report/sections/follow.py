@@ -17,8 +17,8 @@ from plumbline.pipelines.report.model import (
     Figure,
     Lead,
     Missing,
+    PageTable,
     Section,
-    Table,
     estimate,
     interval,
     shown,
@@ -79,7 +79,7 @@ def _against(row: Row) -> Cell:
     return text(row["subset"] + (f" ({row['contrast']})" if row["contrast"] else ""))
 
 
-def _table(rows: Rows, caption: str, columns: Columns, n: str) -> Table:
+def _table(rows: Rows, caption: str, columns: Columns, n: str) -> PageTable:
     """Every fit with all its metrics; the number of its points is under ``n``."""
     fits = by_metric(rows, *FIT)
     fits.sort(key=lambda r: [*_LEANS, r["subset"]].index(r["subset"]))

@@ -9,8 +9,8 @@ from plumbline.pipelines.report.model import (
     Cell,
     Figure,
     Missing,
+    PageTable,
     Section,
-    Table,
     count,
     estimate,
     stem,
@@ -72,7 +72,7 @@ def _figure(rows: Rows) -> Figure:
     )
 
 
-def _table(words: Rows, *, folded: bool) -> Table:
+def _table(words: Rows, *, folded: bool) -> PageTable:
     """Place by place, a female and a male word side by side."""
     found = {(r["place"], r["delta_nats"] > 0): r for r in words}
     headings = ["place", "female", "delta", "counts f / m", "male", "delta", "counts f / m"]
@@ -82,7 +82,7 @@ def _table(words: Rows, *, folded: bool) -> Table:
     ]
     corpus, contrast = words[0]["corpus"], words[0]["contrast"]
     caption = f"Words of {corpus} that lean most ({contrast}), 95% intervals in brackets"
-    return Table(caption, headings, lines, folded, words.sql, searchable=True)
+    return PageTable(caption, headings, lines, folded, words.sql, searchable=True)
 
 
 def _word(row: Row | None) -> list[Cell]:

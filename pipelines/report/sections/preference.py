@@ -12,8 +12,8 @@ from plumbline.pipelines.report.model import (
     Figure,
     Lead,
     Missing,
+    PageTable,
     Section,
-    Table,
     interval,
     shown,
     stem,
@@ -102,7 +102,7 @@ def _figures(facts: Facts, benchmark: str) -> list[Figure]:
     ]
 
 
-def _tables(facts: Facts, benchmark: str) -> list[Table]:
+def _tables(facts: Facts, benchmark: str) -> list[PageTable]:
     """All pairs, then subsets of them."""
     metrics = of_pairs(facts.rows("metric").where(benchmark=benchmark))
     everything, subsets = metrics.where(subset="all"), metrics.but(subset="all")

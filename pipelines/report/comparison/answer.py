@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.model import Lead, Missing, estimate, interval, shown
-from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.rows import Row, Rows
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.comparison.results import Results
@@ -18,39 +19,34 @@ _ONE_BY_ONE = 4
 
 def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
     """The answer: disclosure on sets not tuned on, the cost, what carried over."""
+    unseen = results.disclosure.where(topic=None).only(lambda r: not r["n_tuned_on"])
     left_out = [f"Not measured: {part.title}. To add it: {part.command}" for part in missing]
     cost = [perplexity_sentence(row) for row in results.perplexity]
     carried = [preference_sentence(row) for row in results.preference]
     carried += [fairpair_sentence(row) for row in results.fairpair if row["side"] == "original"]
-    told = [
-        Lead(
-            "Did it disclose less on prompts that it was not tuned on?",
-            disclosure(results.headline),
-        ),
+    every = [
+        Lead("Did it disclose less on prompts that it was not tuned on?", disclosure(unseen)),
         Lead("What did it cost?", cost),
         Lead("Did it carry over?", carried),
         Lead("What is not known?", left_out),
     ]
-    return [lead for lead in told if lead.sentences]
+    return [lead for lead in every if lead.sentences]
 
 
-def disclosure(rows: Sequence[Row]) -> list[str]:
-    """A sentence a measure, of rows of whole sets; one that says so where there are none."""
+def disclosure(rows: Rows) -> list[str]:
+    """A sentence for each measure of whole sets; one that says so where there are none."""
     sentences = []
     for measure, name in _MEASURES.items():
-        of = [r for r in rows if r["measure"] == measure]
+        of = rows.where(measure=measure)
         if not of:
             continue
-        fell = sum(r["direction"] == "fell" for r in of)
-        rose = sum(r["direction"] == "rose" for r in of)
-        more = f" and rose on {rose}" if rose else ""
-        shown_rows = of
-        said = ""
+        n = Counter(r["direction"] for r in of)
+        more = f" and rose on {n['rose']}" if n["rose"] else ""
+        each = "; ".join(map(_set, of))
         if len(of) > _ONE_BY_ONE:
-            shown_rows, said = [max(of, key=lambda r: abs(r["difference"]))], "most on "
-        each = "; ".join(f"{said}{_set(r)}" for r in shown_rows)
+            each = f"most on {_set(max(of, key=lambda r: abs(r['difference'])))}"
         sets = "set" if len(of) == 1 else "sets"
-        sentences.append(f"{name} fell on {fell} of {len(of)} {sets}{more}: {each}.")
+        sentences.append(f"{name} fell on {n['fell']} of {len(of)} {sets}{more}: {each}.")
     return sentences or ["There is no set that both sides were measured on and none was tuned on."]
 
 

@@ -10,8 +10,8 @@ from plumbline.pipelines.report.model import (
     Columns,
     Lead,
     Missing,
+    PageTable,
     Section,
-    Table,
     number,
     table,
     text,
@@ -35,7 +35,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     yield Section("pairs", _TITLE, intro, tables=tables)
 
 
-def _table(rows: Rows) -> Table:
+def _table(rows: Rows) -> PageTable:
     n_models = len({r["model_key"] for r in rows})
     caption = f"{rows[0]['benchmark']}, {n_models} model{'' if n_models == 1 else 's'}"
     sides = ("sentence_m", "sentence_f")
