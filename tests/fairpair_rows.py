@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.eval_workers.fairpair.figures.texts import Sampled
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 

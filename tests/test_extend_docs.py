@@ -24,7 +24,7 @@ TEXT = "she she she he ran saw her her him"
 #: One command scores samples, which the page's backend can't draw.
 RUN = """
 import json, sys
-from plumbline.eval_workers.fairpair.texts import Sampled
+from plumbline.eval_workers.fairpair.figures.texts import Sampled
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set, halved
-from plumbline.eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.eval_workers.fairpair.figures.calibration import (
+    CalibrationOptions,
+    calibrate_set,
+    halved,
+)
+from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
 

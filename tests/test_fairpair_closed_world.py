@@ -20,7 +20,6 @@ from plumbline.eval_workers.closed_world.truth import (
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
 from plumbline.eval_workers.disclosure.study import SAMPLINGS, study
-from plumbline.eval_workers.fairpair.checks import check
 from plumbline.eval_workers.fairpair.closed_world import (
     MAX_NEW_TOKENS,
     PROBE_SET,
@@ -29,15 +28,16 @@ from plumbline.eval_workers.fairpair.closed_world import (
     prompt_rows,
     slot_prompts,
 )
-from plumbline.eval_workers.fairpair.metric import fairpair_f
-from plumbline.eval_workers.fairpair.perturb import Entity, perturb
-from plumbline.eval_workers.fairpair.perturb_set import perturb_set
-from plumbline.eval_workers.fairpair.perturber import RulePerturber
+from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
+from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
+from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
+from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
+from plumbline.eval_workers.fairpair.perturbation.rules import Entity, perturb
+from plumbline.eval_workers.fairpair.perturbation.terms import load
+from plumbline.eval_workers.fairpair.perturbation.validity import check
 from plumbline.eval_workers.fairpair.phi import find
-from plumbline.eval_workers.fairpair.prompt import MeasureOptions
-from plumbline.eval_workers.fairpair.score import score_set
-from plumbline.eval_workers.fairpair.terms import load
-from plumbline.eval_workers.fairpair.texts import Sampled
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.options import preset

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from plumbline.contracts import check_scoring_function
-from plumbline.eval_workers.fairpair.metric import estimate, fairpair_f, folds, ratios
+from plumbline.eval_workers.fairpair.figures.metric import estimate, fairpair_f, folds, ratios
 from plumbline.eval_workers.fairpair.phi import (
     SCORING_FUNCTIONS,
     Means,

@@ -17,16 +17,22 @@ from plumbline.eval_workers.chat.asker import RetryPolicy
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.fairpair import checks, perturb, perturb_llm
-from plumbline.eval_workers.fairpair.checks import check, dissimilarity
-from plumbline.eval_workers.fairpair.perturb import Perturbed
-from plumbline.eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
-from plumbline.eval_workers.fairpair.perturb_set import Tally, perturb_set
-from plumbline.eval_workers.fairpair.perturber import RulePerturber
+from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
+from plumbline.eval_workers.fairpair.perturbation import rules as perturb
+from plumbline.eval_workers.fairpair.perturbation import validity as checks
+from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
+    LlmPerturber,
+    ledger_name,
+    load_wording,
+)
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import Tally, perturb_set
+from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
+from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
+from plumbline.eval_workers.fairpair.perturbation.terms import load
+from plumbline.eval_workers.fairpair.perturbation.validity import check, dissimilarity
 from plumbline.eval_workers.fairpair.prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.prompts import prompt_rows
 from plumbline.eval_workers.fairpair.steps import write_prompts
-from plumbline.eval_workers.fairpair.terms import load
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -223,8 +229,12 @@ _RUN = """
 import sys
 from pathlib import Path
 from tests.test_fairpair_perturb_set import MODEL, QUICK
-from plumbline.eval_workers.fairpair.perturb_llm import LlmPerturber, ledger_name, load_wording
-from plumbline.eval_workers.fairpair.perturb_set import perturb_set
+from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
+    LlmPerturber,
+    ledger_name,
+    load_wording,
+)
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.warehouse.storage.store import Store
 store = Store.open(Path(sys.argv[1]))

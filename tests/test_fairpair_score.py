@@ -7,11 +7,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
+from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
+from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
 from plumbline.eval_workers.fairpair.phi import jaccard
-from plumbline.eval_workers.fairpair.prompt import MeasureOptions
-from plumbline.eval_workers.fairpair.score import score_set
-from plumbline.eval_workers.fairpair.texts import Sampled, read_groups
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store

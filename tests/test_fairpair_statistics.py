@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
-from plumbline.eval_workers.fairpair.prompt import MeasureOptions, measure, over_prompts
-from plumbline.eval_workers.fairpair.statistics import (
+from plumbline.eval_workers.fairpair.figures.statistics import (
     adjusted,
     gap,
     interval_over_prompts,
@@ -19,6 +17,8 @@ from plumbline.eval_workers.fairpair.statistics import (
     t_test,
     weighted,
 )
+from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions, measure, over_prompts
+from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
 
 #: Words a synthetic text may hold, and how likely each is.
 SHARES = 0.4 * 0.95 ** np.arange(60)

@@ -42,7 +42,6 @@ MOST_MODULES = 12
 MORE_IN = {
     "jobs/kernel": 17,
     "eval_workers/backends": 20,
-    "eval_workers/fairpair": 21,
     "pipelines/cli": 21,
 }
 

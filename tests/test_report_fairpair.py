@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
-from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
-from plumbline.eval_workers.fairpair.prompt import MeasureOptions
-from plumbline.eval_workers.fairpair.score import score_set
+from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
+from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.fairpair import leads, verdict
 from plumbline.pipelines.report.write import write_report

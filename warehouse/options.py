@@ -6,7 +6,6 @@ TOML file and of what a run records.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -15,12 +14,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from pydantic import ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.toml_file import read
 
 #: Configuration of these dataclasses: the text "3" is not a number, and no other key is allowed.
 STRICT = ConfigDict(strict=True, extra="forbid")
@@ -107,10 +102,5 @@ def words(options: object) -> list[str]:
 
 
 def _read(path: Path) -> dict[str, object]:
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise UsageProblem(f"config {path}", "no such file") from None
-    except (OSError, ValueError) as e:
-        raise BadInput(f"config {path}", f"can't be read: {e}", "save it as TOML in UTF-8") from e
+    found = read(path, f"config {path}")
     return {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}

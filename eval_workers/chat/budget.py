@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.chat.requests import Request
 from plumbline.warehouse.errors import BadInput, UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import read
 
 #: Tokens set aside for what a server puts around a message: roles, turns, a short system prompt.
 FRAME_TOKENS = 64
@@ -159,12 +154,7 @@ def price_of(model: str, path: Path) -> Price:
     model is not in it, ``BadInput`` for a file that is no such table.
     """
     what = f"prices {path}"
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise UsageProblem(what, "no such file") from None
-    except (OSError, ValueError) as e:
-        raise BadInput(what, f"can't be read: {e}", "save it as TOML in UTF-8") from e
+    content = read(path, what)
     currency, models = content.get("currency"), content.get("models")
     if not isinstance(currency, str) or not isinstance(models, dict):
         raise BadInput(what, 'it has to hold currency = "..." and [models."NAME"] entries')

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,11 +16,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.warehouse.errors import UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import read
 
 #: Largest planted lean in nats: exp(2), a word seven times as likely with one pronoun.
 MAX_DELTA_NATS = 2.0
@@ -215,5 +210,4 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
 
 
 def _toml(name: str) -> dict[str, Any]:
-    file = resources.files("plumbline.eval_workers.closed_world") / f"{name}.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return read(resources.files("plumbline.eval_workers.closed_world") / f"{name}.toml")

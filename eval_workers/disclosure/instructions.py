@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 from plumbline.eval_workers.backends.instruction import NONE, Instruction
 from plumbline.warehouse.errors import BadInput, UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import parsed, read_text
 
 _KINDS = {
     ".toml": 'instructions = ["...", ...]',
@@ -34,25 +29,17 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     >>> len(load_instructions())
     4
     """
-    if path is None:
-        text = (resources.files("plumbline.eval_workers.disclosure") / _SHIPPED).read_text("utf-8")
-        return _checked(_SHIPPED, _of_toml(_SHIPPED, text))
-    kind = path.suffix.lower()
+    what = str(path or _SHIPPED)
+    file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
+    kind = Path(what).suffix.lower()
     if kind not in _KINDS:
-        expected = "; ".join(f"{name}: {what}" for name, what in _KINDS.items())
-        raise UsageProblem(str(path), f"is not of a known kind ({expected})")
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        raise UsageProblem(str(path), "no such file") from None
-    except (OSError, UnicodeDecodeError) as e:
-        raise BadInput(str(path), f"can't be read: {e}", "save it as UTF-8") from e
+        expected = "; ".join(f"{name}: {form}" for name, form in _KINDS.items())
+        raise UsageProblem(what, f"is not of a known kind ({expected})")
+    text = read_text(file, what)
     if kind == ".toml":
-        return _checked(str(path), _of_toml(str(path), text))
+        return _checked(what, _of_toml(what, text))
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if kind == ".jsonl":
-        return _checked(str(path), _of_json(str(path), lines))
-    return _checked(str(path), iter(lines))
+    return _checked(what, _of_json(what, lines) if kind == ".jsonl" else iter(lines))
 
 
 def asked(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
@@ -65,11 +52,7 @@ def asked(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
 
 
 def _of_toml(what: str, text: str) -> Iterator[tuple[int, object]]:
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
-        raise BadInput(what, f"no valid TOML: {e}") from e
-    found = content.get("instructions")
+    found = parsed(text, what).get("instructions")
     if not isinstance(found, list):
         problem = "has no list `instructions`"
         raise BadInput(what, problem, f"expected {_KINDS['.toml']}")

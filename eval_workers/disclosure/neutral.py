@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from plumbline.warehouse.text.toml_file import read
 from plumbline.warehouse.wordlists import load
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 #: What a derived prompt starts with, and what goes between a sentence and its continuation.
 FRIEND, BRIDGE = "My friend", ", and"
@@ -124,5 +119,4 @@ def _gendered() -> frozenset[str]:
 
 @cache
 def _settings() -> dict[str, Any]:
-    file = resources.files("plumbline.eval_workers.disclosure") / "neutral.toml"
-    return tomllib.loads(file.read_text("utf-8"))
+    return read(resources.files("plumbline.eval_workers.disclosure") / "neutral.toml")

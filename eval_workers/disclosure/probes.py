@@ -38,11 +38,11 @@ from plumbline.eval_workers.disclosure.neutral import (
     gendered_problem,
 )
 from plumbline.eval_workers.disclosure.sentences import Sentence, read_sentences
-from plumbline.eval_workers.fairpair.toml_file import parsed
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.toml_file import Section, parsed
 
 Row = dict[str, object]
 
@@ -242,7 +242,8 @@ def _closed_world(name: str) -> Prompts:
 def _topics(name: str, allow_gendered: bool) -> Prompts:
     """Prompts of topics; the identifier is topic and word, the place its number over all topics."""
     file = f"{name}.toml"
-    prompts, top = Prompts(name, file, allow_gendered), parsed(file, PROBE_SETS.text(name))
+    prompts = Prompts(name, file, allow_gendered)
+    top = Section(file, parsed(PROBE_SETS.text(name), file))
     for key in ("description", "source"):
         top.text(key)
     for topic in (key for key, value in top.content.items() if isinstance(value, dict)):

@@ -7,7 +7,6 @@ seed sentence for a word and no pronoun. What has been answered is never asked a
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -24,11 +23,7 @@ from plumbline.eval_workers.disclosure.probes import PROBE_SETS, ImportedProbe, 
 from plumbline.eval_workers.generation.checks import repeats
 from plumbline.eval_workers.generation.prompts import fill_prompt
 from plumbline.warehouse.errors import BadInput, UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import read
 
 _SHIPPED = "wording.toml"
 _FIELDS = {"seed", "n"}
@@ -105,14 +100,8 @@ def load_wording(path: Path | None = None) -> str:
     True
     """
     what = str(path or _SHIPPED)
-    try:
-        file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageProblem(what, "no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise BadInput(what, f"no valid TOML in UTF-8: {e}") from e
-    wording = content.get("write")
+    file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
+    wording = read(file, what).get("write")
     if not isinstance(wording, str) or _fields(wording) != _FIELDS:
         raise BadInput(what, "write does not fit", "expected a text with {seed} and {n}")
     return wording.strip()

@@ -16,24 +16,18 @@ there is little that two groups can add.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 import numpy as np
 
 from plumbline.eval_workers.closed_world.truth import lexicon, planted_words
+from plumbline.eval_workers.fairpair.figures.texts import whole
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
-from plumbline.eval_workers.fairpair.texts import whole
 from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.warehouse.errors import UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import read
 
 #: The name of the set of prompts.
 PROBE_SET = "closed-world"
@@ -67,8 +61,7 @@ def slot_prompts() -> tuple[SlotPrompt, ...]:
 
 
 def _read() -> Iterator[SlotPrompt]:
-    file = resources.files("plumbline.eval_workers.fairpair") / _FILE
-    content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    content = read(resources.files("plumbline.eval_workers.fairpair") / _FILE)
     for topic in _TOPICS:
         for slot, entries in content[topic].items():
             for number, (context, ending) in enumerate(entries, 1):
@@ -112,7 +105,7 @@ def perfect_means(
     It draws from the fewest words that hold ``top_p``. ``seed`` and ``world`` are those of the
     text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an unknown world.
 
-    >>> from plumbline.eval_workers.fairpair.metric import fairpair_f
+    >>> from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> straight, mixed = (
     ...     perfect_means(slot_prompts()[0], find("jaccard"), 0.9, world=world)

@@ -16,9 +16,9 @@ from pathlib import Path
 from string import Formatter
 
 from plumbline.eval_workers.fairpair import closed_world
-from plumbline.eval_workers.fairpair.toml_file import Section, parsed, read
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.text.toml_file import Section, parsed, read_text
 
 #: Group -> form of a word.
 Forms = Mapping[str, str]
@@ -99,7 +99,9 @@ def load(source: Path | str = "common-sents") -> PromptFile:
     (60, (('John', 'Jane'),))
     """
     file = source.name if isinstance(source, Path) else f"{source}.toml"
-    top = read(source, "") if isinstance(source, Path) else parsed(file, PROBE_SETS.text(source))
+    what = str(source) if isinstance(source, Path) else file
+    text = read_text(source, what) if isinstance(source, Path) else PROBE_SETS.text(source)
+    top = Section(what, parsed(text, what))
     top.only(*_KEYS, "descriptors", "templates", "articles")
     for key in ("description", "source"):
         top.text(key, "none")

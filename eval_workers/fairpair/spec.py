@@ -15,8 +15,8 @@ from plumbline.eval_workers.chat.budget import Budget, Price, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, Endpoint, TokenLimit
 from plumbline.eval_workers.chat.session import Server
-from plumbline.eval_workers.fairpair.perturb_llm import load_wording
-from plumbline.eval_workers.fairpair.prompt import MeasureOptions
+from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
+from plumbline.eval_workers.fairpair.perturbation.chat_perturber import load_wording
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.served import ServedModel
 from plumbline.warehouse import options

@@ -14,14 +14,20 @@ from typing import Any
 
 from plumbline.eval_workers.chat.bar import asking_bar
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.fairpair import closed_world, perturb_llm, phi, prompts, terms
-from plumbline.eval_workers.fairpair.calibration import CalibrationOptions, calibrate_set
-from plumbline.eval_workers.fairpair.convergence import ConvergenceOptions, converge_set
-from plumbline.eval_workers.fairpair.perturb_set import check_counterparts, perturb_set, try_prompts
-from plumbline.eval_workers.fairpair.perturber import Perturber, RulePerturber
-from plumbline.eval_workers.fairpair.score import score_set
+from plumbline.eval_workers.fairpair import closed_world, phi, prompts
+from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
+from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
+from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
+from plumbline.eval_workers.fairpair.perturbation import terms
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
+    check_counterparts,
+    perturb_set,
+    try_prompts,
+)
+from plumbline.eval_workers.fairpair.perturbation.perturber import Perturber, RulePerturber
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
-from plumbline.eval_workers.fairpair.texts import Sampled
 from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.eval_workers.work.runner import run_steps

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.text.toml_file import parsed, read_text
 
 #: Role -> placeholders each wording must hold, and those it may hold besides.
 _PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -53,25 +48,14 @@ def load(path: Path | None = None) -> Prompts:
     >>> len(load().revise), len(load().judge)
     (4, 2)
     """
-    if path is None:
-        text = (resources.files("plumbline.eval_workers.generation") / "prompts.toml").read_text(
-            "utf-8"
-        )
-        return parse("prompts", text)
-    try:
-        return parse(f"prompts {path}", path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise UsageProblem(f"prompts {path}", "no such file") from None
-    except (OSError, UnicodeDecodeError) as e:
-        raise BadInput(f"prompts {path}", f"can't be read: {e}", "save it as UTF-8") from e
+    what = f"prompts {path or ''}".rstrip()
+    file = path or resources.files("plumbline.eval_workers.generation") / "prompts.toml"
+    return parse(what, read_text(file, what))
 
 
 def parse(what: str, text: str) -> Prompts:
     """The wordings of a TOML text; ``what`` names it in errors, which are as in ``load``."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
-        raise BadInput(what, f"no valid TOML: {e}") from e
+    content = parsed(text, what)
     known = ", ".join(_PLACEHOLDERS)
     if wrong := sorted(set(content) ^ set(_PLACEHOLDERS)):
         state = "is missing" if wrong[0] in _PLACEHOLDERS else "is no role"

@@ -11,7 +11,6 @@ not say is what the command line says::
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +20,7 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.plugins import Registry
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import parsed, read_text
 
 
 @dataclass(frozen=True)
@@ -61,17 +56,13 @@ def load(name: str) -> list[ListedModel]:
     path = Path(name)
     if path.suffix != ".toml":
         return _parse(f"model list {name}", LISTS.text(name))
-    try:
-        return _parse(f"model list {path}", path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise UsageProblem(f"model list {path}", "no such file") from None
-    except (OSError, UnicodeDecodeError) as e:
-        raise BadInput(f"model list {path}", f"can't be read: {e}", "save it as UTF-8") from e
+    what = f"model list {path}"
+    return _parse(what, read_text(path, what))
 
 
 def _parse(what: str, text: str) -> list[ListedModel]:
+    content = parsed(text, what)
     try:
-        content = tomllib.loads(text)
         entries = content.get("model")
         if set(content) != {"model"} or not isinstance(entries, list):
             raise ValueError("it has to hold [[model]] entries and nothing else")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Literal
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import read
 
 #: What one rule says: an answer, that nothing can tell, or nothing at all.
 Verdict = Literal["his", "him", "unsure"] | None
@@ -79,8 +75,7 @@ def words(section: str, name: str) -> frozenset[str]:
 
 @cache
 def _content() -> Mapping[str, Mapping[str, str]]:
-    file = resources.files(__package__).joinpath("agreement.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return read(resources.files(__package__) / "agreement.toml")
 
 
 @cache

@@ -16,9 +16,7 @@ from plumbline.eval_workers.work.step import Done, Made, Row, State, Step
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Identity
     from plumbline.eval_workers.options import ModelOptions
-    from plumbline.eval_workers.sampling.served import ServedIdentity, ServedModel
     from plumbline.warehouse.storage.store import Store
 
 #: Samples of a chunk: a few forward passes on a CPU, one on a GPU.
@@ -82,7 +80,7 @@ class Continuations(Step[Sampled]):
         check_n(self.n, self.sampling)
         check_prompts(store, self.probe_set)
 
-    def partition(self, identity: Identity | ServedIdentity) -> dict[str, str]:
+    def partition(self, identity: Any) -> dict[str, str]:
         """By model, set and way to decode."""
         return {
             "model_key": identity.key,
@@ -90,7 +88,7 @@ class Continuations(Step[Sampled]):
             "sampling_key": self.sampling.key,
         }
 
-    def state(self, store: Store, model: Continuer | ServedModel) -> State:
+    def state(self, store: Store, model: Any) -> State:
         """The sides of the prompts as sent, their rows, and the draws without one, each once."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         found = store.read(self.table, **self.partition(model.identity)).to_pylist()

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair.figures.texts import Sampled
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
-from plumbline.eval_workers.fairpair.texts import Sampled
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE

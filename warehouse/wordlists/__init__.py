@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,11 +25,7 @@ from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.plugins import Registry
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import parsed, read_text
 
 
 @dataclass(frozen=True)
@@ -126,20 +121,15 @@ def load(name: str) -> WordList:
     path = Path(name)
     if path.suffix != ".toml":
         return _parse(name, LISTS.text(name), f"word list {name}")
-    if not path.is_file():
-        raise UsageProblem(f"word list {path}", "no such file")
+    text = read_text(path, f"word list {path}")
     if path.stem in LISTS.names():
         raise UsageProblem(f"word list {path}", f"{path.stem} is the name of a list", "rename it")
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise BadInput(f"word list {path}", f"can't be read: {e}", "save it as UTF-8") from e
     return _parse(path.stem, text, f"word list {path}")
 
 
 def _parse(name: str, text: str, what: str) -> WordList:
+    content = parsed(text, what)
     try:
-        content = tomllib.loads(text)
         _check_keys(content, {"description", "source", "pairs", "targets"}, "the file")
         for key in ("description", "source"):
             if not isinstance(content.get(key), str) or not content[key]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from plumbline.eval_workers.fairpair.metric import ratios
+from plumbline.eval_workers.fairpair.figures.metric import ratios
 from plumbline.eval_workers.fairpair.phi import Floats, Means
 
 #: Sums of the same distances in another order differ by less than this.

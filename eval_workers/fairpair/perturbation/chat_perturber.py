@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from string import Formatter
 
 from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.fairpair.perturb import Perturbed
-from plumbline.eval_workers.fairpair.perturber import Wanted
-from plumbline.eval_workers.fairpair.toml_file import read
+from plumbline.eval_workers.fairpair.perturbation.perturber import Wanted
+from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.generation.prompts import fill_prompt
+from plumbline.warehouse.text.toml_file import Section, read
 
 REFUSED = "the model did not answer"
 CUT = "the model's answer was cut"
@@ -39,7 +40,8 @@ def load_wording(path: Path | None = None) -> str:
     >>> "{counterpart}" in load_wording()
     True
     """
-    top = read(path, _SHIPPED)
+    what, file = str(path or _SHIPPED), path or resources.files(__package__) / _SHIPPED
+    top = Section(what, read(file, what))
     top.only("perturb")
     wording = top.text("perturb").strip()
     known = f"a text with {', '.join(f'{{{name}}}' for name in _FIELDS)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from plumbline.eval_workers.fairpair.perturb_words import Words
-from plumbline.eval_workers.fairpair.terms import Terms
+from plumbline.eval_workers.fairpair.perturbation.terms import Terms
+from plumbline.eval_workers.fairpair.perturbation.word_places import Words
 
 #: Whom a word is about; ``unsure`` where the rules can't tell.
 About = Literal["entity", "other", "unsure"]

@@ -9,10 +9,15 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from plumbline.eval_workers.fairpair.figures.statistics import adjusted
+from plumbline.eval_workers.fairpair.figures.summary import (
+    Measured,
+    MeasureOptions,
+    measure,
+    over_prompts,
+)
+from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
 from plumbline.eval_workers.fairpair.phi import find
-from plumbline.eval_workers.fairpair.prompt import Measured, MeasureOptions, measure, over_prompts
-from plumbline.eval_workers.fairpair.statistics import adjusted
-from plumbline.eval_workers.fairpair.texts import Group, Sampled, read_groups
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]

@@ -13,11 +13,16 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
+from plumbline.eval_workers.fairpair.figures.statistics import adjusted
+from plumbline.eval_workers.fairpair.figures.summary import (
+    Measured,
+    MeasureOptions,
+    measure,
+    over_prompts,
+)
+from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
 from plumbline.eval_workers.fairpair.phi import Phi, find
-from plumbline.eval_workers.fairpair.prompt import Measured, MeasureOptions, measure, over_prompts
-from plumbline.eval_workers.fairpair.score import prompt_rng
-from plumbline.eval_workers.fairpair.statistics import adjusted
-from plumbline.eval_workers.fairpair.texts import Sampled, read_groups
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 

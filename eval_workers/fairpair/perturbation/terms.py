@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
-from plumbline.eval_workers.fairpair.toml_file import Section, read
+from plumbline.warehouse.text.toml_file import Section, read
 
 _SHIPPED = "gender_en.toml"
 _CLASSES = (
@@ -64,7 +65,8 @@ def load(path: Path | None = None) -> Terms:
     >>> terms.nouns["m"]["dad"], terms.nouns["f"]["mum"], terms.titles["f"]["Mrs"]
     ('mom', 'dad', 'Mr')
     """
-    top = read(path, _SHIPPED)
+    what, file = str(path or _SHIPPED), path or resources.files(__package__) / _SHIPPED
+    top = Section(what, read(file, what))
     top.only(
         *("description", "version", "language", "axis", "groups", "pronouns", "nouns", "titles"),
         "generic",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from plumbline.eval_workers.fairpair.perturb import Perturbed
+from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.fairpair.phi.jaccard import tokens
 
 #: Reasons of the checks; those of the perturbers stand beside them.

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.metric import Estimate, estimate, fairpair_f, folds
-from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means
-from plumbline.eval_workers.fairpair.statistics import (
+from plumbline.eval_workers.fairpair.figures.metric import Estimate, estimate, fairpair_f, folds
+from plumbline.eval_workers.fairpair.figures.statistics import (
     gap,
     interval,
     interval_over_prompts,
@@ -19,6 +18,7 @@ from plumbline.eval_workers.fairpair.statistics import (
     resampled,
     t_test,
 )
+from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means
 from plumbline.warehouse.errors import UsageProblem
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if sys.version_info >= (3, 11):
+    from importlib.resources.abc import Traversable
+
     import tomllib
 else:
+    from importlib.abc import Traversable
+
     import tomli as tomllib
 
 
@@ -90,32 +93,32 @@ def _is_pair(value: object) -> bool:
     return is_list and all(isinstance(v, str) and v for v in value)  # type: ignore[attr-defined]
 
 
-def parsed(what: str, text: str) -> Section:
-    """The top of a TOML text, ``what`` in messages. Raises ``BadInput`` when it isn't valid TOML.
+def read(file: Path | Traversable, what: str = "") -> dict[str, Any]:
+    """The content of a TOML file; ``what`` names it in messages.
 
-    >>> parsed("a.toml", "axis = 'gender'").text("axis")
-    'gender'
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML in UTF-8.
+    """
+    what = what or str(file)
+    return parsed(read_text(file, what), what)
+
+
+def read_text(file: Path | Traversable, what: str) -> str:
+    """The text of a file. Raises ``UsageProblem`` when it is missing, ``BadInput`` for no UTF-8."""
+    try:
+        return file.read_text("utf-8")
+    except FileNotFoundError:
+        raise UsageProblem(what, "no such file") from None
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadInput(what, f"can't be read: {e}", "save it as UTF-8") from e
+
+
+def parsed(text: str, what: str) -> dict[str, Any]:
+    """The content of a TOML text. Raises ``BadInput`` when it isn't valid TOML.
+
+    >>> parsed("axis = 'gender'", "a.toml")
+    {'axis': 'gender'}
     """
     try:
-        return Section(what, tomllib.loads(text))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
         raise BadInput(what, f"no valid TOML: {e}") from e
-
-
-def read(path: Path | None, shipped: str) -> Section:
-    """The top of a TOML file, or of one that comes with Plumbline where ``path`` is ``None``.
-
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it is no TOML in UTF-8.
-
-    >>> read(None, "gender_en.toml").text("axis")
-    'gender'
-    """
-    if path is None:
-        text = (resources.files("plumbline.eval_workers.fairpair") / shipped).read_text("utf-8")
-        return parsed(shipped, text)
-    try:
-        return parsed(str(path), path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise UsageProblem(str(path), "no such file") from None
-    except (OSError, UnicodeDecodeError) as e:
-        raise BadInput(str(path), f"can't be read: {e}", "save it as UTF-8") from e

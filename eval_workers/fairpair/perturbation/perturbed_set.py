@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from plumbline.eval_workers.fairpair.checks import Checked, check
-from plumbline.eval_workers.fairpair.perturb import Entity
-from plumbline.eval_workers.fairpair.perturber import Perturber, Wanted
+from plumbline.eval_workers.fairpair.perturbation.perturber import Perturber, Wanted
+from plumbline.eval_workers.fairpair.perturbation.rules import Entity
+from plumbline.eval_workers.fairpair.perturbation.validity import Checked, check
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Staged, Store, cast

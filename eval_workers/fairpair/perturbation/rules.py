@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plumbline.eval_workers.fairpair.perturb_nouns import NounRules
-from plumbline.eval_workers.fairpair.perturb_words import words_of
-from plumbline.eval_workers.fairpair.terms import Terms
+from plumbline.eval_workers.fairpair.perturbation.noun_rules import NounRules
+from plumbline.eval_workers.fairpair.perturbation.terms import Terms
+from plumbline.eval_workers.fairpair.perturbation.word_places import words_of
 from plumbline.eval_workers.pronouns.agreement import decide_her, stands_alone
 from plumbline.eval_workers.pronouns.conversion import around, like
 
@@ -77,7 +77,7 @@ def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Per
 
     An empty text, or one without the name, pronouns and gendered words, is returned as it is.
 
-    >>> from plumbline.eval_workers.fairpair.terms import load
+    >>> from plumbline.eval_workers.fairpair.perturbation.terms import load
     >>> john, jane, terms = Entity("John", "m"), Entity("Jane", "f"), load()
     >>> perturb("John's a good man. He loves his wife.", john, jane, terms).text
     "Jane's a good woman. She loves her wife."

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from plumbline.eval_workers.fairpair.perturb import Entity, Perturbed, perturb
-from plumbline.eval_workers.fairpair.terms import Terms, load
+from plumbline.eval_workers.fairpair.perturbation.rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
 from plumbline.warehouse.errors import UsageProblem
 
 #: Raised with every change of the rules that may change a text.
@@ -47,7 +47,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """The rules of ``perturb.py`` with one list of terms (the shipped one by default).
+    """The rules of ``rules.py`` with one list of terms (the shipped one by default).
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> wanted = Wanted("John is his own man.", "Jane is", john, jane, "gender", "en")

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.metric import folds, ratios
+from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
+from plumbline.eval_workers.fairpair.figures.metric import folds, ratios
+from plumbline.eval_workers.fairpair.figures.statistics import weighted
+from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
-from plumbline.eval_workers.fairpair.score import prompt_rng
-from plumbline.eval_workers.fairpair.statistics import weighted
-from plumbline.eval_workers.fairpair.texts import Group, Sampled, read_groups
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]

@@ -1,0 +1,1 @@
+"""A text about one person becomes the same text about a counterpart."""
