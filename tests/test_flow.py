@@ -43,7 +43,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = pipeline(directory, "--demo-tokens", "60000", "--train-tokens", "40000", "--twin")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "report: out/report/index.html" in done.stdout
-    assert done.stdout.count("rank correlation 0.") + done.stdout.count("rank correlation -0.") == 2
+    assert done.stdout.count("rank correlation 0.") + done.stdout.count("rank correlation −0.") == 2
     assert "slope" in done.stdout
     return directory
 

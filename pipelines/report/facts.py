@@ -52,11 +52,6 @@ class Facts:
             self._has_points = True
         return self.rows("point", **{column: fit[column] for column in _FIT})
 
-    def metrics_of(self, fit: Row, *names: str) -> list[Row | None]:
-        """Rows of ``metric_value`` of a fit, ``None`` for a metric that it lacks."""
-        same = {column: fit[column] for column in _FIT}
-        return [next(iter(self.metrics(name, **same)), None) for name in names]
-
     def _once(self, text: str, run: Callable[[], pa.Table]) -> Rows:
         if text not in self._known:
             self._known[text] = Rows(map(self._labelled, run().to_pylist()), text)
