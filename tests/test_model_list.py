@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers import models
-from plumbline.eval_workers.backends import _weights
+from plumbline.eval_workers.backends.local import weights as _weights
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.release.models import HUB_IDS

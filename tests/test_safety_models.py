@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import load_file
 
 from plumbline.eval_workers import models
-from plumbline.eval_workers.backends._loading import _refuse_pickles
-from plumbline.eval_workers.backends._source import Source
+from plumbline.eval_workers.backends.local.loading import _refuse_pickles
+from plumbline.eval_workers.backends.local.source import Source
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.mitigation import train as tune
 from plumbline.eval_workers.options import ModelOptions
@@ -91,7 +91,7 @@ def test_a_malicious_pickle_for_weights_runs_nothing(
 
 def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files: set[str] = set()
-    where = "plumbline.eval_workers.backends._loading._on_hub_if_any"
+    where = "plumbline.eval_workers.backends.local.loading._on_hub_if_any"
     monkeypatch.setattr(where, lambda source, name: name in files)
 
     def check(name: str, *held: str) -> None:

@@ -11,7 +11,7 @@ import tokenizers
 import torch
 import transformers
 
-from plumbline.eval_workers.backends._drawing import _filters, chosen, uniforms
+from plumbline.eval_workers.backends.local.drawing import _filters, chosen, uniforms
 from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
@@ -150,7 +150,9 @@ def test_models_without_keys_and_values_to_choose_from_read_again(
     how = {"temperature": HOT, "max_new_tokens": 12}
     wanted = [(prompt, k) for prompt in PROMPTS for k in range(4)]
     found = _continued(_opened(saved["neox"]), wanted, **how)
-    monkeypatch.setattr("plumbline.eval_workers.backends._drawing._has_rows", lambda cache: False)
+    monkeypatch.setattr(
+        "plumbline.eval_workers.backends.local.drawing._has_rows", lambda cache: False
+    )
     assert _continued(_opened(saved["neox"]), wanted, **how) == found
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.eval_workers.backends import transformers_backend
-from plumbline.eval_workers.backends._tree import end_of_tree, tree
 from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.local.tree import end_of_tree, tree
 from plumbline.eval_workers.backends.transformers_backend import TREE_TYPES, TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput

@@ -12,9 +12,9 @@ from functools import cached_property
 
 from transformers import GenerationConfig
 
-from plumbline.eval_workers.backends import _loading as loading
-from plumbline.eval_workers.backends._scorer import Scorer
 from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.local import loading as loading
+from plumbline.eval_workers.backends.local.scorer import Scorer
 from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
 from plumbline.warehouse.errors import BadInput
 

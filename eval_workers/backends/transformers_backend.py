@@ -1,6 +1,6 @@
 """Scores and continues with Hugging Face transformers, on CPU or GPU.
 
-A forward pass holds a tree of texts (see ``_tree``) where the architecture takes a mask and
+A forward pass holds a tree of texts (see ``local.tree``) where the architecture takes a mask and
 positions of its own, else texts of equal token length. Neither holds padding, so nothing can leak
 from it. The output layer, most of a small model's work, sees each node once, and its logits are
 kept no longer than their softmax takes.
@@ -25,12 +25,12 @@ import torch
 import transformers
 
 from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.backends._drawing import draw
-from plumbline.eval_workers.backends._hidden import hidden_of_tree
-from plumbline.eval_workers.backends._tree import end_of_tree, n_nodes, tree
-from plumbline.eval_workers.backends._weights import is_int8, load_model
 from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.continuer import Continuer
+from plumbline.eval_workers.backends.local.drawing import draw
+from plumbline.eval_workers.backends.local.hidden import hidden_of_tree
+from plumbline.eval_workers.backends.local.tree import end_of_tree, n_nodes, tree
+from plumbline.eval_workers.backends.local.weights import is_int8, load_model
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput

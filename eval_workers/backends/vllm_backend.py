@@ -27,11 +27,11 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.backends import _loading as loading
 from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.backends._quiet import quiet
 from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.continuer import Continuer
+from plumbline.eval_workers.backends.local import loading as loading
+from plumbline.eval_workers.backends.local.quiet import quiet
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem

@@ -1,13 +1,10 @@
-"""Reading released tables: CSV or TSV, plain or gzipped, one template a row."""
+"""Where released tables lie, and what their rows are called."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.text.csv_rows import Record, read_text, records
-
-__all__ = ["Record", "index_id", "locate", "read_text", "records", "truth"]
 
 
 def locate(source: Path, stem: str) -> Path:
@@ -21,15 +18,6 @@ def locate(source: Path, stem: str) -> Path:
         if (source / name).is_file():
             return source / name
     raise BadInput(f"{source}", f"holds neither {stem}.csv nor {stem}.csv.gz", "give --source PATH")
-
-
-def truth(value: str) -> bool | None:
-    """A released yes or no; ``None`` for anything else.
-
-    >>> truth("True"), truth("False"), truth("")
-    (True, False, None)
-    """
-    return {"True": True, "False": False}.get(value)
 
 
 def index_id(prefix: str, value: str) -> str:

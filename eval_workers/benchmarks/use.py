@@ -10,8 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.benchmarks import Parsed
-from plumbline.eval_workers.benchmarks._released import index_id, locate, records, truth
+from plumbline.eval_workers.benchmarks._released import index_id, locate
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.csv_rows import records, truth
 
 NAMES = ("use-5", "use-10", "use-20")
 DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"

@@ -14,15 +14,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from plumbline.eval_workers.benchmarks import Parsed
-from plumbline.eval_workers.benchmarks._released import (
-    Record,
-    index_id,
-    locate,
-    read_text,
-    records,
-    truth,
-)
+from plumbline.eval_workers.benchmarks._released import index_id, locate
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.text.csv_rows import Record, read_text, records, truth
 
 NAMES = ("winobias",)
 DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"

@@ -10,8 +10,9 @@ import re
 from pathlib import Path
 
 from plumbline.eval_workers.benchmarks import Parsed
-from plumbline.eval_workers.benchmarks._released import locate, records
+from plumbline.eval_workers.benchmarks._released import locate
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.csv_rows import records
 
 NAMES = ("winogender",)
 DESCRIPTION = "Winogender: one pronoun, an occupation and a participant"

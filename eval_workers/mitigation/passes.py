@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from plumbline.eval_workers.backends._hidden import hidden_of_tree
-from plumbline.eval_workers.backends._tree import n_nodes, tree
 from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.local.hidden import hidden_of_tree
+from plumbline.eval_workers.backends.local.tree import n_nodes, tree
 from plumbline.eval_workers.mitigation.losses import difference, distance, total
 from plumbline.eval_workers.mitigation.targets import Target
 
@@ -20,9 +20,9 @@ from plumbline.eval_workers.mitigation.targets import Target
 class Reader:
     """A causal ``transformers`` model that reads texts behind the token ``bos``.
 
-    Texts of up to ``longest_in_tree`` tokens share what they begin with alike, see
-    ``backends._tree``; where one is longer each is read on its own. ``n_tokens`` bounds the tokens
-    of a pass, of which a single prompt with its words may have more.
+    Texts of up to ``longest_in_tree`` tokens share a common beginning, see
+    ``backends.local.tree``; a longer one is read on its own. ``n_tokens`` bounds the tokens of a
+    pass, of which a single prompt with its words may have more.
     """
 
     model: Any

@@ -24,9 +24,9 @@ import torch
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import load_file
 
-from plumbline.eval_workers.backends import _loading as loading
 from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.backends._checkpoints import save_state
+from plumbline.eval_workers.backends.local import loading as loading
+from plumbline.eval_workers.backends.local.checkpoints import save_state
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
 from plumbline.eval_workers.mitigation.passes import Reader

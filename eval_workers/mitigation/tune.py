@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.backends._adapter import find_adapter
 from plumbline.eval_workers.backends.devices import memory_problems
+from plumbline.eval_workers.backends.local.adapter import find_adapter
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.mitigation.card import adapter_card

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from plumbline.eval_workers.benchmarks._released import Record
 from plumbline.eval_workers.release.files import ReleasedFile
 from plumbline.eval_workers.release.join import Line, match, pair_ids, row_key, shared_columns
 from plumbline.eval_workers.release.table import read_rows
 from plumbline.eval_workers.work.rejects import reject_row
+from plumbline.warehouse.text.csv_rows import Record
 
 Row: TypeAlias = "dict[str, Any]"
 #: The figures of a row with the right number of fields, or what is wrong with it.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.eval_workers.benchmarks._released import Record, truth
+from plumbline.warehouse.text.csv_rows import Record, truth
 
 #: Template, then the word and the verdict of naturalness where both sides know them.
 Key = tuple[str, object, object]

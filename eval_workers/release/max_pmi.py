@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.eval_workers.benchmarks._released import Record, truth
 from plumbline.eval_workers.release.files import (
     ReleasedFile,
     grouped,
@@ -17,6 +16,7 @@ from plumbline.eval_workers.release.gather import gather
 from plumbline.eval_workers.release.table import finite
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import Record, truth
 
 _MAX_PMI, _UNDEFINED = "max_gender_pmi", "max_gender_pmi_invalid"
 _COLUMNS = ("template", _MAX_PMI)

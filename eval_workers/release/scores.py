@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from plumbline.eval_workers.benchmarks._released import Record
 from plumbline.eval_workers.pronouns.templates import fill, template_problem
 from plumbline.eval_workers.release.files import (
     ReleasedFile,
@@ -26,6 +25,7 @@ from plumbline.eval_workers.release.table import finite
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import Record
 
 _FIGURES = ("F_logprob", "M_logprob", "F_num_tokens", "M_num_tokens", "F_template", "M_template")
 _COLUMNS = ("template", *_FIGURES)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from plumbline.eval_workers.benchmarks._released import Record, read_text, records
+from plumbline.warehouse.text.csv_rows import Record, read_text, records
 
 _CUT = "the file ends in this row without a line end: it may be cut short"
 

@@ -46,7 +46,7 @@ class TrainedModel:
 
     def row(self, run_id: str) -> dict[str, object]:
         """Row of table ``trained_model``."""
-        from plumbline.eval_workers.backends._source import content_hash
+        from plumbline.eval_workers.backends.local.source import content_hash
 
         row = asdict(self) | {"path": str(self.path), "run_id": run_id}
         row["revision"] = content_hash(self.path)

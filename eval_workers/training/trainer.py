@@ -29,7 +29,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from plumbline.eval_workers.backends._checkpoints import save_state
+from plumbline.eval_workers.backends.local.checkpoints import save_state
 from plumbline.eval_workers.training.batches import rows_of_step
 from plumbline.eval_workers.training.options import Progress, TrainOptions
 from plumbline.warehouse.errors import BadInput

@@ -82,3 +82,12 @@ def read_text(path: Path) -> str:
         problem = f"holds more than {LARGEST:,} bytes, which no released table does"
         raise BadInput(f"{path}", problem, "check where it comes from")
     return data.decode("utf-8-sig", errors="surrogateescape")
+
+
+def truth(value: str) -> bool | None:
+    """A released yes or no; ``None`` for anything else.
+
+    >>> truth("True"), truth("False"), truth("")
+    (True, False, None)
+    """
+    return {"True": True, "False": False}.get(value)

@@ -20,7 +20,7 @@ from transformers.models.auto.modeling_auto import (
 from transformers.utils.hub import cached_file, extract_commit_hash
 
 from plumbline.eval_workers import models
-from plumbline.eval_workers.backends._source import ADAPTER_CONFIG, Source
+from plumbline.eval_workers.backends.local.source import ADAPTER_CONFIG, Source
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 

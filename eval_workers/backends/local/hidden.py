@@ -1,4 +1,4 @@
-"""A forward pass over a tree of texts, see ``_tree``; gradients flow through it."""
+"""A forward pass over a tree of texts, see ``local.tree``; gradients flow through it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from plumbline.eval_workers.backends._tree import Tree
+from plumbline.eval_workers.backends.local.tree import Tree
 
 
 def hidden_of_tree(model: Any, made: Tree) -> torch.Tensor:

@@ -14,13 +14,13 @@ from typing import ClassVar
 
 from transformers import AutoConfig, AutoTokenizer
 
-from plumbline.eval_workers.backends import _loading as loading
-from plumbline.eval_workers.backends._adapter import find_adapter
-from plumbline.eval_workers.backends._chat import Frame, rendered, without_bos
-from plumbline.eval_workers.backends._source import find_source
-from plumbline.eval_workers.backends._weights import quantisation
 from plumbline.eval_workers.backends.base import Identity, TextScore, Tokens
 from plumbline.eval_workers.backends.instruction import Instruction
+from plumbline.eval_workers.backends.local import loading as loading
+from plumbline.eval_workers.backends.local.adapter import find_adapter
+from plumbline.eval_workers.backends.local.chat_template import Frame, rendered, without_bos
+from plumbline.eval_workers.backends.local.source import find_source
+from plumbline.eval_workers.backends.local.weights import quantisation
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 

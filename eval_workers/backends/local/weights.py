@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-from plumbline.eval_workers.backends import _loading as loading
-from plumbline.eval_workers.backends._adapter import Adapter, put_on
-from plumbline.eval_workers.backends._source import Source
 from plumbline.eval_workers.backends.devices import release
+from plumbline.eval_workers.backends.local import loading as loading
+from plumbline.eval_workers.backends.local.adapter import Adapter, put_on
+from plumbline.eval_workers.backends.local.source import Source
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 

@@ -18,15 +18,15 @@ from typing import Any
 from safetensors import SafetensorError
 from transformers.utils.hub import cached_file, extract_commit_hash
 
-from plumbline.eval_workers.backends import _loading as loading
-from plumbline.eval_workers.backends._source import (
+from plumbline.eval_workers.backends.local import loading as loading
+from plumbline.eval_workers.backends.local.patterns import why_refused
+from plumbline.eval_workers.backends.local.source import (
     ADAPTER_CONFIG,
     HUB_ID,
     Source,
     file_hash,
     looks_like_path,
 )
-from plumbline.eval_workers.backends.patterns import why_refused
 from plumbline.warehouse.errors import BadInput
 
 _WEIGHTS = "adapter_model.safetensors"

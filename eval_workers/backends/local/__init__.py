@@ -1,0 +1,1 @@
+"""Models that are loaded here: their files, tokenizers, weights and forward passes."""
