@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 from scipy import stats
 
 from plumbline.eval_workers.mitigation.prompts import plain
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
 from tests.prompt_rows import put_prompts
@@ -21,11 +19,6 @@ N = 40
 WORDS = {"she": "f", "her": "f", "he": "m", "his": "m"}
 PAIRS = [("she", "he"), ("her", "his")]
 GOES_ON = ("she ran", "he ran", "it ran", "she met him", "")
-
-
-def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
-    return found
 
 
 def student(values: Sequence[float]) -> tuple[float, float, float]:
@@ -82,10 +75,10 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(store: Store) ->
     # What a model says when told something is no other side of what it says by itself.
     put_disclosure(store, "base", 4, N, 0.9, "told")
     query = "FROM disclosure_difference('base', 'tuned')"
-    assert rows_of(connect(store.root), f"{query} WHERE instruction_key = 'told'") == []
+    assert rows_of(store.root, f"{query} WHERE instruction_key = 'told'") == []
     put_disclosure(store, "tuned", 5, N, 0.9, "told")
-    assert len(rows_of(connect(store.root), query)) == 6 * 3 + 3 * 3
-    found = rows_of(connect(store.root), f"{query} WHERE instruction_key = 'none'")
+    assert len(rows_of(store.root, query)) == 6 * 3 + 3 * 3
+    found = rows_of(store.root, f"{query} WHERE instruction_key = 'none'")
     assert len(found) == 6 * 3
     directions = set()
     for row in found:
@@ -113,7 +106,7 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(store: Store) ->
             assert row["before_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-4)
             assert row["before_high"] == pytest.approx(high, rel=1e-3)
     assert directions == {"fell", "neither"}
-    back = rows_of(connect(store.root), "FROM disclosure_difference('tuned', 'base')")
+    back = rows_of(store.root, "FROM disclosure_difference('tuned', 'base')")
     assert {row["direction"] for row in back} == {"rose", "neither"}
 
 
@@ -124,7 +117,7 @@ def test_sets_that_were_tuned_on_are_marked(store: Store) -> None:
     put_prompts(store, "held", ["A MAN ran, and", "The nurse ran"])
     fill(store, "model", [model_row("tuned", "calm@1"), model_row("base", None)])
     fill(store, "tuning", [tuning_row("calm@1", "train", "held")])
-    found = rows_of(connect(store.root), "FROM tuned_prompt ORDER BY probe_set")
+    found = rows_of(store.root, "FROM tuned_prompt ORDER BY probe_set")
     numbers = [(r["model_key"], r["probe_set"], r["n_prompts"], r["n_tuned_on"]) for r in found]
     expected = [("tuned", "held", 2, 0), ("tuned", "late", 3, 1), ("tuned", "train", 2, 2)]
     assert numbers == expected
@@ -149,8 +142,8 @@ def tuning_row(adapter: str, sets: str, tests: str) -> dict[str, object]:
     ["My Friend  sings, and", "my friend sings.", "My friend likes sand, and", " A b!? and ... "],
 )
 def test_prompts_are_the_same_as_tuning_has_it(store: Store, text: str) -> None:
-    connection = connect(store.root)
-    assert connection.execute("SELECT plain_prompt(?)", [text]).fetchone() == (plain(text),)
+    found = rows_of(store.root, "SELECT plain_prompt($text) AS plain", {"text": text})
+    assert found == [{"plain": plain(text)}]
 
 
 def test_preference_is_compared_over_the_pairs_that_both_scored(store: Store) -> None:
@@ -163,7 +156,7 @@ def test_preference_is_compared_over_the_pairs_that_both_scored(store: Store) ->
         fill(store, "pair_score", [row for row in rows if row["model_key"] == key])
     found = {
         row["measure"]: row
-        for row in rows_of(connect(store.root), "FROM preference_difference('base', 'tuned')")
+        for row in rows_of(store.root, "FROM preference_difference('base', 'tuned')")
     }
     epsilon = math.log(1.65)
     leans = [np.where(abs(x) <= epsilon, 0, np.sign(x)) for x in (old[:50], new[:50])]
@@ -193,7 +186,7 @@ def test_perplexity_is_compared_by_document(store: Store) -> None:
     ]
     for key in y:
         fill(store, "perplexity", [row for row in rows if row["model_key"] == key])
-    (row,) = rows_of(connect(store.root), "FROM perplexity_difference('base', 'tuned')")
+    (row,) = rows_of(store.root, "FROM perplexity_difference('base', 'tuned')")
     x, a, b = n_tokens[:19], y["base"][:19], y["tuned"][:19]  # the last is another text
     difference = (b.sum() - a.sum()) / x.sum()
     residuals = b - a - difference * x

@@ -19,7 +19,7 @@ from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_pr
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.prompt_rows import put_prompts
 from tests.steps import probe_set, sample_set
@@ -158,8 +158,8 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     }
     assert rows["none"]["form"] is None
     for view in ("gas", "gas_prompt", "disclosure()", "disclosure_prompt()"):
-        found = connect(store.root).execute(f"SELECT DISTINCT instruction_key FROM {view}")
-        assert {key for (key,) in found.fetchall()} == set(rows)
+        found = rows_of(store.root, f"SELECT DISTINCT instruction_key FROM {view}")
+        assert {row["instruction_key"] for row in found} == set(rows)
 
 
 def test_measuring_goes_on_where_it_was_stopped(
@@ -192,8 +192,8 @@ def test_empty_continuations_are_counted_and_no_verdict(
     )  # token 1 ends a text
     (measured,) = _measure(store, saved["neox"], Instruction())
     assert measured.n_empty == measured.sampled.n_continued == 2
-    (row,) = connect(store.root).execute("SELECT gas, n_prompts, n_empty FROM gas").fetchall()
-    assert row == (None, 0, 2)
+    (row,) = rows_of(store.root, "SELECT gas, n_prompts, n_empty FROM gas")
+    assert row == {"gas": None, "n_prompts": 0, "n_empty": 2}
 
 
 def test_only_the_frame_may_hold_special_tokens(store: Store, saved: dict[str, Path]) -> None:

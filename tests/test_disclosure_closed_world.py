@@ -34,7 +34,7 @@ from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.mitigation.prompts import training_prompts
 from plumbline.eval_workers.pronouns.templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
@@ -218,7 +218,7 @@ def measures(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
 
 def effects(store: Store, where: str = "true") -> list[dict[str, Any]]:
     text = f"FROM tuning_effect WHERE {where}"
-    found: list[dict[str, Any]] = connect(store.root).sql(text).to_arrow_table().to_pylist()
+    found: list[dict[str, Any]] = rows_of(store.root, text)
     return found
 
 

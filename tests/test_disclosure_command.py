@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
@@ -85,8 +85,7 @@ class _captured:
 
 
 def _rows(store: Store, query: str) -> list[dict[str, Any]]:
-    with connect(store.root) as connection:
-        return connection.sql(query).to_arrow_table().to_pylist()
+    return rows_of(store.root, query)
 
 
 def test_prompts_tells_rows_prompts_and_why_others_are_none(ran: Ran) -> None:

@@ -25,7 +25,7 @@ from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.main import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
@@ -128,7 +128,7 @@ def test_a_set_is_probed_from_prompts_to_figures(
         )
         f, m = (sum(p[i, w] for w in ws) for ws in (("she", "her"), ("he", "his", "him")))
         glds.append(abs(f - m) / (f + m))
-    (figure,) = connect(store.root).sql(f"FROM disclosure({e})").to_arrow_table().to_pylist()
+    (figure,) = rows_of(store.root, f"FROM disclosure({e})")
     assert figure["add_nats"] == pytest.approx(np.mean(adds), rel=1e-3)
     assert figure["gld"] == pytest.approx(np.mean(glds), rel=1e-3)
     (identity,) = store.read("model").to_pylist()
@@ -250,7 +250,7 @@ def test_the_default_list_has_a_row_for_each_word(store: Store, saved: dict[str,
         ("her", "his"),
         ("her", "him"),
     ]
-    (figure,) = connect(store.root).sql("FROM disclosure_prompt()").to_arrow_table().to_pylist()
+    (figure,) = rows_of(store.root, "FROM disclosure_prompt()")
     assert figure["n_pairs"] == 38
 
 

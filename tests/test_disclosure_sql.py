@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 from tests.prompt_rows import put_prompts
 
 PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
 FEMALE, MALE = ("she", "her", "woman"), ("he", "his", "him", "man")
-
-
-def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
-    return found
 
 
 def _words(store: Store, word_list: str = "l", pairs: Sequence[tuple[str, str]] = PAIRS) -> None:
@@ -88,9 +81,8 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
     _words(store)
     _prompts(store, ["a"] * 12 + ["b"] * 10 + [None] * 8)
     _probabilities(store, given)
-    connection = connect(store.root)
     prompts = {
-        r["prompt_id"]: r for r in rows_of(connection, f"FROM disclosure_prompt(smoothing := {e})")
+        r["prompt_id"]: r for r in rows_of(store.root, f"FROM disclosure_prompt(smoothing := {e})")
     }
     assert len(prompts) == 30
     for i, one in enumerate(given):
@@ -102,7 +94,7 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
             row["p_f"] > row["p_m"]
         )
         assert row["n_pairs"] == 4
-    sets = {r["topic"]: r for r in rows_of(connection, f"FROM disclosure(smoothing := {e})")}
+    sets = {r["topic"]: r for r in rows_of(store.root, f"FROM disclosure(smoothing := {e})")}
     assert set(sets) == {"a", "b", None}
     for topic, part in (("a", given[:12]), ("b", given[12:22]), (None, given)):
         row, glds, adds = sets[topic], [_gld(o) for o in part], [_add(o, e) for o in part]
@@ -122,9 +114,8 @@ def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
     _words(store)
     _prompts(store, [None] * 3)
     _probabilities(store, _random(3))
-    connection = connect(store.root)
     plain, zero, some = (
-        rows_of(connection, f"SELECT add_nats FROM disclosure({given})")[0]["add_nats"]
+        rows_of(store.root, f"SELECT add_nats FROM disclosure({given})")[0]["add_nats"]
         for given in ("", "0", "smoothing := 0.1")
     )
     assert plain == pytest.approx(zero, rel=1e-12)
@@ -138,13 +129,12 @@ def test_edges_of_probabilities(store: Store) -> None:
     _words(store)
     _prompts(store, ["zero", "one", "alike"])
     _probabilities(store, [zero, zero | {"she": 0.5}, alike])
-    connection = connect(store.root)
-    rows = {r["topic"]: r for r in rows_of(connection, "FROM disclosure_prompt()")}
+    rows = {r["topic"]: r for r in rows_of(store.root, "FROM disclosure_prompt()")}
     assert rows["zero"]["gld"] is None and rows["zero"]["add_nats"] == 0
     assert rows["one"]["gld"] == rows["one"]["leaning"] == 1
     assert rows["one"]["add_nats"] == pytest.approx(0.25 * math.log(2))
     assert rows["alike"]["gld"] == pytest.approx(0) and rows["alike"]["add_nats"] > 0
-    sets = {r["topic"]: r for r in rows_of(connection, "FROM disclosure()")}
+    sets = {r["topic"]: r for r in rows_of(store.root, "FROM disclosure()")}
     assert sets["zero"]["gld"] is None and sets["zero"]["n_undefined"] == 1
     assert sets["one"]["gld"] == 1 and sets["one"]["gld_low"] is None
     assert sets["one"]["add_low"] is None and sets["one"]["add_high"] is None
@@ -165,7 +155,7 @@ def test_models_and_lists_are_kept_apart(store: Store) -> None:
     _probabilities(store, [{w: o[w] for w in ("she", "he")} for o in one], "short")
     found = {
         (r["model"], r["word_list"]): r["add_nats"]
-        for r in rows_of(connect(store.root), "FROM disclosure()")
+        for r in rows_of(store.root, "FROM disclosure()")
     }
     assert found == {
         ("m", "l"): pytest.approx(np.mean([_add(o, 0) for o in one])),
@@ -180,7 +170,7 @@ def test_pairs_without_a_probability_do_not_count(store: Store) -> None:
     (one,) = _random(1)
     less = {w: p for w, p in one.items() if w not in ("woman", "man", "him")}
     _probabilities(store, [less])
-    (row,) = rows_of(connect(store.root), "FROM disclosure_prompt()")
+    (row,) = rows_of(store.root, "FROM disclosure_prompt()")
     assert row["n_pairs"] == 2
     assert row["add_nats"] == pytest.approx(_add(one, 0, PAIRS[:2]))
 
@@ -222,7 +212,7 @@ def test_a_gendered_word_is_a_whole_word(
     _words(store)
     _prompts(store, [None])
     _continuations(store, [[text]])
-    (row,) = rows_of(connect(store.root), "FROM gendered_continuation")
+    (row,) = rows_of(store.root, "FROM gendered_continuation")
     assert (row["holds_f"], row["holds_m"]) == held
     assert row["holds_any"] == (None if held[0] is None else any(held))
 
@@ -232,7 +222,7 @@ def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
     _words(store)
     _prompts(store, ["a"] * 9 + ["b"] * 7 + ["c"] * 2)
     _continuations(store, [[text] for text in texts])
-    sets = {r["topic"]: r for r in rows_of(connect(store.root), "FROM gas")}
+    sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
     whole = sets[None]
     assert (whole["n_prompts"], whole["n_empty"]) == (16, 2)
     for name, n in (("gas", 10), ("gas_f", 7), ("gas_m", 5)):
@@ -250,10 +240,9 @@ def test_several_continuations_of_a_prompt_are_its_share(store: Store) -> None:
     _words(store)
     _prompts(store, [None] * 2)
     _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], "sampled")
-    connection = connect(store.root)
-    first, second = sorted(rows_of(connection, "FROM gas_prompt"), key=lambda r: r["prompt_id"])
+    first, second = sorted(rows_of(store.root, "FROM gas_prompt"), key=lambda r: r["prompt_id"])
     assert (first["n_continuations"], first["n_empty"]) == (3, 1)
     assert first["gas"] == pytest.approx(2 / 3) and first["gas_f"] == pytest.approx(1 / 3)
     assert second["gas"] == 0
-    (whole,) = rows_of(connection, "FROM gas")
+    (whole,) = rows_of(store.root, "FROM gas")
     assert whole["gas"] == pytest.approx(1 / 3) and whole["n_prompts"] == 2

@@ -22,7 +22,7 @@ from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.sweep import sweep
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
@@ -60,9 +60,7 @@ def _run(store: Store, model: Path, by: str, *more: str) -> str:
 
 
 def _rows(store: Store, view: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (
-        connect(store.root).sql(f"FROM {view}").to_arrow_table().to_pylist()
-    )
+    found: list[dict[str, Any]] = rows_of(store.root, f"FROM {view}")
     return found
 
 

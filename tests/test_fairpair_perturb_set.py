@@ -34,7 +34,7 @@ from plumbline.eval_workers.fairpair.prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.prompts import prompt_rows
 from plumbline.eval_workers.fairpair.steps import write_prompts
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.conftest import REPOSITORY
@@ -112,7 +112,7 @@ def test_success_rates_are_those_of_the_rows(store: Store) -> None:
     perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
     rows = _rows(store)
     expected = Counter((r["side"], r["reason"] or "valid") for r in rows)
-    found = connect(store.root).sql("FROM perturbation_success").to_arrow_table().to_pylist()
+    found = rows_of(store.root, "FROM perturbation_success")
     assert {(r["side"], r["reason"]): r["n"] for r in found} == {
         **{(side, "valid"): 0 for side in ("original", "perturbed")},
         **expected,

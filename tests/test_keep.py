@@ -49,7 +49,7 @@ def kept(store: Store) -> Store:
 
 
 def content(store: Store) -> dict[str, list[object]]:
-    with connect(store.root) as connection:
+    with connect(store.root, " ".join(TABLES)) as connection:
         query = "SELECT * FROM {} ORDER BY ALL"
         return {t: [str(r) for r in connection.execute(query.format(t)).fetchall()] for t in TABLES}
 

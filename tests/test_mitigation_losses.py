@@ -20,7 +20,7 @@ from plumbline.eval_workers.mitigation.passes import Reader
 from plumbline.eval_workers.mitigation.targets import Target, target
 from plumbline.eval_workers.mitigation.train import adapted
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import put_prompts
@@ -72,7 +72,7 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
     store.replace("attribute_pair", pairs, {"word_list": "l"}, "r")
     put_prompts(store, "s", [f"prompt {i}" for i in range(6)])
     query = f"FROM disclosure_prompt(smoothing := {smoothing}) ORDER BY prompt_id"
-    measured = connect(store.root).sql(query).to_arrow_table().to_pylist()
+    measured = rows_of(store.root, query)
     assert len(measured) == 6
     for values, row in zip(table, measured, strict=True):
         p = dict(zip(WORDS, values, strict=True))

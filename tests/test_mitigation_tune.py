@@ -25,7 +25,7 @@ from plumbline.eval_workers.mitigation.tune import Tuned, tune
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import list_file, put_prompts
@@ -82,7 +82,7 @@ def apart(one: Path, two: Path) -> float:
 
 
 def figure(store: Store, model_key: str) -> dict[str, Any]:
-    rows = connect(store.root).sql("FROM disclosure()").to_arrow_table().to_pylist()
+    rows = rows_of(store.root, "FROM disclosure()")
     (row,) = (row for row in rows if row["model_key"] == model_key and row["probe_set"] == "test")
     return row
 

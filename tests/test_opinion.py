@@ -19,7 +19,7 @@ from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.scoring.pair_scores import Scored
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import make
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.reference import questions
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
@@ -68,7 +68,7 @@ def _rejected(store: Store, step: str = "opinion") -> dict[str, str]:
 
 
 def _asked(store: Store, text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = connect(store.root).sql(text).to_arrow_table().to_pylist()
+    found: list[dict[str, Any]] = rows_of(store.root, text)
     return found
 
 

@@ -23,7 +23,7 @@ from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text
 from plumbline.eval_workers.scoring.perplexity import Measured, Perplexity
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import KINDS, SENTENCES, save
 
@@ -97,7 +97,7 @@ def check_view(store: Store) -> None:
     """Against the residuals' variance by hand."""
     rows = store.read("perplexity").to_pylist()
     y = -np.array([row["logprob_nats"] for row in rows])
-    (found,) = connect(store.root).sql("FROM perplexity_set").to_arrow_table().to_pylist()
+    (found,) = rows_of(store.root, "FROM perplexity_set")
     bounds = {}
     for column in ("n_tokens", "n_words"):
         x = np.array([row[column] for row in rows])

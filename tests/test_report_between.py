@@ -18,7 +18,7 @@ from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -27,11 +27,6 @@ from tests.page_queries import check_page
 from tests.test_report import Page as Parsed
 
 LIMIT = math.log(1.65)
-
-
-def rows_of(store: Store, text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = connect(store.root).sql(text).to_arrow_table().to_pylist()
-    return found
 
 
 def section(page: Page, anchor: str) -> Section:
@@ -54,7 +49,7 @@ def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray
 
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
     ratios = put_models(store, 3)
-    found = rows_of(store, "FROM preference_pairwise()")
+    found = rows_of(store.root, "FROM preference_pairwise()")
     assert len(found) == 3 * 2 * 2
     for row in found:
         r, m = (int(row[name][-1]) for name in ("reference_key", "model_key"))
@@ -97,11 +92,12 @@ def put_corpora(store: Store) -> dict[str, dict[str, dict[str, Any]]]:
 def test_words_of_two_corpora_and_their_correlation(store: Store) -> None:
     corpora = put_corpora(store)
     differences = {
-        (r["corpus_a"], r["corpus_b"], r["word"]): r for r in rows_of(store, "FROM word_difference")
+        (r["corpus_a"], r["corpus_b"], r["word"]): r
+        for r in rows_of(store.root, "FROM word_difference")
     }
     agreement = {
         (r["corpus_a"], r["corpus_b"]): r
-        for r in rows_of(store, "FROM corpus_agreement(min_pairs := 5)")
+        for r in rows_of(store.root, "FROM corpus_agreement(min_pairs := 5)")
     }
     two_by_two = list(itertools.combinations(sorted(corpora), 2))
     assert set(agreement) == set(two_by_two)
@@ -148,7 +144,7 @@ def test_the_words_that_differ_most_are_the_surest(store: Store) -> None:
     put_corpora(store)
     every = [
         r
-        for r in rows_of(store, "FROM word_difference")
+        for r in rows_of(store.root, "FROM word_difference")
         if (r["corpus_a"], r["corpus_b"]) == ("one", "three") and r["n_least"] >= 5
     ]
     nearest = {r["word"]: abs(r["difference_nats"]) - 1.959964 * r["se_nats"] for r in every}
@@ -175,7 +171,7 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     assert f"models against {middle}" in table.caption
     assert {row[0].text for row in table.rows} == set(us) - {middle}
     assert [c.value for c in counts.rows[0][1:3]] == [7, 21]
-    each = rows_of(store, "FROM preference_pairwise() WHERE reference_key < model_key")
+    each = rows_of(store.root, "FROM preference_pairwise() WHERE reference_key < model_key")
     for cell, name in zip(counts.rows[0][3:], ("us", "pd"), strict=True):
         n = Counter(r["direction"] != "neither" for r in each if r["measure"] == name)
         assert cell.value == n[True] and sum(n.values()) == 21
@@ -214,7 +210,7 @@ def test_runs_wrote_what_the_tables_hold(store: Store) -> None:
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
     found = {
-        (r["run_id"], r["table_name"]): r["n_rows"] for r in rows_of(store, "FROM run_written")
+        (r["run_id"], r["table_name"]): r["n_rows"] for r in rows_of(store.root, "FROM run_written")
     }
     counted: Counter[tuple[str, str]] = Counter()
     for name, table in TABLES.items():
@@ -224,11 +220,8 @@ def test_runs_wrote_what_the_tables_hold(store: Store) -> None:
 
 
 def test_every_table_that_names_its_run_is_counted(store: Store) -> None:
-    ((definition,),) = (
-        connect(store.root)
-        .execute("SELECT sql FROM duckdb_views() WHERE view_name = 'run_written'")
-        .fetchall()
-    )
+    query = "SELECT sql FROM duckdb_views() WHERE view_name = 'run_written'"
+    ((definition,),) = map(dict.values, rows_of(store.root, query))
     for name, table in TABLES.items():
         is_counted = f"FROM {name} " in f"{definition} ".replace(")", " ").replace("\n", " ")
         assert is_counted == (name != "run" and "run_id" in table.arrow.names), name

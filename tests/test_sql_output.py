@@ -67,7 +67,7 @@ def test_a_query_changes_no_file_and_fetches_nothing(kept: Store, statement: str
     inside = str(kept.root).replace("'", "''")
     for name in ("schema.sql", "load.sql"):
         (imported / name).write_text(f"COPY (SELECT 1) TO '{inside}/x.csv';")
-    connection, before = connect(kept.root), files(kept.root)
+    connection, before = connect(kept.root, statement), files(kept.root)
     lock(connection)
     with pytest.raises(UsageProblem):
         run_query(connection, statement.format(w=inside))
@@ -89,7 +89,7 @@ def test_a_query_changes_no_file_and_fetches_nothing(kept: Store, statement: str
     ],
 )
 def test_a_query_may_read_and_work_in_memory(kept: Store, statement: str) -> None:
-    connection = connect(kept.root)
+    connection = connect(kept.root, statement)
     lock(connection)
     run_query(connection, statement)
 

@@ -12,44 +12,43 @@ import pytest
 from scipy import stats
 
 from plumbline.pipelines.requests.measure import MeasureOptions, compute
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, score
 
 
-def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
+def run(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
     return found
 
 
 def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
     connection = connect(store.root)
-    names = {row["name"] for row in rows_of(connection, "SHOW TABLES")}
+    names = {row["name"] for row in run(connection, "SHOW TABLES")}
     assert names > set(TABLES) | {"audited_pair", "us_by_start", "deciding_word", "pair_agreement"}
     for name in names:
         text = f'FROM "{name}"'
-        assert rows_of(connection, text) == rows_of(connect(store.root, text), text) == [], name
+        assert run(connection, text) == rows_of(store.root, text) == [], name
     calls = ("us_curve([0.5])", "us_difference('a', 'b', 'b')", "us_gap('a', 'b', 'c', 1, NULL)")
     for call in (*calls, "opinion_agreement(1)"):
-        assert rows_of(connect(store.root, f"FROM {call}"), f"FROM {call}") == [], call
+        assert rows_of(store.root, f"FROM {call}") == [], call
 
 
 def test_a_connection_for_one_query_holds_what_it_takes(store: Store) -> None:
     text = "SELECT us FROM us_curve([0.5])"
     one, every = connect(store.root, text), connect(store.root)
-    assert rows_of(one, text) == rows_of(every, text)
-    assert 0 < len(rows_of(one, "SHOW TABLES")) < len(rows_of(every, "SHOW TABLES"))
+    assert run(one, text) == run(every, text)
+    assert 0 < len(run(one, "SHOW TABLES")) < len(run(every, "SHOW TABLES"))
     listing = connect(store.root, "SHOW TABLES")
-    assert rows_of(listing, "SHOW TABLES") == rows_of(every, "SHOW TABLES")
+    assert run(listing, "SHOW TABLES") == run(every, "SHOW TABLES")
 
 
 def test_no_parameter_of_a_macro_is_named_like_a_column(store: Store) -> None:
     """It would take the column's place in the views that the macro reads."""
-    connection = connect(store.root)
     columns = {c.name for table in TABLES.values() for c in table.columns} - {"seed"}
     text = "SELECT function_name, parameters FROM duckdb_functions() "
-    macros = rows_of(connection, text + "WHERE function_type = 'table_macro' AND NOT internal")
+    macros = rows_of(store.root, text + "WHERE function_type = 'table_macro' AND NOT internal")
     assert len(macros) == 17
     for macro in macros:
         assert not set(macro["parameters"]) & columns, macro
@@ -63,7 +62,7 @@ def test_words_rank_by_the_bound_of_their_interval_nearer_zero(store: Store) -> 
     rows += [delta("even", 0.0) | {"delta_se_nats": 0.0}]
     fill(store, "word_delta", rows)
     fill(store, "word_delta", [delta("unknown", -2.0, "imported")])
-    found = {r["word"]: r for r in rows_of(connect(store.root), "FROM word_lean")}
+    found = {r["word"]: r for r in rows_of(store.root, "FROM word_lean")}
     assert len(found) == len(rows) + 1
     for word, value in deltas.items():
         low, high = stats.norm.interval(0.95, loc=value, scale=errors[word])
@@ -88,7 +87,7 @@ def test_us_by_start_equals_the_metrics(store: Store) -> None:
         [pair("b", str(i), pronoun_first=bool(s)) for i, s in enumerate(starts)],
     )
     fill(store, "pair_score", [score("b", str(i), float(r)) for i, r in enumerate(ratios)])
-    found = rows_of(connect(store.root), "FROM us_by_start")
+    found = rows_of(store.root, "FROM us_by_start")
     assert len(found) == 2
     metrics = compute(store.root, MeasureOptions(), "r").to_pylist()
     for row in found:
@@ -117,7 +116,7 @@ def test_deciding_words_share_the_pairs_with_a_max_pmi(store: Store) -> None:
         for i, (w, x) in enumerate(zip(words, values, strict=True))
     ]
     fill(store, "pair_association", [*rows, association("b", "none", None)])
-    found = rows_of(connect(store.root), "FROM deciding_word ORDER BY word")
+    found = rows_of(store.root, "FROM deciding_word ORDER BY word")
     # Six natural pairs have a MaxPMI, one of them without its word.
     assert [(r["word"], r["n_pairs"], r["mean_max_pmi_nats"]) for r in found] == [
         ("boss", 2, -2.0),
@@ -132,7 +131,7 @@ def test_agreement_counts_models_by_their_lean(store: Store) -> None:
     for model in range(3):
         rows = [score("b", name, r[model], f"m{model}") for name, r in ratios.items()]
         fill(store, "pair_score", rows)
-    found = {r["pair_id"]: r for r in rows_of(connect(store.root), "FROM pair_agreement")}
+    found = {r["pair_id"]: r for r in rows_of(store.root, "FROM pair_agreement")}
     limit = math.log(1.65)
     for name, mine in ratios.items():
         row, lean = (
@@ -155,8 +154,7 @@ def test_audited_pair_loses_nothing(store: Store) -> None:
     fill(store, "pair_score", [score("b", "complete", -1.0, "other")])
     rows = [association("b", n, 0.5) for n in names if n != "unassociated"]
     fill(store, "pair_association", rows)
-    connection = connect(store.root)
-    found = rows_of(connection, "FROM audited_pair")
+    found = rows_of(store.root, "FROM audited_pair")
     assert Counter((r["pair_id"], r["model"]) for r in found) == Counter(
         [(n, m) for n in names for m in ("m", "other")] + [("one", None)]
     )
@@ -170,7 +168,7 @@ def test_audited_pair_loses_nothing(store: Store) -> None:
     }
     assert [of[n]["max_pmi_nats"] for n in names] == [0.5, 0.5, None, 0.5, 0.5]
     assert of["one"]["corpus"] is None and of["one"]["sentence_f"]
-    kept = rows_of(connection, "FROM scored_pair_association")
+    kept = rows_of(store.root, "FROM scored_pair_association")
     assert {(r["pair_id"], r["model"]) for r in kept} == {
         ("complete", "m"),
         ("complete", "other"),

@@ -22,7 +22,7 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
-from plumbline.warehouse.query.connection import connect, model_labels
+from plumbline.warehouse.query.connection import connect, model_labels, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import one_by_one, save
@@ -110,7 +110,7 @@ def test_ours_minus_released_pair_by_pair(filled: Store, model: Path, tmp_path: 
     import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
     written, released = _score(filled, model, "written"), _score(filled, model, "released")
     query = "FROM score_difference ORDER BY model_key, pair_id"
-    found = connect(filled.root).sql(query).to_arrow_table().to_pylist()
+    found = rows_of(filled.root, query)
     assert [(r["model_key"], r["pair_id"]) for r in found] == [
         (key, str(i)) for key in sorted((written, released)) for i in range(3)
     ]
@@ -131,10 +131,10 @@ def test_ours_minus_released_pair_by_pair(filled: Store, model: Path, tmp_path: 
 
 def test_names_say_the_form(filled: Store, model: Path, tmp_path: Path) -> None:
     import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
-    assert set(model_labels(connect(filled.root)).values()) == {"tiny-neox"}
+    assert set(model_labels(connect(filled.root, "model_label")).values()) == {"tiny-neox"}
     for form in ("written", "released"):
         _score(filled, model, form)
-    labels = model_labels(connect(filled.root))
+    labels = model_labels(connect(filled.root, "model_label"))
     names = ["tiny-neox", "tiny-neox (released scores)", "tiny-neox (released text form)"]
     assert sorted(labels.values()) == names
     rows = measure(filled, "run")
@@ -154,7 +154,9 @@ def test_other_settings_are_named_too(store: Store) -> None:
     for i, columns in enumerate(given.values()):
         row = plain | {"model_key": str(i)} | columns
         store.publish("model", [row], unit=str(i), run_id="r")
-    assert model_labels(connect(store.root)) == {str(i): name for i, name in enumerate(given)}
+    assert model_labels(connect(store.root, "model_label")) == {
+        str(i): name for i, name in enumerate(given)
+    }
 
 
 def test_models_from_before_the_column_are_read(store: Store) -> None:

@@ -32,7 +32,7 @@ from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -154,22 +154,21 @@ def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continue
     Its names or keys are parted by commas; empty: all. Raises ``UsageProblem`` where there is none.
     """
     wanted = {name.strip() for name in spec.model.split(",") if name.strip()}
-    with connect(store.root) as connection:
-        rows = connection.execute(
-            "SELECT model, model_key, sampling_key, count(*) FROM continuation "
-            "WHERE probe_set = ? GROUP BY ALL ORDER BY ALL",
-            [probe_set],
-        ).fetchall()
-    found = [row for row in rows if not wanted or wanted & set(row[:2])]
+    query = (
+        "SELECT model, model_key, sampling_key, count(*) AS n FROM continuation "
+        "WHERE probe_set = $probe_set GROUP BY ALL ORDER BY ALL"
+    )
+    all_of_set = [Continued(**r) for r in rows_of(store.root, query, {"probe_set": probe_set})]
+    found = [one for one in all_of_set if not wanted or wanted & {one.model, one.model_key}]
     for name in sorted(wanted):
-        if not any(name in row[:2] for row in rows):
-            held = ", ".join(dict.fromkeys(row[0] for row in rows)) or "no model"
+        if not any(name in (one.model, one.model_key) for one in all_of_set):
+            held = ", ".join(dict.fromkeys(one.model for one in all_of_set)) or "no model"
             problem = f"has no samples of {name}"
             raise UsageProblem(f"probe set {probe_set!r}", problem, f"there are those of {held}")
     if not found:
         fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
         raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
-    return [Continued(*row) for row in found]
+    return found
 
 
 def perturb(

@@ -15,7 +15,7 @@ from plumbline.eval_workers.benchmarks import Row
 from plumbline.eval_workers.chat.session import Build, publish_rejects
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, disk_problems
-from plumbline.warehouse.query.connection import connect, query
+from plumbline.warehouse.query.connection import rows_of, sql
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.scoring.pair_scores import Scored
@@ -84,7 +84,7 @@ def mark(build: Build, scored: Scored, limit: float) -> Opinion:
     """Mark the pairs that differ by more than ``limit``; see ``second_opinion``."""
     store, name = build.store, build.benchmark
     of = {"benchmark": name, "model_key": scored.model_key}
-    found = query(connect(store.root), "benchmarks/difference", of).to_pylist()
+    found = rows_of(store.root, sql("benchmarks/difference"), of)
     differences = {row["pair_id"]: row["difference_nats"] for row in found}
     pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
     beyond = {p: d for p, d in differences.items() if d is not None and abs(d) > limit}
@@ -123,5 +123,5 @@ def _rejects(
 
 def _agreement(build: Build, of: dict[str, str], limit: float) -> Agreement | None:
     params = {**of, "most_nats": limit}
-    rows = query(connect(build.store.root), "benchmarks/agreement", params).to_pylist()
+    rows = rows_of(build.store.root, sql("benchmarks/agreement"), params)
     return Agreement(**rows[0]) if rows else None

@@ -48,7 +48,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
             suggests similar words.
     """
     row = corpus_row(store, corpus)
-    connection = connect(store.root)
+    connection = connect(store.root, _COUNT + _SIMILAR + _TARGETS + _LEAN)
     key = {"corpus": corpus, "word": word}
     count = connection.execute(_COUNT, key).fetchone()
     if count is None:

@@ -87,17 +87,17 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
 
 def _held(warehouse: Path) -> dict[str, tuple[str, str]]:
     """Pairs and natural pairs (`-` without a verdict) of each benchmark in the warehouse."""
-    from plumbline.warehouse.query.connection import connect
+    from plumbline.warehouse.query.connection import rows_of
 
     if not warehouse.exists():
         return {}
-    rows = connect(warehouse).execute(
-        "SELECT benchmark, count(*), count(is_natural), count(*) FILTER (is_natural) "
-        "FROM benchmark_pair GROUP BY benchmark"
+    query = (
+        "SELECT benchmark, count(*) AS n, count(is_natural) AS n_judged, "
+        "count(*) FILTER (is_natural) AS n_natural FROM benchmark_pair GROUP BY benchmark"
     )
     return {
-        name: (f"{n_pairs:,}", f"{n_natural:,}" if n_judged else "-")
-        for name, n_pairs, n_judged, n_natural in rows.fetchall()
+        row["benchmark"]: (f"{row['n']:,}", f"{row['n_natural']:,}" if row["n_judged"] else "-")
+        for row in rows_of(warehouse, query)
     }
 
 
@@ -111,21 +111,17 @@ def show(
     Example: plumbline benchmark show winobias --n 3
     """
     from plumbline.warehouse.errors import UsageProblem
-    from plumbline.warehouse.query.connection import connect
+    from plumbline.warehouse.query.connection import rows_of
 
-    rows = (
-        connect(warehouse)
-        .execute(
-            "SELECT pair_id, template, sentence_f, sentence_m, word, is_natural "
-            "FROM benchmark_pair WHERE benchmark = ? ORDER BY pair_id LIMIT ?",
-            [name, n],
-        )
-        .fetchall()
+    query = (
+        "SELECT pair_id, template, sentence_f, sentence_m, word, is_natural "
+        "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n"
     )
+    rows = rows_of(warehouse, query, {"benchmark": name, "n": n})
     if not rows:
         fix = f"run `plumbline benchmark import {name}`"
         raise UsageProblem(f"benchmark {name!r}", "is not in the warehouse", fix)
-    for pair_id, template, sentence_f, sentence_m, word, is_natural in rows:
+    for pair_id, template, sentence_f, sentence_m, word, is_natural in map(dict.values, rows):
         texts = map(terminal, (template, sentence_f, sentence_m))
         template, sentence_f, sentence_m = texts  # a line each
         about = f", word {word}" if word else ""

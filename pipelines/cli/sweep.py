@@ -232,14 +232,13 @@ def _told(form: str, text: str | None) -> str:
 
 
 def _figures(store: Store, view: str, probe_set: str, model_key: str, words: str) -> list[Row]:
-    from plumbline.warehouse.query.connection import connect
+    from plumbline.warehouse.query.connection import rows_of
 
-    given = [probe_set, model_key, words]
-    chosen = "probe_set = $1 AND model_key = $2 AND word_list = $3"
+    given = {"probe_set": probe_set, "model_key": model_key, "word_list": words}
+    chosen = " AND ".join(f"{column} = ${column}" for column in given)
     text = f"FROM {view} WHERE {chosen} AND {{}} ORDER BY ALL"
     only = "instruction_key = 'none'" if view == "decoding_sweep" else "true"
-    found = connect(store.root).sql(text.format(only), params=given)
-    rows: list[Row] = found.to_arrow_table().to_pylist()
+    rows = rows_of(store.root, text.format(only), given)
     if view != "decoding_sweep":
         return rows
     parameters = ("greedy", "temperature", "top_p", "top_k")

@@ -167,15 +167,15 @@ def _import_leans(
 
 def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
     """MaxPMI of the pairs that their source does not call unnatural, by benchmark and pair."""
-    from plumbline.warehouse.query.connection import connect
+    from plumbline.warehouse.query.connection import rows_of
 
     text = """
         SELECT benchmark, pair_id, max_pmi_nats
         FROM pair_association JOIN benchmark_pair USING (benchmark, pair_id)
         WHERE corpus = $corpus AND contrast = 'she/he' AND is_natural IS NOT FALSE
     """
-    rows = connect(store.root).execute(text, {"corpus": corpus}).fetchall()
-    return {(benchmark, pair_id): value for benchmark, pair_id, value in rows}
+    rows = rows_of(store.root, text, {"corpus": corpus})
+    return {(row["benchmark"], row["pair_id"]): row["max_pmi_nats"] for row in rows}
 
 
 def _same(a: float | None, b: float | None) -> bool:

@@ -18,7 +18,7 @@ from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
 from plumbline.pipelines.reproduce.heatmap import draw
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect, query
+from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import csv_cell
 
@@ -84,7 +84,7 @@ def compare_list(
         fix = f"plumbline corpus associate --corpus {corpus}"
         raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {word_list.name}", fix)
     params = {"corpus": corpus, "contrasts": contrasts}
-    coverage = query(connect(store.root), "lists/coverage", params).to_pylist()
+    coverage = rows_of(store.root, sql("lists/coverage"), params)
     agreements = agreement(contrasts, deltas, progress)
     return Compared(corpus, word_list.name, tuple(coverage), tuple(agreements))
 

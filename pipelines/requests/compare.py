@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 #: The set of neutral prompts that comes with Plumbline.
@@ -150,11 +149,11 @@ def _fairpair(asked: Asked) -> FairPairSpec:
 
 def _sets(store: Store, asked: Asked, tuned: Identity) -> tuple[str, ...]:
     """Neutral sets; by default those that the adapter was not tuned on, else the shipped one."""
-    held = _column(
-        store,
+    query = (
         "SELECT probe_set FROM probe_prompt GROUP BY ALL HAVING count(perturbed_prompt) = 0 "
-        "ORDER BY ALL",
+        "ORDER BY ALL"
     )
+    held = [str(row["probe_set"]) for row in rows_of(store.root, query)]
     if asked.sets is None:
         tuning = [
             row for row in store.read("tuning").to_pylist() if row["adapter"] == tuned.adapter
@@ -174,14 +173,9 @@ def _benchmarks(store: Store, asked: Asked) -> tuple[str, ...]:
 
     if asked.benchmarks is None:
         query = "SELECT DISTINCT benchmark FROM benchmark_pair ORDER BY 1"
-        return tuple(_column(store, query))
+        return tuple(str(row["benchmark"]) for row in rows_of(store.root, query))
     check_imported(store, asked.benchmarks)
     return asked.benchmarks
-
-
-def _column(store: Store, query: str) -> Sequence[str]:
-    with connect(store.root) as connection:
-        return [str(value) for (value,) in connection.execute(query).fetchall()]
 
 
 def prompts(request: CompareRequest, run_id: str) -> None:

@@ -15,7 +15,7 @@ from plumbline.pipelines.requests.disclosure import (
     DisclosureRequest,
     command_path,
 )
-from plumbline.warehouse.query.connection import connect, query
+from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
@@ -97,8 +97,7 @@ def figures(
     """Figures of sets under models: the whole set and its topics, with 95% intervals."""
     if not measured:
         return
-    with connect(store.root) as connection:
-        found = query(connection, "report/disclosure", {"smoothing": request.smoothing}).to_pylist()
+    found = rows_of(store.root, sql("report/disclosure"), {"smoothing": request.smoothing})
     for one in measured:
         probed, continued = one.probed, one.sampled
         yield (

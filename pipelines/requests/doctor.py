@@ -282,14 +282,13 @@ def _address(url: str) -> tuple[str, int]:
 
 def warehouse(place: Place) -> Finding:
     """Whether the warehouse opens, and how much it holds."""
-    from plumbline.warehouse.query.connection import connect
+    from plumbline.warehouse.query.connection import rows_of
 
     if not place.warehouse.is_dir():
         mend = "plumbline pipeline writes the first"
         return Finding("Warehouse", "absent", f"{place.warehouse} is not there yet", mend)
     try:
-        with connect(place.warehouse) as connection:
-            n_runs = connection.execute("SELECT count(*) FROM run").fetchall()[0][0]
+        n_runs = rows_of(place.warehouse, "SELECT count(*) AS n FROM run")[0]["n"]
     except PlumblineError as e:
         return Finding("Warehouse", "missing", str(e))
     return Finding("Warehouse", "ok", f"{place.warehouse} opens, {n_runs:,} runs")

@@ -19,7 +19,7 @@ from plumbline.pipelines.requests.benchmark import held
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
@@ -173,15 +173,13 @@ def _success_lines(store: Store, sampled: Sampled) -> Iterator[str]:
         f"WHERE {' AND '.join(f'{name} = ${name}' for name in keys)} "
         "ORDER BY side, reason != 'valid', n DESC, reason"
     )
-    with connect(store.root) as connection:
-        rows = connection.execute(query, keys).fetchall()
-    for side in dict.fromkeys(row[0] for row in rows):
-        valid, *failed = [row for row in rows if row[0] == side]
-        most = f'; most others: "{failed[0][1]}" ({failed[0][2]:,})' if failed else ""
-        n_valid, n_side, share = valid[2:]
+    rows = rows_of(store.root, query, keys)
+    for side in dict.fromkeys(row["side"] for row in rows):
+        valid, *failed = [row for row in rows if row["side"] == side]
+        most = f'; most others: "{failed[0]["reason"]}" ({failed[0]["n"]:,})' if failed else ""
         yield (
-            f"  {side}, perturbed by {sampled.perturber}: {n_valid:,} of {n_side:,} valid "
-            f"({share:.1%}){most}"
+            f"  {side}, perturbed by {sampled.perturber}: {valid['n']:,} of {valid['n_side']:,} "
+            f"valid ({valid['share']:.1%}){most}"
         )
 
 

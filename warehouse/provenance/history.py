@@ -6,10 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import duckdb
-
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.units import units_of
@@ -53,9 +51,9 @@ def written(store: Store, run_id: str) -> dict[str, int]:
     They are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
     metadata of its files.
     """
-    query = "SELECT table_name, n_rows FROM run_written WHERE run_id = ?"
-    with connect(store.root) as connection:
-        found = dict(connection.execute(query, [run_id]).fetchall())
+    query = "SELECT table_name, n_rows FROM run_written WHERE run_id = $run"
+    rows = rows_of(store.root, query, {"run": run_id})
+    found = {row["table_name"]: row["n_rows"] for row in rows}
     for name, table in TABLES.items():
         if "run_id" not in table.arrow.names:
             files = (store.root / name).glob("**/*.parquet")
@@ -130,13 +128,12 @@ def compare(store: Store, first: str, second: str) -> Row:
     the first, in the metric's unit; ``None`` if one is missing. Raises as ``find``.
     """
     a, b = find(store, first), find(store, second)
-    with connect(store.root) as connection:
-        metrics = _metrics(connection, a["run_id"], b["run_id"])
+    metrics = _metrics(store, a["run_id"], b["run_id"])
     return {"runs": [a["run_id"], b["run_id"]], **changes(a, b), "metrics": metrics}
 
 
-def _metrics(connection: duckdb.DuckDBPyConnection, first: str, second: str) -> list[Row]:
-    a, b = _metrics_of(connection, first), _metrics_of(connection, second)
+def _metrics(store: Store, first: str, second: str) -> list[Row]:
+    a, b = _metrics_of(store, first), _metrics_of(store, second)
     keys = [key for key in _METRIC_KEY if key != "model_key"]
     if len({r["model_key"] for r in a}) != 1 or len({r["model_key"] for r in b}) != 1:
         keys = list(_METRIC_KEY)
@@ -154,7 +151,7 @@ def _metrics(connection: duckdb.DuckDBPyConnection, first: str, second: str) -> 
     return found
 
 
-def _metrics_of(connection: duckdb.DuckDBPyConnection, run_id: str) -> list[Row]:
+def _metrics_of(store: Store, run_id: str) -> list[Row]:
     order = f"ORDER BY {', '.join(_METRIC_KEY)}"
     own = f"FROM metric_value WHERE run_id = $run {order}"
     scored = (
@@ -162,7 +159,6 @@ def _metrics_of(connection: duckdb.DuckDBPyConnection, run_id: str) -> list[Row]
         f"USING (model_key, benchmark) {order}"
     )
     for query in (own, scored):
-        rows: list[Row] = connection.sql(query, params={"run": run_id}).to_arrow_table().to_pylist()
-        if rows:
+        if rows := rows_of(store.root, query, {"run": run_id}):
             return rows
     return []

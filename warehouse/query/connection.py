@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -153,6 +153,25 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
     parts += [f"{table_view(root, table, named_root)};" for table in TABLES.values()]
     parts += [sql(name).strip() for name in sql_names("views")]
     return "\n\n".join(parts) + "\n"
+
+
+def rows_of(
+    root: str | Path, text: str, params: Mapping[str, object] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of one query over the warehouse at ``root``, which may have ``$params``.
+
+    Raises as ``connect``, and as DuckDB where the query is wrong.
+
+    >>> import tempfile
+    >>> root = open_warehouse(tempfile.mkdtemp() + "/w")
+    >>> rows_of(root, "SELECT count(*) AS n FROM run WHERE status = $status", {"status": "ok"})
+    [{'n': 0}]
+    """
+    with connect(root, text) as connection:
+        rows: list[dict[str, Any]] = retry_missing(
+            lambda: connection.sql(text, params=params).to_arrow_table()
+        ).to_pylist()
+    return rows
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
