@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +48,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """From here on only new objects are looked at: else each release of a tiny model, which
+    collects garbage, takes 0.3 s to look through torch's and transformers' half a million."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """At the end, libraries of nanobind take what is never collected for a leak."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The reference data directory (use with the marker ``reference``)."""
@@ -61,6 +76,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     directory = tmp_path_factory.mktemp("package")
     return build("wheel", copy_sources(directory / "sources"), directory)
+
+
+@pytest.fixture(scope="session")
+def wordnet_read_once() -> Iterator[None]:
+    """Reading WordNet's files takes seconds; those of one directory are read once."""
+    from plumbline.jobs.seed_words import english
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(english, "_own_files", functools.cache(english._own_files))
+        yield
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from plumbline.pipelines.requests import doctor
 from plumbline.pipelines.requests.doctor import Finding, Place
 from plumbline.warehouse.storage.store import Store
 
+pytestmark = pytest.mark.usefixtures("wordnet_read_once")
+
 
 def place(tmp_path: Path, environment: Mapping[str, str] | None = None) -> Place:
     return Place(tmp_path / "warehouse", tmp_path / "out", environment or {})

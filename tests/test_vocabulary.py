@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -33,6 +32,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.language_files import needs_wordnet, train
 from tests.test_constrain import filled
 
+pytestmark = pytest.mark.usefixtures("wordnet_read_once")
 PASSED = ("WordNet", "rare")
 #: English to the model alone, to WordNet alone, to neither; of odd letters; rare.
 COUNTS = {
@@ -51,14 +51,6 @@ def counted(store: Store, counts: dict[str, int]) -> Store:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(tmp_path_factory.mktemp("language"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def wordnet_read_once() -> Iterator[None]:
-    """Reading WordNet's files takes seconds; those of one directory are read once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(english, "_own_files", functools.cache(english._own_files))
-        yield
 
 
 _WORD = st.text("abz.é", min_size=1, max_size=4)
