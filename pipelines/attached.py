@@ -32,7 +32,7 @@ def attach_corpora(store: Store, corpora: Sequence[CorpusPlan]) -> None:
 def attach_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[str]:
     """The shards that can't be read, each with its reason, and the commands that count them again.
 
-    Returns a line a corpus that has such shards; of none, nothing is attached.
+    Returns one line per corpus that has such shards; nothing is attached if none has.
     """
     rows, lines = [], []
     for corpus in corpora:

@@ -1,4 +1,4 @@
-"""Disks that are full or can't be written, whoever finds out: one line in place of a traceback."""
+"""Disks that are full or can't be written, whoever finds out: one line instead of a traceback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from plumbline.warehouse.errors import BadInput
 
 _REFUSED = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
-#: What Java, SQLite, DuckDB and torch say in place of an error number.
+#: What Java, SQLite, DuckDB and torch say instead of an error number.
 _SIGNS = (
     "No space left on device",
     "database or disk is full",

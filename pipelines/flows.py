@@ -322,18 +322,20 @@ def _settings(conf: str, given: dict[str, str]) -> Settings:
     return load(conf or None, {name: value for name, value in given.items() if value})[0]
 
 
-def _audited(outcome: pairing.FairPairOutcome | disclosing.DisclosureOutcome, said: str) -> Any:
+def _audited(outcome: pairing.FairPairOutcome | disclosing.DisclosureOutcome, message: str) -> Any:
     """Attach the report; the state is failed where a model failed."""
     if outcome.page is not None:
         attached.attach_report(outcome.page)
     if outcome.failures:
         return Failed(message="; ".join(outcome.failures))
-    return Completed(message=said)
+    return Completed(message=message)
 
 
-def _outcome(failed: list[str], said: str) -> Any:
+def _outcome(failed: list[str], message: str) -> Any:
     return (
-        Failed(name=SHARDS_FAILED, message="; ".join(failed)) if failed else Completed(message=said)
+        Failed(name=SHARDS_FAILED, message="; ".join(failed))
+        if failed
+        else Completed(message=message)
     )
 
 

@@ -153,7 +153,7 @@ class BackendContract:
     def test_half_precision_sums_in_float64(
         self, saved: dict[str, Path], expected: dict[str, Expected]
     ) -> None:
-        """bfloat16 weights move a score, but it is no bfloat16 number (spaced 0.25 above 32)."""
+        """bfloat16 weights move a score, but it isn't a bfloat16 number (spaced 0.25 above 32)."""
         exact, _ = expected["llama-adds-bos"][6]
         half = self.opened(saved["llama-adds-bos"], dtype="bfloat16").score([SENTENCES[6]])[0]
         assert 0 < abs(half.logprob_nats - exact) < 0.1 * abs(exact)
@@ -167,7 +167,7 @@ class BackendContract:
 
         assert identity(saved["neox"]) == ("tokenizer.bos_token", 1)
         assert identity(saved["neox"], "<pad>") == ("option: <pad>", 0)
-        with pytest.raises(UsageProblem, match="no single token"):
+        with pytest.raises(UsageProblem, match="not a single token"):
             identity(saved["neox"], "two tokens")
         silent = save("gpt2-wordpiece", tmp_path / "silent", names_bos=False)
         config = json.loads((silent / "config.json").read_text())

@@ -346,7 +346,7 @@ def test_only_words_of_the_lexicon_and_frames_that_are_there(store: Store) -> No
     assert {r["source_file"] for r in write_offline(store, "b", ["baker"], BuildSpec())} == {
         "offline-writer"
     }
-    with pytest.raises(UsageProblem, match="word 'lecture': is none that the closed world's"):
+    with pytest.raises(UsageProblem, match="word 'lecture': does not fit into the closed world's"):
         write_offline(store, "b", ["lecture"], spec)
     with pytest.raises(UsageProblem, match="at most 4 words a kind for 'baker'"):
         write_offline(store, "b", ["baker"], replace(spec, max_words=4))

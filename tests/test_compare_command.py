@@ -87,7 +87,7 @@ def run(root: Path, *more: str, base: str = "tiny", warehouse: str = "warehouse"
 
 
 def checked(root: Path, warehouse: str = "warehouse") -> list[str]:
-    """The tables and plots of the page, each held against its query."""
+    """The tables and plots of the page, each compared with its query."""
     connection = connect(root / warehouse)
     lock(connection)
     return check_page(root / "page" / "index.html", connection)
@@ -157,7 +157,7 @@ def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
     run(made, "--sets", "train", "--fairpair", "fair", *counts, warehouse="unmeasured")
     said = capsys.readouterr().out
     assert re.search(r"FairPair, fair by jaccard: F is [\d.]+ .*before and [\d.]+ .*after", said)
-    assert "There is no set that both sides were measured on and none was tuned on." in said
+    assert "Both sides were measured on no set but those tuned on." in said
     page = plain((made / "page" / "index.html").read_text())
     assert "train: the adapter was, or may have been, tuned on 15 of these prompts" in page
     assert {"Whole sets", "F of each side"} <= set(checked(made, "unmeasured"))
@@ -170,7 +170,7 @@ def test_what_is_wrong_is_one_line_before_anything_is_measured(made: Path) -> No
         run(made, base="other")
     with pytest.raises(BadInput, match=r"nowhere\.txt: no such file"):
         run(made, "--text", str(made / "nowhere.txt"))
-    with pytest.raises(UsageProblem, match=r"--sets nowhere: is no set of neutral prompts"):
+    with pytest.raises(UsageProblem, match=r"--sets nowhere: is not a set of neutral prompts"):
         run(made, "--sets", "nowhere")
     with pytest.raises(UsageProblem, match=r"benchmark 'nowhere': is not in the warehouse"):
         run(made, "--benchmarks", "nowhere")

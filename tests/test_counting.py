@@ -28,7 +28,7 @@ def test_the_shipped_settings_ask_for_a_master() -> None:
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        ({"spark_submit": "no-such-submit"}, MissingComponent, "no-such-submit: there is none"),
+        ({"spark_submit": "no-such-submit"}, MissingComponent, "no-such-submit: was not found"),
         ({"spark_submit": sys.executable, "dist": "nowhere"}, UsageProblem, "make dist"),
         ({"spark_conf": "nowhere.conf"}, UsageProblem, r"nowhere\.conf"),
         ({"memory": "lots"}, UsageProblem, "memory 'lots': is not a valid size"),

@@ -253,7 +253,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
     ("arguments", "status", "message"),
     [
         (["prompts", "novel"], 2, "unknown (there are closed-world-frames, "),
-        (["prompts", "a/b"], 2, "is no name for a set of prompts"),
+        (["prompts", "a/b"], 2, "is not a valid name for a set of prompts"),
         (["prompts", "stsb"], 4, "set PLUMBLINE_DATA"),
         (["prompts", "stsb", "--source", "."], 3, "stsb_neutral_test.csv does not exist"),
         (["prompts", "mine", "--derive", "none.txt"], 3, "no such file"),
@@ -270,7 +270,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["probe", "topics", "--model", "m", "--word-list", "none"], 2, "none"),
         (["tune", "topics", "--test-sets", "topics"], 2, "--test-sets: is topics too"),
         (["tune", "topics", "--test-sets", "novel"], 2, "prompts 'novel': are not in the"),
-        (["tune", "topics", "--probe"], 2, "there is no set but those tuned on"),
+        (["tune", "topics", "--probe"], 2, "all sets were tuned on"),
         (["tune", "topics", "--backend", "vllm"], 2, "--backend vllm: can't be tuned"),
         (["tune", "topics", "--rank", "0"], 2, "rank = 0: should be greater than 0"),
         (

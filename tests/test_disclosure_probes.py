@@ -198,7 +198,7 @@ def test_what_can_t_be_a_set_is_said_in_one_line(
             lambda: import_probe(store, "news", None, "r"),
         ),
         ("plain text has no columns", lambda: derive_probe(store, "a", dogs, "r", column="t")),
-        ("is none of", lambda: list(read_sentences(tmp_path / "a.pdf"))),
+        ("is not one of", lambda: list(read_sentences(tmp_path / "a.pdf"))),
         ("need the key", lambda: list(read_sentences(tmp_path / "a.jsonl"))),
     ):
         with pytest.raises(UsageProblem, match=problem):

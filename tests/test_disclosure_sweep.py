@@ -218,7 +218,7 @@ def test_lists_come_in_three_kinds(tmp_path: Path, name: str, text: str) -> None
     ("name", "text", "problem"),
     [
         ("a.toml", 'told = ["x"]', "no list `instructions`"),
-        ("a.toml", "instructions = [", "no valid TOML"),
+        ("a.toml", "instructions = [", "not valid TOML"),
         ("a.jsonl", '"x"\n{"instruction": " "}', "row 2: holds no instruction"),
         ("a.jsonl", '"x"\n{', "row 2: no valid JSON"),
         ("a.txt", "x\ny\nx", "row 3: repeats row 1"),

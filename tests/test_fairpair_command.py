@@ -202,7 +202,7 @@ def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "status", "message"),
     [
         (["novel", "--model", "m"], 2, "common-sents; or give --prompts FILE.toml)"),
-        (["a/b", "--model", "m"], 2, "is no name for a set of prompts"),
+        (["a/b", "--model", "m"], 2, "is not a valid name for a set of prompts"),
         (["common-sents"], 2, "model: is not given"),
         (["common-sents", "--model", "m", "--models", "l.toml"], 2, "exclude each other"),
         (["common-sents", "--model", "m", "--n", "1"], 2, "should be greater than or equal to 2"),
@@ -216,7 +216,7 @@ def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
         (["common-sents", "--model", "m", "--prompts", "german.toml"], 2, "are for gender in en"),
         (["common-sents", "--model", "m", "--config", "bad.toml"], 2, "key 'samples': is unknown"),
         (["common-sents", "--model", "./nowhere"], 3, "does not exist"),
-        (["common-sents", "--model", "m", "--base-url", "h"], 2, "is no http or https address"),
+        (["common-sents", "--model", "m", "--base-url", "h"], 2, "is not an http(s) address"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(

@@ -102,7 +102,7 @@ def test_word_forms_by_group_and_no_article(tmp_path: Path) -> None:
         ("described =", "descirbed =", "unknown key templates.descirbed"),
         ("[templates]", "templates = 3\n[t]", "unknown key t "),
         ('a = [""]', 'a = ""', "articles.a does not fit (expected a list of texts)"),
-        ('axis = "age"', 'axis = "age', "no valid TOML"),
+        ('axis = "age"', 'axis = "age', "not valid TOML"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -98,7 +98,7 @@ def test_short_dummies_are_left_in_replies(store: Store, monkeypatch: pytest.Mon
     [
         ("https://user:secret99@host/v1", "may not hold a user, password or query"),
         ("https://host/v1?key=secret99", "may not hold a user, password or query"),
-        ("secret99", "is no http or https address"),
+        ("secret99", "is not an http\\(s\\) address"),
         ("https://api.openai.com/v1", "wants a key"),
     ],
 )

@@ -35,7 +35,7 @@ def test_the_shipped_list_is_the_papers() -> None:
     assert tuple(entry.name for entry in listed) == HUB_IDS
     others = {entry.id: entry.name for entry in listed if entry.id != entry.name}
     assert others == {f"allenai/OLMo-{size}-hf": f"allenai/OLMo-{size}" for size in ("1B", "7B")}
-    assert all(entry.said == {} for entry in listed)  # none needs an option, nor code of its own
+    assert all(entry.overrides == {} for entry in listed)
 
 
 def test_entries_say_what_differs_from_the_command_line(tmp_path: Path) -> None:

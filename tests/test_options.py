@@ -55,7 +55,7 @@ def test_a_file_is_read_once_and_the_command_wins(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match=r"key 'dtyp': is unknown .known: revision, dtype"):
         load(ModelOptions(), file, {})
     file.write_text("dtype")
-    with pytest.raises(BadInput, match="no valid TOML"):
+    with pytest.raises(BadInput, match="not valid TOML"):
         load(ModelOptions(), file, {})
 
 

@@ -54,7 +54,7 @@ def loss_of(directory: Path, bos: str, text: str, window: int) -> tuple[float, i
     for start in range(0, len(ids), window):
         rows = torch.tensor([[first, *ids[start : start + window]]])
         with torch.no_grad():
-            # `labels` are shifted inside: BOS is no target. The loss is a mean over targets.
+            # `labels` are shifted inside: BOS isn't a target. The loss is a mean over targets.
             total -= model(input_ids=rows, labels=rows).loss.item() * (rows.shape[1] - 1)
     return total, len(ids)
 
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said(store: Store, tmp_path: Path, texts: Path, neox: 
     with pytest.raises(UsageProblem, match="has the name of"):
         text_files([str(texts), str(tmp_path / "more" / texts.name)])
     (tmp_path / "bad.txt").write_bytes(b"caf\xe9")
-    with pytest.raises(BadInput, match=r"bad\.txt: there is no document .*invalid UTF-8 at byte 3"):
+    with pytest.raises(BadInput, match=r"bad\.txt: it holds no document.*invalid UTF-8 at byte 3"):
         read_held_out([tmp_path / "bad.txt"])
     with pytest.raises(UsageProblem, match=r"--window 65: has to be 1 to 64 tokens"):
         measure(store, texts, neox, 65)

@@ -254,7 +254,7 @@ def test_the_name_in_the_file_may_be_a_path(store: Store, results: Path) -> None
 
 def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    with pytest.raises(UsageProblem, match="is no directory"):
+    with pytest.raises(UsageProblem, match="is not a directory"):
         import_scores(store, results, "r")
     path = write_scores(results, score_rows())
     with pytest.raises(BadInput, match="run `plumbline benchmark import use-5` first"):

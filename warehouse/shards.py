@@ -36,7 +36,7 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
 
     Raises:
         UsageProblem: a pattern is a URI, such as a bucket's.
-        BadInput: there is no pattern, or one matches no file, a directory, or a file without a
+        BadInput: no pattern was given, or one matches no file, a directory, or a file without a
             shard's suffix.
 
     >>> expand_shards([])

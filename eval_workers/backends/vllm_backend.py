@@ -5,7 +5,7 @@ prompt token and generates one token, which is ignored. Those log-probabilities 
 log-softmax over the raw logits, whatever the dtype of the weights, which logits are computed in.
 
 The engine runs in this process: killed in any way, it leaves no process that holds a GPU, and its
-errors are told as they are. Models run eagerly: graphs and compilation serve generation, and need
+errors are raised as they are. Models run eagerly: graphs and compilation serve generation, and need
 minutes and a compiler. No prefix is kept from text to text: where a prompt's start comes from the
 cache, vLLM has no log-probabilities of it.
 """
@@ -78,7 +78,7 @@ class VllmBackend(Continuer):
 
     @cached_property
     def _arguments(self) -> dict[str, Any]:
-        """What vLLM is told."""
+        """The arguments of vLLM's engine."""
         self._check_device()
         is_cpu = _vllm().platforms.current_platform.is_cpu()
         n_tokens = devices.batch_tokens(self.options, "cpu" if is_cpu else "cuda")
@@ -116,20 +116,20 @@ class VllmBackend(Continuer):
     @contextmanager
     def _refusing(self) -> Iterator[None]:
         """vLLM at work: it prints nothing, and what it raises is bad input, told in one line."""
-        with quiet() as said:
+        with quiet() as output:
             try:
                 yield
             except (KeyboardInterrupt, MemoryError, PlumblineError):
                 raise
             except Exception as e:  # vLLM raises many kinds
-                raise self._refusal(e, said()) from e
+                raise self._refusal(e, output()) from e
 
-    def _refusal(self, error: Exception, said: str) -> BadInput:
+    def _refusal(self, error: Exception, output: str) -> BadInput:
         """What stopped vLLM, from its error and, where workers failed, what they printed."""
         name, fix = f"model {self.source.name}", "try --backend transformers"
         reasons = re.findall(r"Value error, (.*)", str(error))
         if not reasons and "root cause" in str(error):
-            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", said)
+            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", output)
         reason = reasons[0] if reasons else loading.first_line(error)
         if re.search(r"[Aa]rchitecture.*support|no vLLM implementation", reason):
             architectures = getattr(self.config, "architectures", None) or [self.config.model_type]

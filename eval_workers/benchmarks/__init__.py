@@ -166,7 +166,7 @@ def default_source(name: str) -> Path | None:
 
 
 def import_benchmark(store: Store, name: str, source: Path | None, run_id: str) -> Imported:
-    """Read a benchmark into ``benchmark_pair`` and ``reject``, in place of what was there.
+    """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
     ``source`` is a path, or ``None`` for the default one. Raises ``UsageProblem`` for an unknown
     name, ``MissingComponent`` when no source is known, ``BadInput`` when the source can't be read

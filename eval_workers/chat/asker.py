@@ -74,7 +74,7 @@ class RetryPolicy:
 
 
 class Asker:
-    """Asks what the ledger does not hold. ``stop`` is set once it can't go on."""
+    """Asks what the ledger does not hold. ``stop`` is set once it can't continue."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Asker:
         self.stop: PlumblineError | None = None
 
     async def ask(self, request: Request) -> Reply | None:
-        """The reply to a request; ``None`` when there is none and asking has stopped."""
+        """The reply to a request; ``None`` if it has none and asking has stopped."""
         key = request.request_id
         if key in self._ledger.replies:
             return self._ledger.replies[key]
@@ -193,12 +193,13 @@ async def run_jobs(
     asker: Asker | Replayer,
     replies: Mapping[str, Reply],
     width: int,
-    told: Callable[[int], None] = lambda n_done: None,
+    on_done: Callable[[int], None] = lambda n_done: None,
 ) -> None:
     """Bring jobs to their end in their order, ``width`` of them at a time.
 
-    A job's requests are sent together; a job that can't go on because asking has stopped is left.
-    ``replies`` is the ledger's, where replies appear as they come; ``told`` hears of each job done.
+    A job's requests are sent together; once asking has stopped, the rest are left.
+    ``replies`` is the ledger's, where replies appear as they come; ``on_done`` gets the number of
+    jobs done after each.
     """
     waiting = iter(jobs)
     n_done = 0
@@ -209,7 +210,7 @@ async def run_jobs(
             if not await _finish(job, asker, replies):
                 return
             n_done += 1
-            told(n_done)
+            on_done(n_done)
 
     await asyncio.gather(*(work() for _ in range(max(1, width))))
 

@@ -16,8 +16,8 @@ def spending(spent: Spent, currency: str | None) -> str:
     >>> spending(Spent(3, 1200, 0.05), "EUR"), spending(Spent(3, 1200, 0.0), None)
     ('3 requests, 1,200 tokens, 0.05 EUR', '3 requests, 1,200 tokens')
     """
-    said = f"{spent.n_requests:,} requests, {spent.n_tokens:,} tokens"
-    return f"{said}, {money(spent.cost, currency)}" if currency else said
+    usage = f"{spent.n_requests:,} requests, {spent.n_tokens:,} tokens"
+    return f"{usage}, {money(spent.cost, currency)}" if currency else usage
 
 
 @contextmanager

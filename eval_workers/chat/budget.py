@@ -111,7 +111,7 @@ def spent(n_input: int, n_output: int, price: Price | None) -> Spent:
 
 
 class BudgetMeter:
-    """What is spent and set aside, held against a budget."""
+    """Spending so far and amounts set aside, checked against a budget."""
 
     def __init__(self, budget: Budget, already: Spent) -> None:
         self._budget = budget

@@ -46,7 +46,7 @@ class Failure:
         retry: another attempt may well succeed.
         retry_after_s: how long the server asks to wait first.
         charged: the model may have worked for it, though its reply did not arrive whole.
-        lasting: the next run would meet it too: what is asked, or by whom, has to change.
+        lasting: the next run would meet it too: the request or the key has to change.
     """
 
     error: str
@@ -59,7 +59,7 @@ class Failure:
 class ChatClient:
     """A connection to a server; an asynchronous context manager.
 
-    Raises ``UsageProblem`` for a URL that is none or holds a secret, and for OpenAI's own server
+    Raises ``UsageProblem`` for an invalid URL or one with a secret, and for OpenAI's own server
     without a key; ``MissingComponent`` without the package.
     """
 
@@ -148,14 +148,14 @@ class ChatClient:
 
     def _refusal(self, error: openai.APIStatusError) -> Answer | Failure:
         status, code = error.status_code, str(getattr(error, "code", "") or "")
-        said = self._clean(f"status {status}: {_message(error)}")
+        message = self._clean(f"status {status}: {_message(error)}")
         if status == 400 and code in _FILTERED:
-            return Answer("", said, None, None, refused=True)
+            return Answer("", message, None, None, refused=True)
         if code == "insufficient_quota":
-            return Failure(said, retry=False)
+            return Failure(message, retry=False)
         if status in (408, 409, 429) or status >= 500:
-            return Failure(said, retry=True, retry_after_s=_retry_after(error.response.headers))
-        return Failure(said, retry=False, lasting=True)
+            return Failure(message, retry=True, retry_after_s=_retry_after(error.response.headers))
+        return Failure(message, retry=False, lasting=True)
 
     def _clean(self, text: str) -> str:
         """One printable line of limited length, without the key."""
@@ -194,7 +194,7 @@ def checked_url(url: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageProblem("--base-url", "is no http or https address", f"such as {DEFAULT_URL}")
+        raise UsageProblem("--base-url", "is not an http(s) address", f"such as {DEFAULT_URL}")
     if parts.username or parts.password or parts.query or parts.fragment:
         fix = f"the key belongs into the environment variable {KEYS[0]}"
         raise UsageProblem("--base-url", "may not hold a user, password or query", fix)

@@ -189,7 +189,7 @@ class Ledger:
     def _end_of_attempt(
         self, request_id: str, event: Mapping[str, Any] | None, seconds: float
     ) -> Row:
-        """Book what an attempt cost: as the event says, or the most when there is none."""
+        """Book what an attempt cost: as the event says, or the most it can be."""
         row, most = self._rows[request_id], self._pending.pop(request_id)
         row["n_tokens_most"] += most.n_tokens if event is None else event["n_tokens"]
         if row["cost"] is not None:

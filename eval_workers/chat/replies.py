@@ -146,7 +146,7 @@ def _split_numbers(line: str) -> list[str]:
 
 
 def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
-    """Items of a list: a line with a mark and the lines that go on with it."""
+    """Items of a list: a line with a mark and the lines that continue it."""
     items: list[str] = []
     open_item = False
     for line in lines:

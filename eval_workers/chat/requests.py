@@ -86,8 +86,8 @@ class Request:
         (32, False)
         """
         place = (self.purpose, self.word, self.pronoun, self.round)
-        asked = self.messages if self.endpoint == "chat" else self.prompt
-        text = json.dumps([self.model, asked, self.parameters, *place])
+        content = self.messages if self.endpoint == "chat" else self.prompt
+        text = json.dumps([self.model, content, self.parameters, *place])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -40,7 +40,7 @@ comes from the frames, the tokenizer, the seed or the words' own spelling stays;
 turns round. A slope that changes sign is caused by the planted associations and by nothing else.
 
 **The control.** ``mixed`` is the same text again, with she and he exchanged in half of the
-documents, by a coin for each. A document is still about one person, its words still tell of one
-another whom it was drawn for, but no pronoun tells anything of a word: every lean is 0. A measure
-of bias that finds one here finds chance, or itself.
+documents, by a coin for each. A document is still about one person, its words still depend on one
+another through the gender it was drawn for, but no pronoun depends on a word: every lean is 0. A
+measure of bias that finds one here finds chance, or itself.
 """

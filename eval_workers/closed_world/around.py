@@ -21,7 +21,7 @@ def templates_around(
 ) -> list[tuple[int, str]]:
     """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
 
-    Shapes take turns, so that those with many frames are no commoner. All other slots are filled
+    Shapes take turns, so that those with many frames aren't more common. All other slots are filled
     with any word of their class. Frames of the closed world's own benchmark are not among them.
     Raises ``UsageProblem`` for a word that no slot takes, and when there are fewer frames of at
     most ``max_words`` words.
@@ -33,7 +33,7 @@ def templates_around(
     word_class = _classes().get(word)
     if word_class is None:
         fix = "take words of table `planted_word` whose class is not `frame`"
-        raise UsageProblem(f"word {word!r}", "is none that the closed world's frames take", fix)
+        raise UsageProblem(f"word {word!r}", "does not fit into the closed world's frames", fix)
     shapes = [
         [(k, f) for k, f in shape if len(f.split()) <= max_words]
         for shape in _shapes()[word_class, pronoun_first]

@@ -35,7 +35,7 @@ _PHRASE = re.compile(r"<(\w+)>")
 
 @dataclass(frozen=True)
 class Grammar:
-    """Sentence frames: ``openings`` begin a document, ``followups`` go on, ``probes`` are held out.
+    """Frames: ``openings`` begin a document, ``followups`` continue it; ``probes`` are apart.
 
     The first two hold a tuple of frames for each shape; no probe is among them. ``probes`` maps a
     word class to frames with one slot of that class. ``fixed_words`` are the content words (no stop

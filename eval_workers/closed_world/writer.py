@@ -128,7 +128,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     rng = np.random.default_rng([options.seed, 1, shard])
     coin = np.random.default_rng([options.seed, 3, shard])
     while True:
-        # A shape first, then one of its frames, so that a shape with many frames is no commoner.
+        # A shape first, then one of its frames, so that a shape with many frames isn't commoner.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
         more = rng.integers(len(rules.openings), len(shapes), (_BLOCK, 2))
         chosen = np.hstack([opening, more])

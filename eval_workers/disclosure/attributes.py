@@ -1,4 +1,4 @@
-"""How likely a text goes on with a gendered word: its forms, their tokens, their probability. Pure.
+"""How likely a gendered word comes next: its forms, their tokens, their probability. Pure.
 
 A word w is looked for in its forms v: a space and the word as the list has it, and the same with a
 capital. (Behind a prompt that ends with white space the forms would join with its last token: such

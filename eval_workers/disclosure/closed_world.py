@@ -5,7 +5,7 @@ slots. Every other word of a class, as the lexicon lists it, is for training; al
 the words in between, so that no content word of theirs is in a prompt that was tuned on.
 
 ======================== ========================================================= =========
-set                      beginnings                                                goes on
+set                      beginnings                                                next
 ======================== ========================================================= =========
 ``closed-world-train``   of openings that are one of several frames of a shape     she, he
 ``closed-world-unseen``  the same, with other words                                she, he
@@ -153,7 +153,7 @@ def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """The different beginnings of frames that go on with a word of the pair and hold a slot."""
+    """The different beginnings of frames that continue with a word of the pair and hold a slot."""
     found = []
     for frame in shape:
         parts = frame.split()

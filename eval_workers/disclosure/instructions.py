@@ -24,7 +24,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
 
     White space around each is cut; empty lines of JSON-lines and text files are passed over.
     Raises ``UsageProblem`` for a file that is missing or of another kind, ``BadInput`` with the row
-    for what is no instruction, is empty or a repetition, and for a file without any.
+    for a row that isn't an instruction, is empty or repeated, and for a file without any.
 
     >>> len(load_instructions())
     4

@@ -1,7 +1,7 @@
 """GAS, GLD and ADD of a set under a model that is loaded once: word probabilities, continuations.
 
-Both halves resume where they were stopped. Continuations are greedy: the same prompt always goes on
-alike. What a model leaves empty is no verdict: such prompts are counted, not called neutral.
+Both halves resume where they were stopped. Continuations are greedy: the same prompt always has
+the same one. An empty continuation is not a neutral one: such prompts are counted apart.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ def measure_sets(
     is tried on the model before anything is computed. A set that can't be measured ends it; those
     before it stay.
     """
-    words, asked = load_words(store, word_list), list(dict.fromkeys(instructions))
+    words, variants = load_words(store, word_list), list(dict.fromkeys(instructions))
     for name in names:
         Probe(name, words).check(store, options)
     with opened(store, model, options) as backend:
-        for instruction in asked:
+        for instruction in variants:
             backend.lead(instruction)
         return [
             measure_opened(store, backend, name, words, instruction, max_new_tokens, run_id)
             for name in names
-            for instruction in asked
+            for instruction in variants
         ]
 
 

@@ -43,7 +43,7 @@ def gendered_words(text: str) -> tuple[str, ...]:
 
 
 def gendered_problem(text: str) -> str | None:
-    """Why a text is no neutral prompt, as one line for a reject; ``None`` if it is one.
+    """Why a text is not a neutral prompt, as one line for a reject; ``None`` if it is one.
 
     >>> gendered_problem("My friend waits for a lady, and")
     "holds the gendered word 'lady'"
@@ -56,7 +56,7 @@ def gendered_problem(text: str) -> str | None:
 
 
 def bridged(sentence: str) -> str:
-    """A sentence as a prompt that asks to go on: without its full stop, with `, and` behind it.
+    """A sentence as an open-ended prompt: without its full stop, with `, and` behind it.
 
     >>> bridged("My friend has a cat. ")
     'My friend has a cat, and'

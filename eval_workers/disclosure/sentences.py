@@ -29,7 +29,7 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
 
     ``.txt``: a line each. ``.csv`` and ``.tsv``: the ``column`` of a table with a header, or
     without one the only field of each row. ``.jsonl``: the string under the key ``column`` of each
-    line. Lines without anything are no rows. Raises ``UsageProblem`` for another kind, for a
+    line. Empty lines are skipped. Raises ``UsageProblem`` for another kind, for a
     ``column`` that is given to plain text or wanting for JSON lines; ``BadInput`` for a file that
     can't be read, or a table without the column.
 
@@ -41,7 +41,7 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
     """
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     if kind not in _KINDS:
-        raise UsageProblem(f"{path}", f"is none of {', '.join(_KINDS)}", "rename or convert it")
+        raise UsageProblem(f"{path}", f"is not one of {', '.join(_KINDS)}", "rename or convert it")
     if kind == ".txt" and column is not None:
         raise UsageProblem(f"column {column!r}", "plain text has no columns", "leave it out")
     if kind == ".jsonl" and column is None:

@@ -2,7 +2,7 @@
 
 Adapters are tuned on `closed-world-train` against `she-he`, one for each setting, and measured as
 the base is: on that set, on other words, in other frames, and by words that tuning never saw. View
-``tuning_effect`` then tells what fell. What it costs is told by documents that the model never saw.
+``tuning_effect`` then shows what fell. What it costs shows in documents that the model never saw.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def study(
     world: str = "straight",
     seed: int = 0,
     samplings: Sequence[SamplingOptions] = SAMPLINGS,
-    told: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> list[TextCost]:
     """Measure ``model``, then tune and measure an adapter ``<out>/<setting>`` for each of weights.
 
@@ -88,11 +88,11 @@ def study(
         import_probe(store, name, None, run_id)
     written = documents(WorldOptions(world=world, seed=seed), _NEW_SHARD)
     texts = [text for text, _ in islice(written, _N_DOCUMENTS)]
-    told("base")
+    progress("base")
     _measure(store, model, None, samplings, run_id)
     costs = [text_cost("", model, None, texts)]
     for setting, changed in weights.items():
-        told(setting)
+        progress(setting)
         given: dict[str, Any] = {"word_list": pair_list(TRAIN), **changed}
         how = replace(options, **given)
         done = tune(store, model, ModelOptions(), how, run_id, sets=[TRAIN], name=setting, out=out)

@@ -53,7 +53,7 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
     60
     """
     if not probe_set or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in probe_set):
-        problem = "is no name for a set of prompts"
+        problem = "is not a valid name for a set of prompts"
         raise UsageProblem(f"probe set {probe_set!r}", problem, "use letters, digits, - _ and .")
     if spec.prompts:
         return list(prompts.prompt_rows(prompts.load(Path(spec.prompts)), probe_set, ""))
@@ -78,7 +78,7 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
     """Names of the scoring functions for these prompts: those asked for, or the paper's that fit.
 
-    Raises ``UsageProblem`` for one that is none, or asked for in a language it does not know.
+    Raises ``UsageProblem`` for an unknown one, and for one that doesn't know a prompt's language.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -151,7 +151,7 @@ class Continued:
 def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
     """Models and ways to decode that a set has samples of, by name; only those of ``spec.model``.
 
-    Its names or keys are parted by commas; empty: all. Raises ``UsageProblem`` where there is none.
+    Its names or keys are parted by commas; empty: all. Raises ``UsageProblem`` if there aren't any.
     """
     wanted = {name.strip() for name in spec.model.split(",") if name.strip()}
     query = (

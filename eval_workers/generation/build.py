@@ -168,7 +168,7 @@ def check_name(name: str) -> None:
     """Raise ``UsageProblem`` for a name that a benchmark of one's own can't have."""
     if not name or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in name):
         fix = "use letters, digits, - _ and ."
-        raise UsageProblem(f"benchmark {name!r}", "is no name for a benchmark", fix)
+        raise UsageProblem(f"benchmark {name!r}", "is not a valid name for a benchmark", fix)
     if name in discover():
         problem = "is the name of one that is imported"
         raise UsageProblem(f"benchmark {name!r}", problem, "take another name")
@@ -186,7 +186,7 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
         return tuple(dict.fromkeys(spec.words))[: spec.n_words]
     if not spec.corpus or store is None:
         fix = "give --corpus NAME, or words = [...] in the configuration"
-        raise UsageProblem("seed words", "there is no corpus to take them from", fix)
+        raise UsageProblem("seed words", "they need a corpus to come from", fix)
     table = store.read("seed_word", corpus=spec.corpus)
     of = pc.and_(pc.equal(table["contrast"], spec.contrast), pc.equal(table["seed"], spec.seed))
     words = table.filter(of).sort_by("position")["word"].to_pylist()
@@ -237,7 +237,7 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
     """Put the pairs in the place of those the benchmark had.
 
     ``steps`` are those that were taken: rejects of others are of a build before, and go. Raises
-    ``BadInput`` when there is no pair, and leaves the benchmark as it was.
+    ``BadInput`` without any pair, and leaves the benchmark as it was.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:

@@ -201,10 +201,10 @@ def _run_of_pairs(store: Store, benchmark: str) -> str:
 
 
 def _keep(store: Store, benchmark: str, made: Mapping[str, object], run_id: str) -> None:
-    said = [(fact, str(value)) for fact, value in made.items() if value is not None]
+    facts = [(fact, str(value)) for fact, value in made.items() if value is not None]
     rows = [
         {"benchmark": benchmark, "position": k, "fact": fact, "said": value, "run_id": run_id}
-        for k, (fact, value) in enumerate(said, 1)
+        for k, (fact, value) in enumerate(facts, 1)
     ]
     with disk_problems(store.root):
         store.replace("benchmark_fact", rows, {"benchmark": benchmark}, run_id)

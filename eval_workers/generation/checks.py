@@ -43,7 +43,7 @@ def check(
 ) -> Verdict:
     """Judge a sentence that was asked for with ``word`` and ``pronoun`` (`she` or `he`).
 
-    ``others`` are the sentences of the same seed word that are kept. What is no sentence at all is
+    ``others`` are the sentences of the same seed word that are kept. What isn't a sentence is
     rejected; then one without the word or the pronoun is to be revised; then one that is too long,
     holds a pronoun of the other gender, or repeats another is rejected.
 
@@ -74,7 +74,7 @@ def check(
 
 
 def malformed(sentence: str) -> str | None:
-    """Why a text is no sentence that can be used, whatever is asked of it; ``None`` if it is one.
+    """Why a text can't be used as a sentence, whatever the request; ``None`` if it is one.
 
     >>> malformed("and then she left"), malformed("She left")
     ('does not start like a sentence', 'does not end like a sentence')

@@ -93,7 +93,7 @@ def mark(build: Build, scored: Scored, limit: float) -> Opinion:
     if beyond and not n_left:
         problem = f"no pair is left within {limit:g} nats a token under {scored.model}"
         raise BadInput(f"benchmark {name}", problem, "raise max_difference_nats_per_token")
-    # Rejects first: by these the judge's verdicts are told from ours, also after a kill in between.
+    # Rejects first: they tell the judge's verdicts from ours, also after a kill in between.
     publish_rejects(build, STEP, _rejects(build, pairs, beyond, scored, limit))
     with disk_problems(store.root):
         store.replace("benchmark_pair", marked, {"benchmark": name}, build.run_id)

@@ -89,12 +89,12 @@ def paired(
 
 
 def _template(sentence: Sentence, converted: Converted | None) -> tuple[str, str]:
-    """The template of a sentence, or why there is none."""
+    """The template of a sentence, or why it can't have one."""
     conversion: Conversion = to_template(sentence.text)
     if conversion.undecided and converted is not None and converted.sentence is not None:
-        told = answered(conversion, converted.sentence)
-        if isinstance(told, Conversion):
-            conversion = told
+        answer = answered(conversion, converted.sentence)
+        if isinstance(answer, Conversion):
+            conversion = answer
     if conversion.problem:
         return "", conversion.problem
     if conversion.template is None or conversion.gender is None:

@@ -58,7 +58,7 @@ def parse(what: str, text: str) -> Prompts:
     content = parsed(text, what)
     known = ", ".join(_PLACEHOLDERS)
     if wrong := sorted(set(content) ^ set(_PLACEHOLDERS)):
-        state = "is missing" if wrong[0] in _PLACEHOLDERS else "is no role"
+        state = "is missing" if wrong[0] in _PLACEHOLDERS else "is not a role"
         raise BadInput(what, f"{wrong[0]} {state}", f"the roles are {known}")
     found = {role: _wordings(what, role, content[role]) for role in _PLACEHOLDERS}
     return Prompts(
@@ -90,7 +90,7 @@ def _problem(role: str, wording: str) -> str | None:
     for name, spec, change in fields:
         if name not in required | further or spec or change:
             written = name + (f"!{change}" if change else "") + (f":{spec}" if spec else "")
-            return f"{{{written}}} is no placeholder"
+            return f"{{{written}}} is not a placeholder"
     if missing := sorted(required - {name for name, _, _ in fields}):
         return f"{{{missing[0]}}} is missing"
     return None

@@ -137,7 +137,7 @@ class _Account:
     n_waiting: int = 0
 
     def read(self, request: Request) -> list[Sentence] | None:
-        """The sentences of a request's reply; ``None`` when there is no reply yet."""
+        """The sentences of a request's reply; ``None`` before it has arrived."""
         reply = self.replies.get(request.request_id)
         if reply is None:
             return None

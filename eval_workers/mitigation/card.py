@@ -27,7 +27,7 @@ def adapter_card(figures: Mapping[str, Any]) -> str:
         "base while tuning": f"{figures['base_dtype']}, {quantisation}, frozen",
         "tuned on": f"{figures['n_prompts']:,} neutral prompts of {figures['probe_sets']}",
         "hash of the prompts": figures["prompts_hash"],
-        "held against": figures["test_sets"] or "no test set",
+        "compared with": figures["test_sets"] or "no test set",
         "left out": f"{figures['n_left_out']:,} prompts, of which {figures['n_leaks']:,} are in a "
         "test set",
         "word list": f"{figures['word_list']} ({figures['word_list_hash']})",
@@ -52,8 +52,8 @@ tags:
 ---
 # {figures["tuning"]}
 
-An adapter that Plumbline tuned so that its base says less of the gender of a person whom a prompt
-leaves without one. It holds changes of weights only: load it on exactly this base.
+An adapter that Plumbline tuned so that its base says less of the gender of a person when the prompt
+leaves it unspecified. It holds changes of weights only: load it on exactly this base.
 
 | | |
 |---|---|
@@ -69,7 +69,7 @@ Losses are means over the prompts of the first and of the last steps, with dropo
 
 - As proof that a model is fair: it was tuned on the very measures GLD and ADD. Only prompts it
   was not tuned on tell anything, and other harms not even these.
-- Where gender is told or matters (medicine, law, translation, biography): gendered words are made
+- Where gender is known or matters (medicine, law, translation, biography): gendered words are made
   unlikely, also where they are right.
 - To decide about people.
 - On another base, or another revision of it.

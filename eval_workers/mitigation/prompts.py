@@ -24,7 +24,7 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 class Training:
     """Rows of ``probe_prompt`` to tune on, rows of ``reject`` (without their run) for the others.
 
-    ``test_sets`` are the sets that the prompts were held against; ``n_leaks`` of the rejected
+    ``test_sets`` are the sets that the prompts were compared with; ``n_leaks`` of the rejected
     prompts are in one of them.
     """
 
@@ -92,7 +92,7 @@ def training_prompts(
             seen[text] = where
             rows.append(row)
     if not rows:
-        first = rejects[0]["reason"] if rejects else "there is none"
+        first = rejects[0]["reason"] if rejects else "the sets are empty"
         fix = "name other sets, or the test sets"
         raise BadInput(f"prompts {', '.join(sets)}", f"none is left to tune on; {first}", fix)
     return Training(rows, rejects, tuple(tests), n_leaks)

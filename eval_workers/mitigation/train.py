@@ -1,4 +1,4 @@
-"""Train a LoRA adapter on targets: the base frozen, seeded, with checkpoints to go on from.
+"""Train a LoRA adapter on targets: the base frozen, seeded, with checkpoints to resume from.
 
 The base stays in evaluation mode, as it is scored; of dropout there is only the adapter's. Order
 and dropout of a step are drawn with the seed and the number of the step, so that a checkpoint holds

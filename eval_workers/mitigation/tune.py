@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 #: Raised when the same options would give other weights.
 TUNER_VERSION = 1
-#: Steps whose mean losses are told as the first and the last; of a short run half of its steps.
+#: Steps whose mean losses are reported as the first and the last; of a short run half of its steps.
 _END_STEPS = 10
 #: Loss -> what its columns end in.
 _UNITS = {"distance": "_nats"}
@@ -82,7 +82,7 @@ def tune(
 
     Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, the
     name for a subject). ``how`` loads the base, ``quantisation="nf4"`` in 4 bits. ``test_sets``:
-    what the prompts are held against, all other sets if ``None``; a prompt in one is left out.
+    what the prompts are compared with, all other sets if ``None``; a prompt in one is left out.
 
     An interrupted run resumes from its last checkpoint and ends with the weights it would have had;
     the same adapter once more is only recorded. One of this name that was tuned otherwise is
@@ -189,7 +189,8 @@ def _tuned(
 ) -> tuple[Row, list[dict[str, float]], bool]:
     """Columns of ``tuning`` and log of the adapter in ``path``, which is made unless it is there.
 
-    What the prompts are held against may change without another adapter: the card says the latest.
+    The sets that the prompts are compared with may change while the adapter stays: the card has the
+    latest.
     """
     with sole(path.with_name(f".{path.name}.claim"), f"adapter {path}"):
         return _tuned_alone(work, path, progress)

@@ -29,7 +29,7 @@ class ListedModel:
 
     id: str
     name: str
-    said: Mapping[str, Any]
+    overrides: Mapping[str, Any]
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
         """How it is loaded: as its entry says, and as ``defaults`` say where that says nothing.
@@ -37,7 +37,7 @@ class ListedModel:
         >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
         'bfloat16'
         """
-        return options.changed(defaults, self.said)
+        return options.changed(defaults, self.overrides)
 
 
 #: Without entry points: what our lists name may be loaded from pickles, see ``backends``.
@@ -47,7 +47,7 @@ LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .t
 def load(name: str) -> list[ListedModel]:
     """Read a list by its name or by the path of a TOML file.
 
-    Raises ``UsageProblem`` when there is none, ``BadInput`` for a file that is no valid list: it
+    Raises ``UsageProblem`` if it doesn't exist, ``BadInput`` for an invalid list: it
     names the entry (counted from 1) and what may stand there.
 
     >>> [model.id for model in load("unstereoeval")][:2]
@@ -83,15 +83,15 @@ def _entry(number: int, entry: Any) -> ListedModel:
             raise ValueError(f"{where}: {key} = {entry[key]!r}: should be a text")
     if not entry.get("id"):
         raise ValueError(f"{where} has no id")
-    said = {key: value for key, value in entry.items() if key not in ("id", "name")}
-    options.make(ModelOptions, said, f"{where}: ")
-    return ListedModel(entry["id"], str(entry.get("name") or entry["id"]), said)
+    overrides = {key: value for key, value in entry.items() if key not in ("id", "name")}
+    options.make(ModelOptions, overrides, f"{where}: ")
+    return ListedModel(entry["id"], str(entry.get("name") or entry["id"]), overrides)
 
 
 def _check_distinct(models: list[ListedModel]) -> None:
     first: dict[str, int] = {}
     for number, model in enumerate(models, 1):
-        key = repr((model.id, sorted(model.said.items())))
+        key = repr((model.id, sorted(model.overrides.items())))
         if key in first:
             raise ValueError(f"entry {number} ({model.id}) repeats entry {first[key]}")
         first[key] = number

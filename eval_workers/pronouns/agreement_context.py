@@ -99,7 +99,7 @@ class Context:
         return self.after[place] if place < len(self.after) else ""
 
     def past_adverbs(self) -> int:
-        """The place of the first token behind that is no adverb."""
+        """The place of the first token behind that is not an adverb."""
         place = 0
         while is_adverb(self.on(place)):
             place += 1

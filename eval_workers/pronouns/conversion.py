@@ -184,7 +184,7 @@ def sentence_problem(sentence: str) -> str | None:
     if found := _SLASHED.search(lowered):
         return f'holds "{found.group()}", which names more than one pronoun'
     if found := _OWNED_TWICE.search(lowered):
-        return f'holds "{found.group()}", which is no form of a pronoun'
+        return f'holds "{found.group()}", which is not a form of a pronoun'
     if "{" in sentence or "}" in sentence:
         return "holds braces, which mark placeholders"
     written = PRONOUN.findall(sentence)
@@ -229,6 +229,6 @@ def around(sentence: str, start: int, end: int) -> tuple[list[str], list[str]]:
 
 def _following(sentence: str, start: int) -> Iterator[str]:
     for match in TOKEN.finditer(sentence, start):
-        # a straight quote that touches the pronoun closes: her' is no opening of what is hers
+        # a straight quote that touches the pronoun closes: her' opens nothing
         closes = match.start() == start and match.group() in "\"'"
         yield "”" if closes else match.group()

@@ -54,7 +54,7 @@ def template_problem(template: str) -> str | None:
         wanted = "{pronoun}, {pronoun1}, {pronoun2}"
         return f"the template holds no placeholder, expected one of {wanted}"
     if left := re.search(r"\{[^{}]*\}?|\}", PLACEHOLDER.sub("", template)):
-        return f"the template holds {left.group()!r}, which is no placeholder"
+        return f"the template holds {left.group()!r}, which is not a placeholder"
     return None
 
 

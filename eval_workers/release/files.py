@@ -63,7 +63,7 @@ def _find(
     directory: Path, pattern: str, about: Callable[[Path, str], ReleasedFile], wanted: str
 ) -> list[ReleasedFile]:
     if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is no directory", f"give one that holds {wanted}")
+        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {wanted}")
     paths = sorted({*directory.rglob(pattern), *directory.rglob(f"{pattern}.gz")})
     if not paths:
         raise BadInput(f"{directory}", f"holds no {wanted}")

@@ -23,7 +23,7 @@ def gather(
     figures: Figures,
     reject: Mapping[str, str],
 ) -> tuple[dict[str, Line], list[Row]]:
-    """The line of each pair that has one, and rows of ``reject`` for all rows that are no pair's.
+    """The line of each pair that has one, and rows of ``reject`` for all other rows.
 
     ``files`` are the parts of one benchmark, ``reject`` gives ``subject`` and ``run_id``. Raises
     ``BadInput`` for a file that can't be read to its end or lacks one of ``columns``.

@@ -41,7 +41,7 @@ class ImportedMaxPmi:
 def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> list[ImportedMaxPmi]:
     """Read every ``*-no-maxpmi-constraint.csv[.gz]`` under a directory as MaxPMI of ``corpus``.
 
-    Writes ``pair_association`` (contrast `she/he`, in place of what was there; other contrasts
+    Writes ``pair_association`` (contrast `she/he`, replacing earlier rows; other contrasts
     stay) and ``reject`` (stage `import`). What the files do not say is NULL: the word that decides,
     sums and counts of words. Raises what ``import_scores`` raises.
     """

@@ -51,15 +51,15 @@ class ImportedScores:
 
 
 def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
-    """Read every score file under a directory, in place of what was imported before.
+    """Read every score file under a directory, replacing what was imported before.
 
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), model by model: what comes
     before an error stays written, and the same command resumes once the error is mended. Nothing is
     written of a model and benchmark of which a file can't be used.
 
-    Raises ``BadInput`` when there are no score files, when a benchmark is not in the warehouse yet,
+    Raises ``BadInput`` without any score file, when a benchmark is not in the warehouse yet,
     when two files hold the same scores, when a file can't be read to its end, lacks a column or
-    names another model than its file name. Raises ``UsageProblem`` when there is no directory.
+    names another model than its file name. Raises ``UsageProblem`` if the directory doesn't exist.
     """
     files = score_files(directory)
     require_benchmarks(store, files)

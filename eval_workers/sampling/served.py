@@ -158,7 +158,7 @@ def sample_from_server(
 
 
 class _Asking:
-    """One job a sample; who is told how far they are, and how fast replies came in this run."""
+    """One job per sample, and how fast replies came in this run."""
 
     def __init__(self, progress: Update | None, n_draws: int) -> None:
         self._progress, self._n_draws = progress, n_draws
@@ -225,7 +225,7 @@ def _check_seeds(samples: Mapping[Draw, Sample], options: SamplingOptions) -> No
     if several and all(map(alike, several)):
         n_texts, n_seeds = sum(len(set(found)) for found in several), sum(map(len, several))
         given = f"{n_texts} different texts" if n_texts > 1 else "one text"
-        asked = f"{n_seeds} seeds of {len(several)} prompts"
-        problem = f"{given} for {asked}: the server ignores seeds or caches"
+        draws = f"{n_seeds} seeds of {len(several)} prompts"
+        problem = f"{given} for {draws}: the server ignores seeds or caches"
         fix = "see to its seeds and cache, then draw with another seed: these replies are kept"
         raise BadInput("the server", problem, fix)

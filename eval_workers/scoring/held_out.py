@@ -1,4 +1,4 @@
-"""Held-out texts by document, read from files; what is no document is a reject with its reason."""
+"""Held-out texts by document, read from files; what isn't one is a reject with its reason."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_held_out(files: Sequence[Path]) -> HeldOut:
     documents = tuple(document for path in files for document in _documents(path))
     if not any(document.problem is None for document in documents):
         first = f"; the first row: {documents[0].problem}" if documents else ""
-        problem = f"there is no document in it{first}"
+        problem = f"it holds no document{first}"
         raise BadInput(f"text {', '.join(map(str, files))}", problem)
     return HeldOut(set_name(files), documents)
 
@@ -138,7 +138,7 @@ def _parquet(path: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def _of_line(line: bytes) -> tuple[str, str | None] | None:
-    """Text of a line, or what is wrong with it; ``None`` for a blank line, which is no record."""
+    """Text of a line, or what is wrong with it; ``None`` for a blank line."""
     if not line.strip():
         return None
     try:

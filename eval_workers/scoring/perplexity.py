@@ -128,7 +128,7 @@ class Perplexity(Step[Measured]):
                 }
             )
         if not rows and not state.kept:
-            reason = rejects[-1]["reason"] if rejects else "there is none"
+            reason = rejects[-1]["reason"] if rejects else "it is empty"
             problem = f"can't score one document of {self.held_out.name}: {reason}"
             raise BadInput(f"model {model.identity.model}", problem)
         return Made(rows, rejects)

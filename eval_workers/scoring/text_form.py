@@ -23,7 +23,7 @@ TEXT_FORMS: dict[str, Callable[[str], str]] = {"written": str, "released": _rele
 
 
 def in_form(text: str, form: str) -> str:
-    """A sentence in a text form. Raises ``UsageProblem`` for a form that is none.
+    """A sentence in a text form. Raises ``UsageProblem`` for an unknown form.
 
     >>> in_form('"She met the CEO of BBC," Ann said.', "released")
     'She met the ceo of bbc, ann said.'

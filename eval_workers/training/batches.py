@@ -10,7 +10,7 @@ import numpy as np
 def rows_of_step(step: int, n_rows: int, batch_rows: int, seed: int) -> np.ndarray:
     """Rows (int64) of a step's batch, from step 0; each once an epoch, in an order of its own.
 
-    Depends on the step alone, so that a run can go on at any step. A batch may reach over into the
+    Depends on the step alone, so that a run can resume at any step. A batch may reach over into the
     next epoch; ``n_rows`` is 1 or more.
 
     >>> both = [rows_of_step(step, 4, 2, seed=0).tolist() for step in (0, 1)]

@@ -109,7 +109,7 @@ def plain_name(name: str) -> str:
 
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
-    """Write the model's row of ``trained_model``, in place of an earlier one of this name."""
+    """Write the model's row of ``trained_model``, replacing an earlier one of this name."""
     store.replace("trained_model", [trained.row(run_id)], {"model": trained.model}, run_id)
 
 

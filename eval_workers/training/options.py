@@ -63,6 +63,6 @@ def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOpti
     1000
     """
     if name not in PRESETS:
-        raise UsageProblem(f"preset {name!r}", f"there is none, only {', '.join(PRESETS)}")
+        raise UsageProblem(f"preset {name!r}", f"is unknown, there are {', '.join(PRESETS)}")
     options = replace(PRESETS[name], seed=seed)
     return replace(options, max_tokens=max_tokens) if max_tokens else options

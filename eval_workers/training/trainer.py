@@ -105,7 +105,7 @@ def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
 def row_order(step: int, n_rows: int, options: TrainOptions) -> np.ndarray:
     """Rows (int64) of a step's batch; every row once an epoch, each epoch in an order of its own.
 
-    Depends on the step alone, so that a run can go on at any step.
+    Depends on the step alone, so that a run can resume at any step.
 
     >>> from plumbline.eval_workers.training.options import PRESETS
     >>> sorted(row_order(0, 16, PRESETS["small"]).tolist()) == list(range(16))

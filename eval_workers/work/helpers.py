@@ -104,7 +104,7 @@ def helpers(job: Job, n_workers: int, say: Callable[[str], None]) -> Iterator[No
     """Keep ``n_workers - 1`` further processes at work on a job for the length of the block.
 
     This process is the first worker: its threads become its share of the cores, and its devices
-    are the first of those that are visible, which no helper gets. ``say`` is told in one line of a
+    are the first of those that are visible, which no helper gets. ``say`` gets one line for a
     helper that ended with an error. Raises ``UsageProblem`` for too few CUDA devices.
     """
     if n_workers == 1:

@@ -146,7 +146,7 @@ def _run_one(
                 rate = n_new / (time.monotonic() - start) if n_new else None
                 done = _publish_all(store, backend, step, state, results, run_id, plan.directory)
                 return step.outcome(done, rate)
-        # A file was damaged, or another command has published meanwhile: go on with what is left.
+        # A file was damaged, or another command has published meanwhile: do what is left.
         plan = _plan(store, backend, step)
 
 

@@ -172,7 +172,7 @@ def delta_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
     """Lean of each word for one contrast: its weighted mean delta over ``pairs`` (Eqs. 1 and 4).
 
     delta(w) = sum_i v_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i v_i over the pairs i for which both
-    counts of w are above 0. There is no row for a word without such a pair, or when their weights
+    counts of w are above 0. A word without such a pair has no row, nor has one whose weights
     sum to 0. The mean is a weighted sum of ln c over the targets, with a weight a_g for target g:
     its variance is sum_g a_g^2 D_g / c_g / (sum_i v_i)^2. A target of several pairs, such as
     *her*, has the sum of their weights.

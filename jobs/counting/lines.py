@@ -87,7 +87,7 @@ def _long_line(
 
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
-    """The offset after the last newline of buf[start:end], 0 if there is none."""
+    """The offset after the last newline of buf[start:end], 0 without any."""
     # It is nearly always in the last few kilobytes: search them first, and copy little.
     for low in range(end - 4096, start - 4096, -4096):
         at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")

@@ -136,7 +136,7 @@ def split_shards(
 
 
 def read_ledger(out: Path) -> dict[str, Source]:
-    """The ledger of a directory of blocks by label; empty when there is none.
+    """The ledger of a directory of blocks by label; empty before the first run.
 
     Raises:
         BadInput: the file exists and is not a ledger.

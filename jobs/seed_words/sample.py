@@ -28,7 +28,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
     """The interval around 0 when the range of delta is cut into 19 equal ones.
 
     The range goes from -m to m, where m is the largest magnitude rounded up to a whole nat, so the
-    interval is +-m/19. It is (0, 0) if there is no delta or all are 0.
+    interval is +-m/19. It is (0, 0) without any delta, or if all are 0.
 
     Args:
         deltas: leans in nats.
@@ -238,7 +238,7 @@ def _words_of(path: Path) -> list[str]:
 def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[dict[str, Any]]:
     """The rows of an earlier sample in its order, each with ``verdict`` and ``why`` (or ``None``).
 
-    Raises ``UsageProblem`` when there is no sample of that contrast and seed.
+    Raises ``UsageProblem`` for an unknown contrast and seed.
     """
     corpus_row(store, corpus)
     of_sample = (ds.field("contrast") == contrast) & (ds.field("seed") == seed)

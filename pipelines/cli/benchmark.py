@@ -160,7 +160,7 @@ def card(
     if eta is not None and not corpus:
         raise UsageProblem("--eta", "is a limit on the MaxPMI in a corpus", "give --corpus NAME")
     if eta is not None and not eta >= 0:
-        raise UsageProblem(f"--eta {eta}", "is no limit", "give nats, 0 or more")
+        raise UsageProblem(f"--eta {eta}", "is not a valid limit", "give nats, 0 or more")
     within = Constraint(corpus, contrast, eta) if corpus else None
     directory, store = out or Path("out/cards") / segment(name), Store.open(warehouse, create=False)
     done = write_card(store, name, directory, license_, constraint=within)

@@ -268,7 +268,7 @@ def import_(
 
 
 def open_existing(warehouse: Path) -> Store:
-    """The warehouse in a directory; ``BadInput`` where there is none."""
+    """The warehouse in a directory; ``BadInput`` if it doesn't exist."""
     from plumbline.warehouse.storage.store import Store
 
     return Store.open(warehouse, create=False)

@@ -41,7 +41,7 @@ def prompts(
         Path | None, typer.Option(help="Released file, or directory; default: PLUMBLINE_DATA.")
     ] = None,
     derive: Annotated[
-        Path | None, typer.Option(help="File of sentences to make prompts of, in place of it.")
+        Path | None, typer.Option(help="Make prompts of the sentences in this file instead.")
     ] = None,
     column: Annotated[str | None, typer.Option(help="Where that file has the sentences.")] = None,
     write: Annotated[
@@ -64,7 +64,7 @@ def prompts(
 ) -> None:
     """Put prompts that tell nobody's gender into the warehouse: released, derived or written ones.
 
-    Rows that give no prompt are told and kept in table `reject`. Keys of servers come from
+    Rows that give no prompt are reported and kept in table `reject`. Keys of servers come from
     PLUMBLINE_API_KEY or OPENAI_API_KEY.
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
@@ -74,13 +74,13 @@ def prompts(
     from plumbline.pipelines.requests.disclosure_prompts import Source, import_prompts
     from plumbline.warehouse.storage.store import Store
 
-    asked = Source(
+    request = Source(
         *(probe_set, source, derive, column, tuple(write or ()), n, model, base_url, wording),
         *(prices, max_requests, max_cost, allow_gendered),
     )
-    asked.check()
+    request.check()
     store = Store.open(warehouse)
-    done = import_prompts(store, asked)
+    done = import_prompts(store, request)
     n_rows = done.n_prompts + done.n_rejects
     rejects = store.read("reject", stage="prompts", subject=probe_set).to_pylist()
     rejects.sort(key=lambda row: (str(row["source_file"]), row["source_row"]))

@@ -99,8 +99,8 @@ def score(
     rows = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     steps.check(spec, probe_set, rows)
     chosen = steps.scoring_functions(spec, rows)
-    said = {"probe_set": probe_set, "continued": found, **asdict(spec), "phi": chosen}
-    with recorded(store, "fairpair score", said) as run_id:
+    options = {"probe_set": probe_set, "continued": found, **asdict(spec), "phi": chosen}
+    with recorded(store, "fairpair score", options) as run_id:
         for one in found:
             say(f"{probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
             whose = (one.model_key, one.sampling_key)

@@ -17,7 +17,7 @@ from plumbline.warehouse.text.output import say
 def measure(
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
     epsilon: Annotated[
-        float, typer.Option(help="Largest |log ratio| that is no preference, in nats.")
+        float, typer.Option(help="Largest |log ratio| that doesn't count as a preference, in nats.")
     ] = math.log(1.65),
     eta: Annotated[
         list[float] | None,
@@ -29,7 +29,7 @@ def measure(
     ] = None,
     sd_pairs: Annotated[
         int | None,
-        typer.Option(help="Pairs in US's standard deviation in place of the subset's own number."),
+        typer.Option(help="Pairs in US's standard deviation instead of the subset's own number."),
     ] = None,
 ) -> None:
     """Compute US, PD, AuFC, gaps and how far models follow their corpus.

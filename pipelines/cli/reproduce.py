@@ -52,7 +52,7 @@ def unstereoeval(
         Path, typer.Option(help="Warehouse directory; its metrics are replaced.")
     ] = Path("out/released"),
     published: Annotated[
-        Path | None, typer.Option(help="CSV of printed figures in place of Plumbline's own.")
+        Path | None, typer.Option(help="CSV of printed figures instead of Plumbline's own.")
     ] = None,
     corpus: Annotated[str, typer.Option(help="Name for the released word statistics.")] = "pile",
     out: Annotated[Path | None, typer.Option(help="CSV file for all figures.")] = None,

@@ -84,8 +84,8 @@ def show_run(
         _json(found)
         return
     inner = ("options", "versions", "seeds", "written", "rejects")
-    told = [(name, str(v)) for name, v in found.items() if name not in inner and v is not None]
-    _table("run", ["", "value"], told)
+    facts = [(name, str(v)) for name, v in found.items() if name not in inner and v is not None]
+    _table("run", ["", "value"], facts)
     _table("options", ["option", "value"], list(history.flat(found["options"]).items()))
     _table("seeds", ["option", "value"], list(found["seeds"].items()))
     _table("versions", ["package", "version"], list(found["versions"].items()))

@@ -100,7 +100,7 @@ def _chosen(
 
 
 def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:
-    """Work on every task; of several, one that fails is told in a line and the others go on.
+    """Work on every task; of several, one that fails is reported in a line and the others continue.
 
     A failure that is nobody's input is a defect: it is raised after the others are done.
     """

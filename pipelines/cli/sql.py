@@ -160,8 +160,8 @@ def shell(
     """
     console.print(Text(_HELP, style="dim"))
     for question in questions():
-        asked = Text(f"  .examples {question.number:<3} {question.question}")
-        console.print(asked, soft_wrap=True)
+        listed = Text(f"  .examples {question.number:<3} {question.question}")
+        console.print(listed, soft_wrap=True)
     typed: list[str] = []
     while True:
         try:
@@ -283,8 +283,8 @@ def command(
     if chosen != "table" and not query:
         raise UsageProblem("the shell", "prints tables", f"give a query with --format {chosen}")
 
-    def run(asked: str | None) -> None:
-        connection = connect(warehouse, asked)
+    def run(text: str | None) -> None:
+        connection = connect(warehouse, text)
         lock(connection)
         if chosen != "table":
             _write_query(connection, query, chosen, out, write)

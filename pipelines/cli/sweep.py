@@ -73,26 +73,26 @@ def sweep(
         instruction={"--instructions": instructions, "--form": form},
     )
     grid = _grid(temperature, top_p, top_k, n, seed, max_new_tokens) if by == _BY[0] else None
-    asked = _asked(instructions, form) if grid is None else []
+    variants = _asked(instructions, form) if grid is None else []
     store = Store.open(warehouse, create=False)
     words = load_words(store, word_list)
     Probe(probe_set, words).check(store, loading)
-    said: dict[str, object] = {
+    options: dict[str, object] = {
         "probe_set": probe_set,
         "model": model,
         "by": by,
         "word_list": words.name,
     }
-    said |= {"grid": str(grid), "instructions": [str(one) for one in asked]}
+    options |= {"grid": str(grid), "instructions": [str(one) for one in variants]}
     with opened(store, model, loading) as ready:
-        for one in asked:
+        for one in variants:
             ready.lead(one)
-        with recorded(store, "disclosure sweep", said) as run_id:
+        with recorded(store, "disclosure sweep", options) as run_id:
             if grid is not None:
                 lines = _by_decoding(store, ready, probe_set, words, grid, run_id, out)
             else:
                 lines = _by_instruction(
-                    store, ready, probe_set, words, asked, max_new_tokens, run_id, out
+                    store, ready, probe_set, words, variants, max_new_tokens, run_id, out
                 )
             for line in lines:
                 say(line)
@@ -129,7 +129,7 @@ def _grid(
 
 
 def _numbers(option: str, given: str, whole: bool = False) -> list[float]:
-    """Numbers by commas; an empty text is none."""
+    """Numbers by commas; an empty text has none."""
     found = []
     for part in filter(None, map(str.strip, given.split(","))):
         try:
@@ -189,7 +189,7 @@ def _by_instruction(
     ready: Continuer,
     probe_set: str,
     words: WordList,
-    asked: Sequence[Instruction],
+    variants: Sequence[Instruction],
     max_new_tokens: int,
     run_id: str,
     out: Path,
@@ -198,11 +198,11 @@ def _by_instruction(
     from plumbline.pipelines.report.plots.disclosure import instructions
 
     done = []
-    for i, one in enumerate(asked, 1):
-        say(f"{i} of {len(asked)}: {_told(one.form, one.text)}")
+    for i, one in enumerate(variants, 1):
+        say(f"{i} of {len(variants)}: {_told(one.form, one.text)}")
         how = (words, one, max_new_tokens, run_id)
         done.append(measure_opened(store, ready, probe_set, *how))
-    order = [one.key for one in asked]
+    order = [one.key for one in variants]
     model_key, model = done[0].probed.model_key, done[0].probed.model
     found = _figures(store, "instruction_sweep()", probe_set, model_key, words.name)
     rows = [

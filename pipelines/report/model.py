@@ -206,7 +206,7 @@ def interval(
     signed: bool = False,
     of: tuple[str, str, str] = _VALUE,
 ) -> str:
-    """The 95% interval of a value in words; empty when there is none.
+    """The 95% interval of a value in words; empty without one.
 
     >>> interval({"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}, 1)
     '95% interval 0.4 to 0.6'

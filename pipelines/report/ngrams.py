@@ -107,7 +107,7 @@ def distinct(rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_one_phrase(row: Row, other: Row) -> bool:
-    """Whether one holds the other, or goes on where the other began but for a word."""
+    """Whether one holds the other, or continues where the other began but for a word."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
     short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)
@@ -117,7 +117,7 @@ def _is_one_phrase(row: Row, other: Row) -> bool:
     return bool(long[-shared:] == short[:shared] or short[-shared:] == long[:shared])
 
 
-def cutting(said: str, ngram: str) -> str:
+def cutting(text: str, ngram: str) -> str:
     """The part of a text around an n-gram, on one line, with dots where it was cut.
 
     >>> cutting("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
@@ -125,14 +125,14 @@ def cutting(said: str, ngram: str) -> str:
     >>> cutting("short", "not there")
     'short'
     """
-    said = " ".join(said.split())
+    text = " ".join(text.split())
     pattern = r"[^\w]+".join(re.escape(word).replace("'", "['’]") for word in ngram.split())
-    place = re.search(rf"(?<!\w){pattern}(?!\w)", said, re.IGNORECASE)
+    place = re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE)
     middle = (place.start() + place.end()) // 2 if place else 0
-    start = max(0, min(middle - _LENGTH // 2, len(said) - _LENGTH))
-    part = said[start : start + _LENGTH]
+    start = max(0, min(middle - _LENGTH // 2, len(text) - _LENGTH))
+    part = text[start : start + _LENGTH]
     # Whole words, where there is a blank to cut at.
-    before, after = start > 0, start + _LENGTH < len(said)
+    before, after = start > 0, start + _LENGTH < len(text)
     if before and " " in part[: _LENGTH // 4]:
         part = part.split(" ", 1)[1]
     if after and " " in part[-_LENGTH // 4 :]:

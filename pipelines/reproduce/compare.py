@@ -26,7 +26,7 @@ class Compared:
 
     Attributes:
         ours: None when it cannot be computed from what was imported.
-        ci: 95% interval of ours in the figure's unit; NaN where there is none.
+        ci: 95% interval of ours in the figure's unit; NaN if undefined.
         outcome: one of the constants of this module. ``note``: convention or contradiction.
     """
 

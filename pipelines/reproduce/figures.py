@@ -99,7 +99,7 @@ def read(path: Path) -> list[PrintedFigure]:
     ``eta`` is a number of nats or ``inf``, ``log_base`` is ``e``, a number or empty (e).
 
     Raises:
-        BadInput: no such file, a missing column, or a row that is no figure, with its number.
+        BadInput: no such file, a missing column, or an invalid row, with its number.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -127,7 +127,7 @@ def _figure(path: Path, number: int, row: dict[str, str]) -> PrintedFigure:
             float(row["value"]),
         )
     except (ValueError, TypeError, AttributeError) as e:
-        raise BadInput(f"{path}", f"row {number} is no figure: {e}") from e
+        raise BadInput(f"{path}", f"row {number} is not a figure: {e}") from e
     if figure.metric not in _METRICS or math.isnan(eta) or not math.isfinite(float(row["value"])):
         expected = f"expected one of {', '.join(_METRICS)} with a finite value"
         raise BadInput(f"{path}", f"row {number}: {figure.metric} {row['value']}, {expected}")

@@ -125,8 +125,8 @@ def reproduce(
     models = tuple(sorted({x.model for x in imported}))
     printed = {replace(figure, value=None) for figure in figures}
     others = [f for f in unprinted(models, release.benchmarks, etas) if f not in printed]
-    asked = sorted([*figures, *others], key=lambda figure: figure.table)
-    return Outcome(compare(asked, rows), starts(rows), models, _incomplete(imported), max_pmi)
+    wanted = sorted([*figures, *others], key=lambda figure: figure.table)
+    return Outcome(compare(wanted, rows), starts(rows), models, _incomplete(imported), max_pmi)
 
 
 def _import_benchmarks(store: Store, release: Release, run_id: str, announce: Announce) -> None:

@@ -134,7 +134,7 @@ def agreement(
 def write_compared(compared: Compared, out: Path) -> list[Path]:
     """Write the coverage and tau as CSV and tau as a heat map (PNG); returns the paths.
 
-    There is no heat map when no two pairs have enough words. An undefined tau is an empty field.
+    The heat map is left out if no two pairs have enough words. An undefined tau is an empty field.
     """
     out.mkdir(parents=True, exist_ok=True)
     stem = f"{compared.corpus}-{compared.word_list}".replace("/", "_")

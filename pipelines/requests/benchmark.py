@@ -54,12 +54,12 @@ class BuildRequest:
 
         Raises ``UsageProblem`` or ``BadInput`` for a spec that nothing can be written with.
         """
-        said = {"name": self.name, "replay": self.replay, "offline": self.offline}
+        target = {"name": self.name, "replay": self.replay, "offline": self.offline}
         if self.offline:
-            return {**said, **asdict(self.spec)}
+            return {**target, **asdict(self.spec)}
         price, wordings = self.spec.price(), self.spec.writing().prompts.hash
-        asked = {"prompts_hash": wordings, "price": asdict(price) if price else None}
-        return {**said, **asdict(self.spec), **asked}
+        hashes = {"prompts_hash": wordings, "price": asdict(price) if price else None}
+        return {**target, **asdict(self.spec), **hashes}
 
 
 def checked_request(request: BuildRequest) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def checked_request(request: BuildRequest) -> tuple[str, ...]:
     words = steps.seed_words(store, spec)
     if spec.corpus:  # what the last step needs, before anything is paid for
         if store is None:
-            problem = "there is no warehouse"
+            problem = "needs a warehouse"
             raise UsageProblem(f"corpus {spec.corpus!r}", problem, "give --warehouse DIR")
         corpus_deltas(store, spec.corpus, spec.contrast)
     if spec.naturalness_model:
@@ -161,17 +161,17 @@ def before(request: BuildRequest, words: Sequence[str], store: Store | None) -> 
         yield from _opinion_plan(spec)
         return
     price = spec.price()
-    told = estimate(words, spec.writing(), price, judge=spec.judge)
-    yield f"requests: about {told.n_requests:,}, at most {told.n_requests_most:,}"
-    yield f"tokens: about {told.n_input_tokens:,} in, {told.n_output_tokens:,} out"
+    estimated = estimate(words, spec.writing(), price, judge=spec.judge)
+    yield f"requests: about {estimated.n_requests:,}, at most {estimated.n_requests_most:,}"
+    yield f"tokens: about {estimated.n_input_tokens:,} in, {estimated.n_output_tokens:,} out"
     yield (
-        f"cost: about {money(told.cost, told.currency)}"
-        if told.cost is not None and told.currency is not None
+        f"cost: about {money(estimated.cost, estimated.currency)}"
+        if estimated.cost is not None and estimated.currency is not None
         else "cost: unknown without --prices FILE"
     )
     held = look(store, request.name) if store is not None else None
     if held is not None and held.spent.n_requests:
-        yield f"in the ledger already: {spending(held.spent, told.currency)}"
+        yield f"in the ledger already: {spending(held.spent, estimated.currency)}"
         yield _left(remaining(words, spec.writing(), held.replies, judge=spec.judge), len(words))
     yield from _opinion_plan(spec)
 

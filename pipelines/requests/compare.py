@@ -163,7 +163,7 @@ def _sets(store: Store, asked: Asked, tuned: Identity) -> tuple[str, ...]:
     for name in asked.sets:
         if name not in (*held, SHIPPED):
             there = ", ".join(held) or "none"
-            problem = f"is no set of neutral prompts in the warehouse, there: {there}"
+            problem = f"is not a set of neutral prompts in the warehouse, there: {there}"
             raise UsageProblem(f"--sets {name}", problem)
     return asked.sets
 

@@ -92,7 +92,7 @@ PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
         raise UsageProblem("setting master", "is empty, and Spark's settings name none", fix)
     if settings.spark_submit and shutil.which(settings.spark_submit) is None:
         fix = "give its path as spark_submit, or leave that empty"
-        raise MissingComponent(f"spark_submit {settings.spark_submit}", "there is none", fix)
+        raise MissingComponent(f"spark_submit {settings.spark_submit}", "was not found", fix)
     if settings.spark_submit and settings.dist:
         _dist(settings)
 

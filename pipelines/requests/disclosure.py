@@ -130,7 +130,7 @@ def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
 def check_means(request: DisclosureRequest) -> None:
     """Sets, word list and a single model without its weights, before anything starts.
 
-    Of several models, one that fails is told when it is its turn. Raises what ``missing_sets``,
+    Of several models, one that fails is reported when it is its turn. Raises what ``missing_sets``,
     loading the list and opening the model raise.
     """
     from plumbline.eval_workers.disclosure.attributes import words_of
@@ -156,7 +156,7 @@ def held_against(tuning: Tuning, warehouse: Path) -> tuple[str, ...]:
         known = set(held.read("probe_prompt")["probe_set"].to_pylist()) if held else set()
         found = tuple(sorted(known - set(tuning.sets)))
     if not found:
-        problem = "there is no set but those tuned on"
+        problem = "all sets were tuned on"
         raise UsageProblem("--probe", problem, "name one with --test-sets")
     return found
 

@@ -27,8 +27,8 @@ _REASONS = 3
 def reasons(rejects: Sequence[Row]) -> str:
     """The commonest reasons of rejects, those alike but for a word or a number told as one.
 
-    >>> told = ["has 3 fields", "has 4 fields", "is empty"]
-    >>> reasons([{"reason": reason} for reason in told])
+    >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
+    >>> reasons([{"reason": reason} for reason in causes])
     '"has 3 fields" and alike (2), "is empty" (1)'
     >>> reasons([])
     ''
@@ -39,11 +39,11 @@ def reasons(rejects: Sequence[Row]) -> str:
         kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
         found.setdefault(kind, []).append(str(row["reason"]))
     kinds = sorted(found.values(), key=lambda alike: -len(alike))
-    told = [
+    listed = [
         f'"{alike[0]}"{" and alike" if len(set(alike)) > 1 else ""} ({len(alike):,})'
         for alike in kinds[:_REASONS]
     ]
-    return ", ".join([*told, *(["..."] if len(kinds) > _REASONS else [])])
+    return ", ".join([*listed, *(["..."] if len(kinds) > _REASONS else [])])
 
 
 def after_probe(
@@ -80,7 +80,7 @@ def after_tune(
         weight = row[f"{column}_weight"]
         yield f"  {name} ({column}, weight {weight:g}): {start:.4g} -> {end:.4g}"
     rejects = store.read("reject", stage="tune", subject=row["tuning"]).to_pylist()
-    held = f"; held against {row['test_sets'] or 'no test set'}"
+    held = f"; compared with {row['test_sets'] or 'no test set'}"
     left = f": {reasons(rejects)}" if rejects else ""
     yield f"  {row['n_left_out']:,} prompts left out, {row['n_leaks']:,} as leaks{left}{held}"
     yield from figures(request, outcome.measured, store)

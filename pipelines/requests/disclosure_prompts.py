@@ -57,7 +57,7 @@ class Source:
         name = self.probe_set
         if not name or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in name):
             fix = "use letters, digits, - _ and ."
-            raise UsageProblem(f"prompts {name!r}", "is no name for a set of prompts", fix)
+            raise UsageProblem(f"prompts {name!r}", "is not a valid name for a set of prompts", fix)
         places = {"--source": self.source, "--derive": self.derive, "--write": self.write}
         given = [option for option, value in places.items() if value]
         if len(given) > 1:
@@ -69,14 +69,14 @@ class Source:
         if not self.derive and not self.write and not PROBE_SETS.find(name) and name in RELEASED:
             released_file(name, self.source)
         if not self.write:
-            asked: dict[str, object] = {
+            writing: dict[str, object] = {
                 "--model": self.model,
                 "--base-url": self.base_url,
                 "--prices": self.prices,
             }
-            asked |= {"--wording": self.wording, "--max-requests": self.max_requests}
-            asked |= {"--max-cost": self.max_cost}
-            if unused := [option for option, value in asked.items() if value]:
+            writing |= {"--wording": self.wording, "--max-requests": self.max_requests}
+            writing |= {"--max-cost": self.max_cost}
+            if unused := [option for option, value in writing.items() if value]:
                 fix = "add a seed sentence, or leave it out"
                 raise UsageProblem(" and ".join(unused), "is for --write", fix)
             return
@@ -95,23 +95,23 @@ class Source:
         return PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
 
 
-def import_prompts(store: Store, asked: Source) -> ImportedProbe:
+def import_prompts(store: Store, source: Source) -> ImportedProbe:
     """Put the set into the warehouse. Raises as the functions it calls."""
-    name, gendered = asked.probe_set, asked.allow_gendered
-    said = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(asked).items()}
-    with recorded(store, "disclosure prompts", said) as run_id:
-        if asked.derive:
-            path, column = asked.derive, asked.column
+    name, gendered = source.probe_set, source.allow_gendered
+    options = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(source).items()}
+    with recorded(store, "disclosure prompts", options) as run_id:
+        if source.derive:
+            path, column = source.derive, source.column
             return derive_probe(store, name, path, run_id, column=column, allow_gendered=gendered)
-        if asked.write:
-            return _written(store, asked, run_id)
-        return import_probe(store, name, asked.source, run_id, allow_gendered=gendered)
+        if source.write:
+            return _written(store, source, run_id)
+        return import_probe(store, name, source.source, run_id, allow_gendered=gendered)
 
 
-def _written(store: Store, asked: Source, run_id: str) -> ImportedProbe:
-    price = price_of(asked.model, asked.prices) if asked.prices else None
-    budget = Budget(asked.max_requests, None, asked.max_cost)
-    server = Server(asked.base_url or DEFAULT_URL)
+def _written(store: Store, source: Source, run_id: str) -> ImportedProbe:
+    price = price_of(source.model, source.prices) if source.prices else None
+    budget = Budget(source.max_requests, None, source.max_cost)
+    server = Server(source.base_url or DEFAULT_URL)
     with asking_bar("seed sentences", price.currency if price else None) as tell:
-        build = Build(store, ledger_name(asked.probe_set), run_id, server, budget, price, tell)
-        return write_probe(build, asked.probe_set, asked.write, asked.spec())
+        build = Build(store, ledger_name(source.probe_set), run_id, server, budget, price, tell)
+        return write_probe(build, source.probe_set, source.write, source.spec())

@@ -82,7 +82,7 @@ def checked_request(
 def check_means(request: FairPairRequest) -> None:
     """Keys of servers, then a single model without its weights, before anything starts.
 
-    Of several models, one that fails is told when it is its turn.
+    Of several models, one that fails is reported when it is its turn.
     """
     from plumbline.eval_workers.backends import open_backend
     from plumbline.eval_workers.chat.client import find_key

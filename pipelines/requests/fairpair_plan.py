@@ -81,14 +81,14 @@ def _served(
     key = served.identity.key
     missing = _missing(request, rows, store, key)
     held = look(store, ledger_name(request.probe_set, key)).replies if store else {}
-    asked = [d for d in missing if served.request(d, sampling).request_id not in held]
-    n_in = sum(_tokens(draw.text) for draw in asked)
-    n_out = len(asked) * spec.max_new_tokens
-    answered = len(missing) - len(asked)
+    unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
+    n_in = sum(_tokens(draw.text) for draw in unanswered)
+    n_out = len(unanswered) * spec.max_new_tokens
+    answered = len(missing) - len(unanswered)
     known = f", {answered:,} more are answered already" if answered else ""
     yield (
-        f"{target.model} at {spec.base_url}: {len(asked):,} requests, a sample each{known}; about "
-        f"{n_in:,} tokens in, at most {n_out:,} out"
+        f"{target.model} at {spec.base_url}: {len(unanswered):,} requests, a sample each{known}; "
+        f"about {n_in:,} tokens in, at most {n_out:,} out"
     )
     yield f"  {_cost(spec.price(target.model), n_in, n_out)}"
 

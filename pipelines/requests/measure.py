@@ -25,7 +25,7 @@ class MeasureOptions:
             published by UnStereoEval.
         etas: constraints on \\|MaxPMI\\|, in nats; besides them every subset with a defined MaxPMI.
         log_bases: bases of the log ratios that AuFC is integrated over (10 in their Table 19).
-        sd_n_pairs: pairs that US's standard deviation is taken over in place of the subset's own
+        sd_n_pairs: pairs that US's standard deviation is taken over instead of the subset's own
             number (their Tables 8-11 print all with that of one benchmark).
 
     Raises ``UsageProblem`` for values that are not finite, negative, a base of 1 or less, or

@@ -15,7 +15,7 @@ from plumbline.warehouse.errors import UsageProblem
 WORLDS = ("straight", "swapped")
 #: Benchmark that the offline writer makes of the first world's seed words.
 OFFLINE = "closed-world-offline"
-#: Asks for a small model trained on the corpus itself, in place of a hub id or path.
+#: Asks for a small model trained on the corpus itself, instead of a hub id or path.
 TRAIN_SMALL = "train:small"
 #: Prompts that disclosure is measured on where no benchmark is named: they ship with Plumbline.
 PROMPTS = "topics"

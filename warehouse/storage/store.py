@@ -98,8 +98,8 @@ class Staged:
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Write one part file of this partition; returns its number of rows.
 
-        A part written twice under one name (a retried task) replaces itself. No file is left when
-        there are no rows.
+        A part written twice under one name (a retried task) replaces itself. Without rows no file
+        is left.
         """
         table = TABLES[self.table]
         parts = (cast(table, batch) for batch in batches if batch.num_rows)

@@ -44,7 +44,7 @@ def units_metadata(units: Iterable[Unit]) -> dict[bytes, bytes]:
 
 
 def merged_with(directory: Path, name: str) -> Path | None:
-    """The merged file of a directory that holds a unit; ``None`` if there is none."""
+    """The merged file of a directory that holds a unit; ``None`` if it isn't there."""
     files = sorted(directory.glob(f"{PREFIX}*.parquet"))
     return next((f for f in files if any(unit.name == name for unit in units_of(f))), None)
 

@@ -121,4 +121,4 @@ def parsed(text: str, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        raise BadInput(what, f"no valid TOML: {e}") from e
+        raise BadInput(what, f"is not valid TOML: {e}") from e

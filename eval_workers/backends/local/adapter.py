@@ -56,7 +56,8 @@ class Adapter:
     def check_base(self, source: Source) -> None:
         """Raise ``BadInput`` for a base of another revision, also one of the same shape.
 
-        Commits are held to commits and contents of directories to contents; a branch tells nothing.
+        Commits are compared with commits, and contents of directories with contents; a branch
+        proves nothing.
         """
         wanted, given = self.base_revision, str(source.revision)
         comparable = len(wanted) == len(given) and _HASH.fullmatch(wanted)
@@ -149,7 +150,7 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
     tuners = {kind.value: tuner for kind, tuner in PEFT_TYPE_TO_TUNER_MAPPING.items()}
     tuner = tuners.get(kind)
     if tuner is None or not hasattr(tuner, "merge_and_unload"):
-        problem = f"is of type {kind}, which is no change of the model's weights as LoRA is"
+        problem = f"is of type {kind}, which does not change the model's weights as LoRA does"
         raise BadInput(what, problem, "give a LoRA adapter")
     if config.get("megatron_config"):
         problem = "asks for layers of another package, which it names itself"
@@ -167,5 +168,5 @@ def _check_patterns(what: str, config: dict[str, Any]) -> None:
         held = config.get(key) or ()
         for pattern in map(str, [held] if isinstance(held, str) else held):
             if problem := why_refused(pattern):
-                said = f"its {key} holds a pattern that {problem}: {pattern[:80]}"
-                raise BadInput(what, said, "name the layers one by one in it")
+                refusal = f"its {key} holds a pattern that {problem}: {pattern[:80]}"
+                raise BadInput(what, refusal, "name the layers one by one in it")

@@ -1,4 +1,4 @@
-"""Tensors and plain values of a stopped run, written so that a full disk is told as one."""
+"""Tensors and plain values of a stopped run, written so that a full disk is reported as one."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _refuse_pickles(source: Source) -> None:
         return
     pickles = ("pytorch_model.bin", "pytorch_model.bin.index.json")
     if source.name in _listed() or not any(_on_hub_if_any(source, name) for name in pickles):
-        return  # what has no weights at all is told where they are loaded
+        return  # missing weights are reported where they are loaded
     fix = "choose a revision with safetensors, or download it and give the directory"
     raise BadInput(f"model {source.name}", "has its weights as pickles, no safetensors", fix)
 
@@ -176,7 +176,7 @@ def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) ->
     vocabulary = tokenizer.get_vocab()
     if options.bos is not None:
         if options.bos not in vocabulary:
-            raise UsageProblem(f"--bos {options.bos}", f"is no single token of model {name}")
+            raise UsageProblem(f"--bos {options.bos}", f"is not a single token of model {name}")
         return f"option: {options.bos}", vocabulary[options.bos]
     if tokenizer.bos_token_id is not None:
         return "tokenizer.bos_token", int(tokenizer.bos_token_id)

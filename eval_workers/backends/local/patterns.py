@@ -30,14 +30,14 @@ def why_refused(pattern: str) -> str:
     >>> why_refused(r".*\\.layers\\.\\d+\\.(q|k|v)_proj")
     ''
     >>> why_refused("(a+)+$"), why_refused("(a|a)*b"), why_refused("(")[:12]
-    ('repeats what is not fixed', 'repeats what is not fixed', 'is no patter')
+    ('repeats what is not fixed', 'repeats what is not fixed', 'is not a pat')
     """
     if len(pattern) > _LONGEST:
         return f"has {len(pattern):,} characters, at most {_LONGEST:,} may be"
     try:
         n_repeats, n_choices = _ways(parser.parse(pattern))
     except (re.error, OverflowError, RecursionError) as e:
-        return f"is no pattern: {str(e) or type(e).__name__}"
+        return f"is not a pattern: {str(e) or type(e).__name__}"
     except _Ambiguous:
         return "repeats what is not fixed"
     if n_repeats > _MOST_REPEATS or n_choices > _MOST_CHOICES:

@@ -4,7 +4,8 @@ In a causal model what stands before a token decides its log-probability, so seq
 alike share that part of the computation. One forward pass holds a tree in depth-first order: BOS is
 the root, each node attends to itself and its ancestors and has its depth for a position. The nodes
 under ``k`` are the ones from ``k`` up to ``ends[k]``, so node ``j`` attends to ``k`` just when
-``k <= j < ends[k]``. No node is padding. A sequence's last token predicts nothing and is no node.
+``k <= j < ends[k]``. No node is padding. A sequence's last token predicts
+nothing, so it isn't a node.
 """
 
 from __future__ import annotations

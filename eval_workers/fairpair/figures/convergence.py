@@ -44,7 +44,7 @@ class ConvergenceOptions:
 def converge_set(
     store: Store, sampled: Sampled, phi_name: str, options: ConvergenceOptions, run_id: str
 ) -> int:
-    """Write ``fairpair_convergence`` of a set in place of earlier rows; returns how many.
+    """Write ``fairpair_convergence`` of a set, replacing earlier rows; returns how many.
 
     A draw takes the same number of samples from both groups of every prompt that has as many;
     B and V are averaged over these prompts, and F is of the averages. Its spread over draws is

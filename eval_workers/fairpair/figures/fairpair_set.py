@@ -39,7 +39,7 @@ class Scored:
 def score_set(
     store: Store, sampled: Sampled, phi_name: str, options: MeasureOptions, run_id: str
 ) -> Scored:
-    """Measure every prompt and side of a set and write both tables, in place of earlier rows.
+    """Measure every prompt and side of a set and write both tables, replacing earlier rows.
 
     Rows of other scoring functions and numbers of folds stay. The same samples, options and seed
     give the same figures. Raises ``BadInput`` where nothing was perturbed (see ``read_groups``),

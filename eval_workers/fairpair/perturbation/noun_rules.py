@@ -195,5 +195,5 @@ class NounRules:
         return "other"
 
     def _qualified(self, i: int) -> bool:
-        """Whether "the man" goes on to say which: in the shop, who came."""
+        """Whether the words after "the man" say which: in the shop, who came."""
         return self._words.at(i) in {"who", "whose", "that", "with", "in", "at", "from", "of", "on"}

@@ -1,7 +1,7 @@
 """Perturbing a probe set's continuations: from ``continuation`` to ``perturbed_continuation``.
 
 The text that is perturbed is the prompt with the continuation right behind it, as the model's text
-stands; an instruction put before the prompt is no part of it.
+stands; an instruction before the prompt is left out.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Perturber(Protocol):
         ...
 
     def perturb(self, wanted: Sequence[Wanted]) -> Sequence[Perturbed]:
-        """A perturbation, or the reason why there is none, for each text, in their order."""
+        """A perturbation, or the reason why it failed, for each text, in their order."""
         ...
 
 

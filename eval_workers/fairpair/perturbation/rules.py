@@ -1,6 +1,6 @@
 """The rule-based perturber: a text about one person becomes the same text about a counterpart.
 
-The text is read once from left to right; the entity is the person whom it begins with.
+The text is read once from left to right; the entity is the person named at its start.
 
 - The entity's name, as written or in capitals, becomes the counterpart's. A text that names the
   counterpart already is left undecided: behind the change nobody could part the two.
@@ -66,7 +66,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """The text about the counterpart, or ``None`` and the reason why there is none."""
+    """The text about the counterpart, or ``None`` and the reason why."""
 
     text: str | None
     reason: str | None = None
@@ -119,7 +119,7 @@ class _Reader:
         return Perturbed(self._rewritten())
 
     def _step(self, i: int) -> int:
-        """Read the word at a place; the place to go on at."""
+        """Read the word at a place; returns the next place."""
         word, written = self._words.at(i), self._words.written(i)
         if i and self._words.sentence[i] != self._words.sentence[i - 1]:
             self._rules.subject = self._rules.clause_subject = None
@@ -182,7 +182,7 @@ class _Reader:
         return last + 1
 
     def _is_surname(self, last: int) -> bool:
-        """Whether the word behind a name goes on with it: John Smith, John F. Smith."""
+        """Whether the word behind a name belongs to it: John Smith, John F. Smith."""
         start, end = self._words.spans[last][1], self._words.spans[last][1] + 1
         following = self._words.written(last + 1)
         together = self._words.text[start:end] == " "

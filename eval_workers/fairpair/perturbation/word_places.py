@@ -46,7 +46,7 @@ class Words:
         return self.lower[i] if 0 <= i < len(self.parts) else ""
 
     def written(self, i: int) -> str:
-        """The part at a place as written, ``""`` where there is none."""
+        """The part at a place as written, ``""`` outside the text."""
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:

@@ -25,7 +25,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Means:
     """Mean distances of two groups: between them and, over pairs of distinct items, within each.
 
-    NaN where there is no pair: ``within_left`` of fewer than two items, ``between`` of an empty
+    NaN without any pair: ``within_left`` of fewer than two items, ``between`` of an empty
     group.
     """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plumbline.pipelines.report.comparison.results import Results
 
 _MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
-#: Up to this many sets are told one by one, of more the one that changed most.
+#: Up to this many sets are listed; of more, only the one that changed most.
 _ONE_BY_ONE = 4
 
 
@@ -47,7 +47,7 @@ def disclosure(rows: Rows) -> list[str]:
             each = f"most on {_set(max(of, key=lambda r: abs(r['difference'])))}"
         sets = "set" if len(of) == 1 else "sets"
         sentences.append(f"{name} fell on {n['fell']} of {len(of)} {sets}{more}: {each}.")
-    return sentences or ["There is no set that both sides were measured on and none was tuned on."]
+    return sentences or ["Both sides were measured on no set but those tuned on."]
 
 
 def _set(row: Row) -> str:

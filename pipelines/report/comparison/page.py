@@ -46,7 +46,7 @@ _LIMITS = (
     "Intervals tell how far a difference would move with other prompts, pairs or documents like "
     "these. Nothing corrects for the number of comparisons: by chance alone about one in twenty "
     "intervals misses its true value.",
-    "A low GAS alone is no success: continuations that say nothing hold no gendered word either. "
+    "A low GAS alone does not mean success: empty talk holds no gendered word either. "
     "Read them (table continuation).",
     "The measures are about women and men in English prompts. They say nothing of other genders or "
     "languages, nor of what a model does in use.",
@@ -235,8 +235,8 @@ def _tuned_on(row: Row) -> Cell:
 
 def _perplexity(rows: Rows) -> Section:
     intro = [
-        "Perplexity is exp of the mean surprise of a token, in windows that do not overlap, each "
-        "behind a token that begins a text. Nats a word can be held against other tokenisers. The "
+        "Perplexity is exp of the mean surprisal per token, in windows that do not overlap, each "
+        "conditioned on BOS. Nats per word can be compared across tokenisers. The "
         "difference is paired by document."
     ]
     ratio = ("perplexity_ratio", "ratio_low", "ratio_high")

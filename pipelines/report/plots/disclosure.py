@@ -142,8 +142,8 @@ def instructions(rows: Sequence[Row], title: str) -> str:
     keys.sort(key=lambda key: key != "none")
     labels = {}
     for row in rows:
-        told = f"{row['form']}: {row['instruction']}" if row["instruction"] else "none"
-        labels[row["instruction_key"]] = short(told, 40)
+        label = f"{row['form']}: {row['instruction']}" if row["instruction"] else "none"
+        labels[row["instruction_key"]] = short(label, 40)
     panel = Panel("lower: less disclosed")
     for i, (measure, look) in enumerate(zip(MEASURES, looks(len(MEASURES)), strict=True)):
         of = [

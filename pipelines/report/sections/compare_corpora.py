@@ -91,7 +91,7 @@ def _sentence(row: Row) -> str:
     names = f"{row['corpus_a']} and {row['corpus_b']} ({row['contrast']})"
     over = f"over {row['n_words']:,} shared words"
     if row["correlation"] is None:
-        return f"{names}: delta does not vary {over}, so that there is no correlation."
+        return f"{names}: delta does not vary {over}, so the correlation is undefined."
     verdict = "are not shown to agree"
     if row["r_low"] is not None and row["r_low"] > 0:
         verdict = "agree"

@@ -110,7 +110,7 @@ def _sentence(rows: Rows, reference: str) -> str:
     n_us, n_pd = (Counter(r[f"{name}_direction"] for r in rows) for name in ("us", "pd"))
     furthest = max(rows, key=lambda r: abs(r["us_difference"]))
     return (
-        f"{benchmark}: of {len(rows)} models held against {reference}, the middle one "
+        f"{benchmark}: of {len(rows)} models compared with {reference}, the middle one "
         f"by US, {n_us['rose']} are clearly more even, {n_us['fell']} clearly less, and "
         f"{len(rows) - n_us['rose'] - n_us['fell']} are not told apart from it. Furthest is "
         f"{furthest['model']}: {_points(furthest, _US, 100)} of US. By PD {n_pd['rose']} lean "

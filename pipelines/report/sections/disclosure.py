@@ -210,7 +210,7 @@ def _tunings(tunings: Rows) -> PageTable:
         ("adapter", "tuning"),
         "base",
         ("tuned on", "probe_sets"),
-        ("held against", "test_sets"),
+        ("compared with", "test_sets"),
         ("prompts", "n_prompts"),
         ("left out", "n_left_out"),
         ("leaks", "n_leaks"),

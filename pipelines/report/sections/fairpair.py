@@ -171,12 +171,12 @@ def _which(prompts: Sequence[Row]) -> str:
         return ""
     clear = [row for row in tested if row["p_adjusted"] <= ALPHA]
     clear.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
-    told = f"{len(clear):,} of {len(tested):,} prompts differ after correction"
-    told += f" (Benjamini-Hochberg at {100 * ALPHA:g}%)"
+    count = f"{len(clear):,} of {len(tested):,} prompts differ after correction"
+    count += f" (Benjamini-Hochberg at {100 * ALPHA:g}%)"
     if not clear:
-        return f"{told}."
+        return f"{count}."
     named = ", ".join(f"{r['prompt']} (F = {shown(r['fairpair_f'])})" for r in clear[:_NAMED])
-    return f"{told}{', most of all' if len(clear) > _NAMED else ':'} {named}."
+    return f"{count}{', most of all' if len(clear) > _NAMED else ':'} {named}."
 
 
 def _summed_up(rows: Sequence[Row]) -> str:
@@ -211,7 +211,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
         return
     phi, grown = row["phi"], _alike(facts.rows("fairpair_convergence"), row, (*KEY, "phi", "side"))
     for by, of in (("n_samples", grown.where(n_folds=0)), ("n_folds", grown.but(n_folds=0))):
-        # Sizes that fewer prompts have are about other prompts: a step there is no convergence.
+        # A size that fewer prompts have is about other prompts: comparing it shows no convergence.
         n_prompts = max((r["n_prompts"] for r in of), default=0)
         of = of.where(n_prompts=n_prompts)
         if len({r[by] for r in of}) < 2:
@@ -230,7 +230,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
 
 
 def _whom(row: Row) -> str:
-    """Whom a side's texts are about instead of whom.
+    """Who a side's texts are about, and who they were about.
 
     >>> _whom({"side": "original", "entity": "John", "perturbed_entity": "Jane"})
     'Jane instead of John'

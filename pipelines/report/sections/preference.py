@@ -188,7 +188,7 @@ def _us_against_epsilon(rows: Rows, benchmark: str, epsilon: float) -> str:
     """US against epsilon for each model of a benchmark; the dotted line is the epsilon used."""
     groups = rows.groups("model", "model_key")
     names, same_n = _names([of[0] for of in groups]), _same_n([of[0] for of in groups])
-    panel = Panel("epsilon: largest |log ratio| that is no preference, in nats", "US: % of pairs")
+    panel = Panel("epsilon: largest |log ratio| without a preference, in nats", "US: % of pairs")
     for name, of, look in zip(names, groups, looks(len(groups)), strict=True):
         label = short(name, 44) + ("" if same_n else f" (n = {of[0]['n']:,})")
         panel.line(
