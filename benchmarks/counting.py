@@ -53,7 +53,7 @@ def _texts(shard: Path) -> list[str]:
 
 
 def with_polars(shard: Path, targets: tuple[str, ...], stop_words: frozenset[str]) -> None:
-    """Words and target pairs by polars, with a plain regular expression in place of token rules."""
+    """Words and target pairs by polars, with a plain regular expression instead of token rules."""
     import polars as pl
 
     dropped = sorted(stop_words - set(targets))

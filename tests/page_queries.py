@@ -1,4 +1,4 @@
-"""Every query that a page shows, run on its warehouse and held against what stands above it."""
+"""Every query that a page shows, run on its warehouse and compared with what stands above it."""
 
 from __future__ import annotations
 

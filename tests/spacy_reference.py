@@ -1,4 +1,4 @@
-"""The house rules on top of spaCy's own tokenizer: what the kernel is held to."""
+"""The house rules on top of spaCy's own tokenizer: what the kernel is tested against."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tokenizer() -> Any:
 
 
 def strip(token: str) -> str:
-    """Drop what is no letter or number from the start, and no letter, mark or number at the end."""
+    """Keep from the first letter or number to the last letter, mark or number."""
     start = next((i for i, c in enumerate(token) if unicodedata.category(c)[0] in "LN"), None)
     if start is None:
         return ""

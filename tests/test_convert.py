@@ -51,7 +51,7 @@ def test_there_and_back_is_the_same_sentence(sentence: str) -> None:
         # only an undecided "her" that was called his can turn out to stand alone
         assert to_template(sentence).undecided and "stands alone" in back.problem
         return
-    # words in no order: which of his and him a "her" was is told by the rules, held elsewhere
+    # words in no order: the rules decide which of his and him a "her" was, tested elsewhere
     again = back.decided(dict.fromkeys(back.undecided, "his")).converted()
     assert _HIS_OR_HIM.sub("H", str(again)) == _HIS_OR_HIM.sub("H", sentence)
 
@@ -244,7 +244,7 @@ def _pronouns_only(sentence: str, template: str) -> bool:
 
 
 def _agreement(data: Path, name: str) -> Counter[str]:
-    """Each "her" of a set whose template differs by pronouns alone, held against the template."""
+    """Each "her" of a set whose template differs by pronouns alone, compared with the template."""
     counts: Counter[str] = Counter()
     for sentence, template in _written_with("she", data, name):
         if not _pronouns_only(sentence, template):

@@ -193,7 +193,7 @@ def test_bad_lists_are_one_line(tmp_path: Path, line: str, said: str) -> None:
 
 
 def _released(data: Path, name: str, group: Gender) -> Counter[str]:
-    """Released pairs behind a sentence with the name: our other side held against theirs."""
+    """Released pairs behind a sentence with the name: our other side compared with theirs."""
     counts: Counter[str] = Counter()
     path = data / "unstereo-eval/data/datasets/raw" / f"{name}.csv.gz"
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""What is left of a build that was stopped: held to what a scripted server is then asked."""
+"""What is left of a stopped build: compared with the requests that a scripted server then gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hard cases of ``data/hard_cases.jsonl`` and the known differences, held to spaCy."""
+"""The hard cases of ``data/hard_cases.jsonl`` and the known differences, tested against spaCy."""
 
 from __future__ import annotations
 

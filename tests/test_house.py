@@ -34,7 +34,7 @@ ENGINE_ROOMS = (
     "plumbline.pipelines.attached",
     "plumbline.pipelines.flows",
 )
-#: Rooms whose inner structure is held to the plan.
+#: Rooms whose inner structure follows the plan.
 ORDERED = ("jobs", "warehouse", "eval_workers", "pipelines")
 #: Most modules of a folder besides its ``__init__``; the kernel is one compiled whole, and commands
 #: are one file each.

@@ -83,7 +83,7 @@ def grams(text: str) -> set[str]:
 def test_both_sides_in_the_same_terms(
     connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
 ) -> None:
-    """Texts that can't be perturbed stay out of both groups; each side is told of one name."""
+    """Texts that can't be perturbed stay out of both groups; each side is about one name."""
     columns = "side, is_perturbed, written_of, prompt_id, sample, text"
     found = rows_of(connection, f"SELECT {columns} FROM compared_text")
 

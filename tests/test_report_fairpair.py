@@ -21,7 +21,7 @@ from tests.test_report import HOSTILE, Page
 
 FEW = MeasureOptions(n_permutations=199, n_resamples=99)
 SET = "FairPair over all prompts; distances in percent, intervals in brackets"
-WHERE = "What is written more often of whom, and where"
+WHERE = "Phrases more frequent about one of the two, and where"
 
 
 def measured(store: Store, *phis: str, sampled=SAMPLED) -> None:

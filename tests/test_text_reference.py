@@ -1,4 +1,4 @@
-"""The tokeniser held to spaCy: its facts, and its tokens on the reference shards."""
+"""The tokeniser tested against spaCy: its facts, and its tokens on the reference shards."""
 
 from __future__ import annotations
 

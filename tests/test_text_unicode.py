@@ -1,4 +1,4 @@
-"""Lowercasing and character classes over all of Unicode, held to Python and spaCy."""
+"""Lowercasing and character classes over all of Unicode, tested against Python and spaCy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two commands that write the same thing: one is told of the other, or the last one stays."""
+"""Two commands that write the same thing: one names the other, or the last one stays."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ _LENGTH = 120
 def ngram_parts(facts: Facts, of: Row) -> tuple[list[Figure], list[PageTable]]:
     """Log-odds of a set's n-grams, and a table of them with texts; nothing where there are none.
 
-    ``of`` is a row of ``fairpair_set``. The texts compared are of its two groups, both told in the
-    terms of one of its two persons.
+    ``of`` is a row of ``fairpair_set``. The texts compared are of its two groups, all changed to be
+    about one of its two persons.
     """
     own = {column: of[column] for column in KEY}
     rows = facts.rows("fairpair_ngram", side=of["side"], most=_READ).where(**own)
@@ -62,11 +62,11 @@ def _figure(name: str, rows: Rows, other: str, told_of: str) -> Figure:
     alt = f"N-grams in more texts of {other}: {lists[0]}. Of {told_of}: {lists[1]}."
     caption = (
         f"N-grams of up to four words in more texts written of {other} than of "
-        f"{told_of}, and the other way round; all texts told of {told_of}. Of {n:,} "
+        f"{told_of}, and the other way round; all texts compared are about {told_of}. Of {n:,} "
         f"n-grams compared, about one in twenty such plots has one beyond |z| = "
         f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
     )
-    plot = plots.ngrams(rows, other, told_of, "What is written more often of whom")
+    plot = plots.ngrams(rows, other, told_of, "Phrases more frequent about one of the two")
     return Figure(name, alt, caption, plot, rows)
 
 
@@ -87,7 +87,7 @@ def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> PageTable:
         (f"texts of {told_of}", of("n_texts_other", "n_other")),
         ("in texts such as", cuttings),
     ]
-    caption = "What is written more often of whom, and where"
+    caption = "Phrases more frequent about one of the two, and where"
     return table(caption, rows, columns, folded=True, searchable=True)
 
 

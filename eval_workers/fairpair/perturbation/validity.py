@@ -20,7 +20,7 @@ LIMIT = 0.15
 class Checked:
     """A perturbation and what the checks say: ``reason`` is ``None`` when it is valid.
 
-    ``dissimilarity`` is ``None`` where there is no text.
+    ``dissimilarity`` is ``None`` without a text.
     """
 
     text: str | None

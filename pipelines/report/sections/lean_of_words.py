@@ -65,7 +65,7 @@ def _figure(rows: Rows) -> Figure:
         stem("delta", contrast),
         f"Distribution of delta for the contrast {contrast}, a line for each corpus.",
         f"Share of words in each tenth of a nat of delta ({contrast}); {n:,} words seen at "
-        f"least {MIN_PAIRS} times with each side. At +0.69 a word keeps company with the "
+        f"least {MIN_PAIRS} times with each side. At +0.69 a word co-occurs with the "
         "female words twice as strongly as with the male ones.",
         svg(f"How words lean: delta ({short(contrast)})", [panel]),
         rows,

@@ -2,8 +2,8 @@
 -- How natural a pair is to a scoring model: log-probability per token of both sides, and their
 -- difference (female minus male), in nats per token. A side without a token, or whose score is not
 -- finite, is NULL, and so is the difference. `is_natural` is the verdict that metrics use.
--- `is_likely` is that of the judge or source alone, without a build's second opinion; NULL if there
--- is none.
+-- `is_likely` is that of the judge or source alone, without a build's second opinion; NULL if it
+-- gave no verdict.
 CREATE OR REPLACE VIEW pair_naturalness AS
 WITH dropped AS (
     SELECT
