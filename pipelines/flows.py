@@ -96,20 +96,20 @@ def corpus(
         out: directory for everything written
     """
     given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
-    return _told(lambda: _corpus(_settings(conf, given)))
+    return _state(lambda: _corpus(_settings(conf, given)))
 
 
 def _corpus(settings: Settings) -> Any:
     plan = parts.checked_plan(settings)
     store = Store.open(settings.warehouse_path())
-    with _shards_told(store, plan) as failed:
+    with _attaching_failures(store, plan) as failed:
         parts.prepare(settings, plan, TaskStages())
     attached.attach_corpora(store, plan.corpora)
     return _outcome(failed, f"{len(plan.corpora)} corpora, {len(plan.scored())} benchmarks")
 
 
 @contextmanager
-def _shards_told(store: Store, plan: Plan) -> Iterator[list[str]]:
+def _attaching_failures(store: Store, plan: Plan) -> Iterator[list[str]]:
     """Fill the list with failed shards at the end of the block, also when it raises."""
     failed: list[str] = []
     try:
@@ -138,7 +138,7 @@ def evaluate(
         check_only: only look whether the models can be loaded
     """
     given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
-    return _told(lambda: _evaluate(_settings(conf, given), check_only))
+    return _state(lambda: _evaluate(_settings(conf, given), check_only))
 
 
 def _evaluate(settings: Settings, check_only: bool) -> Any:
@@ -174,7 +174,7 @@ def report(conf: str = "", out: str = "") -> Any:
         conf: settings file (TOML)
         out: directory for everything written
     """
-    return _told(lambda: _report(_settings(conf, {"out": out})))
+    return _state(lambda: _report(_settings(conf, {"out": out})))
 
 
 def _report(settings: Settings) -> Any:
@@ -198,7 +198,7 @@ def benchmark(
         replay: take all replies from the ledger, ask nothing
         offline: write sentences of fixed frames, ask nothing
     """
-    return _told(lambda: _benchmark(name, config, _settings(conf, {}), replay, offline))
+    return _state(lambda: _benchmark(name, config, _settings(conf, {}), replay, offline))
 
 
 def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline: bool) -> Any:
@@ -224,7 +224,7 @@ def fairpair(
         config: TOML file with any of the keys of docs/fairpair.md
         conf: settings file (TOML), which names the warehouse
     """
-    return _told(lambda: _fairpair(probe_set, model, config, _settings(conf, {})))
+    return _state(lambda: _fairpair(probe_set, model, config, _settings(conf, {})))
 
 
 def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> Any:
@@ -250,7 +250,7 @@ def disclosure(
         conf: settings file (TOML), which names the warehouse
         out: directory for everything written
     """
-    return _told(lambda: _disclosure(sets, model, adapter, _settings(conf, {"out": out})))
+    return _state(lambda: _disclosure(sets, model, adapter, _settings(conf, {"out": out})))
 
 
 def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
@@ -288,7 +288,7 @@ def weekly(
         out: directory for everything written, which both machines see
     """
     given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
-    return _told(lambda: _weekly(conf, given))
+    return _state(lambda: _weekly(conf, given))
 
 
 def _weekly(conf: str, given: dict[str, str]) -> Any:
@@ -339,7 +339,7 @@ def _outcome(failed: list[str], message: str) -> Any:
     )
 
 
-def _told(work: Callable[[], Any]) -> Any:
+def _state(work: Callable[[], Any]) -> Any:
     """The state that the work ends in; of an error for the user, its line."""
     try:
         return work()

@@ -99,7 +99,7 @@ def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int
     with open_ledger(store, "demo", "run") as ledger:
         for round in (1, 2):
             request = _request(round)
-            ledger.asked(request, Spent(1, 99), has_price=False)
+            ledger.reserve(request, Spent(1, 99), has_price=False)
             ledger.replied(request.request_id, answer, Spent(1, 15), 0.5)
         path = ledger.path
     whole = path.read_bytes()
@@ -107,7 +107,7 @@ def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int
     with open_ledger(store, "demo", "run-2") as ledger:
         assert set(ledger.replies) == {_request(1).request_id}
         assert ledger.spent == Spent(2, 15 + 99)  # the second may have been paid for
-        ledger.asked(_request(2), Spent(1, 99), has_price=False)
+        ledger.reserve(_request(2), Spent(1, 99), has_price=False)
         ledger.replied(_request(2).request_id, answer, Spent(1, 15), 0.5)
     with open_ledger(store, "demo", "run-3") as ledger:
         assert len(ledger.replies) == 2 and ledger.spent == Spent(3, 129)

@@ -54,10 +54,10 @@ class SamplingOptions:
             raise UsageProblem(f"top_k {self.top_k}", "has to be 1 or more")
         if self.max_new_tokens < 1:
             raise UsageProblem(f"max_new_tokens {self.max_new_tokens}", "has to be 1 or more")
-        _ = self.asked
+        _ = self.full_instruction
 
     @property
-    def asked(self) -> Instruction:
+    def full_instruction(self) -> Instruction:
         """The instruction in its form."""
         return Instruction(self.instruction, self.form)
 
@@ -77,7 +77,7 @@ class SamplingOptions:
             "seed": self.seed if drawn else 0,
             "instruction": self.instruction,
             "form": None if self.instruction is None else self.form,
-            "instruction_key": self.asked.key,
+            "instruction_key": self.full_instruction.key,
         }
 
     @property

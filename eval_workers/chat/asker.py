@@ -128,7 +128,7 @@ class Asker:
             else:
                 await self._meter.settle(number, Spent())
             return None
-        self._ledger.asked(request, at_most, has_price=self._price is not None)
+        self._ledger.reserve(request, at_most, has_price=self._price is not None)
         start = time.monotonic()
         outcome = await self._client.attempt(request)
         seconds = time.monotonic() - start

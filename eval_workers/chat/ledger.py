@@ -65,7 +65,7 @@ class Ledger:
             (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows), Spent()
         )
 
-    def asked(self, request: Request, most: Spent, *, has_price: bool) -> None:
+    def reserve(self, request: Request, most: Spent, *, has_price: bool) -> None:
         """Note that an attempt is about to be made, and the most that it can cost."""
         row = {
             "request_id": request.request_id,

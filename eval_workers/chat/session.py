@@ -81,12 +81,12 @@ class Build:
         async with ChatClient(self.server.base_url, timeout_s=self.server.timeout_s) as client:
             asker = Asker(client, ledger, meter, self.price, policy)
 
-            def told(n_done: int) -> None:
+            def on_done(n_done: int) -> None:
                 if self.tell is not None:
                     self.tell(n_done, len(jobs), meter.spent)
 
             width = policy.concurrency
-            await run_jobs(jobs, asker, ledger.replies, width, told)
+            await run_jobs(jobs, asker, ledger.replies, width, on_done)
             return asker.stop
 
 

@@ -42,10 +42,10 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     return _checked(what, _of_json(what, lines) if kind == ".jsonl" else iter(lines))
 
 
-def asked(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
+def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
     """No instruction, and each of some in each form.
 
-    >>> [i.form for i in asked(("Go on.",), ("prefix", "chat"))[1:]]
+    >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']
     """
     return [NONE, *(Instruction(text, form) for form in dict.fromkeys(forms) for text in texts)]

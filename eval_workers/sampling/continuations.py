@@ -92,7 +92,7 @@ class Continuations(Step[Sampled]):
         """The sides of the prompts as sent, their rows, and the draws without one, each once."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         found = store.read(self.table, **self.partition(model.identity)).to_pylist()
-        return self.state_of(prompts, found, model.lead(self.sampling.asked))
+        return self.state_of(prompts, found, model.lead(self.sampling.full_instruction))
 
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], found: Sequence[Row], lead: str = ""
@@ -164,7 +164,7 @@ class Continuations(Step[Sampled]):
         """Publish the way to decode and its instruction."""
         sampling = self.sampling
         if done.made.rows and sampling.key not in done.store.units("sampling"):
-            publish_instruction(done.store, sampling.asked, done.run_id)
+            publish_instruction(done.store, sampling.full_instruction, done.run_id)
             row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
 

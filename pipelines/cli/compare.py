@@ -59,15 +59,15 @@ def compare(
 
     Example: plumbline disclosure compare EleutherAI/pythia-70m adapters/calm --text held-out.jsonl
     """
-    from plumbline.pipelines.requests.compare import Asked, make_request
+    from plumbline.pipelines.requests.compare import Choices, make_request
     from plumbline.warehouse.storage.store import Store
 
-    asked = Asked(
+    choices = Choices(
         *(base, adapter, loading, _names(sets), _names(benchmarks), fairpair),
         *(n, max_new_tokens, gas_tokens, tuple(text or ()), window, word_list),
     )
     store = Store.open(warehouse)
-    request = make_request(store, asked, out)
+    request = make_request(store, choices, out)
     from plumbline.pipelines.report.comparison.answer import leads
     from plumbline.pipelines.report.comparison.results import read_results
     from plumbline.pipelines.requests import compare as compare_flow
@@ -100,11 +100,11 @@ def _tables(request: CompareRequest) -> list[str]:
     tables = ["model"]
     if request.sets:
         tables += ["pronoun_probability", "attribute_pair"]
-    if request.sets or request.asked.fairpair:
+    if request.sets or request.choices.fairpair:
         tables += ["continuation", "sampling"]
     if request.benchmarks:
         tables.append("pair_score")
-    if request.asked.fairpair:
+    if request.choices.fairpair:
         tables += ["perturbed_continuation", "fairpair_prompt", "fairpair_set"]
     return [*tables, *(["perplexity"] if request.held_out else [])]
 

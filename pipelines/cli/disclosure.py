@@ -51,7 +51,7 @@ def prompts(
     n: Annotated[int, typer.Option("--n", help="Prompts written of each sentence.")] = 200,
     model: Annotated[str, typer.Option(help="The chat model, as its server names it.")] = "",
     base_url: Annotated[str, typer.Option(help="Its server; default: OpenAI's.")] = "",
-    wording: Annotated[Path | None, typer.Option(help="What it is asked (TOML).")] = None,
+    wording: Annotated[Path | None, typer.Option(help="Wording of the request (TOML).")] = None,
     prices: Annotated[Path | None, typer.Option(help="Price table (TOML).")] = None,
     max_requests: Annotated[int | None, typer.Option(help="Most requests of the set.")] = None,
     max_cost: Annotated[
@@ -62,7 +62,7 @@ def prompts(
     ] = False,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Put prompts that tell nobody's gender into the warehouse: released, derived or written ones.
+    """Put prompts of unspecified gender into the warehouse: released, derived or written ones.
 
     Rows that give no prompt are reported and kept in table `reject`. Keys of servers come from
     PLUMBLINE_API_KEY or OPENAI_API_KEY.

@@ -73,7 +73,7 @@ def sweep(
         instruction={"--instructions": instructions, "--form": form},
     )
     grid = _grid(temperature, top_p, top_k, n, seed, max_new_tokens) if by == _BY[0] else None
-    variants = _asked(instructions, form) if grid is None else []
+    variants = _variants(instructions, form) if grid is None else []
     store = Store.open(warehouse, create=False)
     words = load_words(store, word_list)
     Probe(probe_set, words).check(store, loading)
@@ -140,11 +140,11 @@ def _numbers(option: str, given: str, whole: bool = False) -> list[float]:
     return found
 
 
-def _asked(path: Path | None, form: str | None) -> list[Instruction]:
-    from plumbline.eval_workers.disclosure.instructions import asked, load_instructions
+def _variants(path: Path | None, form: str | None) -> list[Instruction]:
+    from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
 
     forms = tuple(filter(None, map(str.strip, (form or "prefix").split(","))))
-    return asked(load_instructions(path), forms)
+    return in_each_form(load_instructions(path), forms)
 
 
 def _by_decoding(
@@ -199,7 +199,7 @@ def _by_instruction(
 
     done = []
     for i, one in enumerate(variants, 1):
-        say(f"{i} of {len(variants)}: {_told(one.form, one.text)}")
+        say(f"{i} of {len(variants)}: {_label(one.form, one.text)}")
         how = (words, one, max_new_tokens, run_id)
         done.append(measure_opened(store, ready, probe_set, *how))
     order = [one.key for one in variants]
@@ -214,7 +214,7 @@ def _by_instruction(
     yield f"{probe_set} by {model}: each figure (interval), and its change by the instruction"
     for measured in done:
         key = measured.instruction.key
-        yield f"  {_told(measured.instruction.form, measured.instruction.text)}"
+        yield f"  {_label(measured.instruction.form, measured.instruction.text)}"
         for row in (r for r in rows if r["instruction_key"] == key):
             change = f"; change {_shown(row, 'change', 'change')}" if key != "none" else ""
             yield f"    {row['measure']}: {_shown(row, 'figure', 'figure')}{change}"
@@ -227,7 +227,7 @@ def _by_instruction(
     yield 'Next: plumbline sql "FROM instruction_sweep() ORDER BY measure, figure"'
 
 
-def _told(form: str, text: str | None) -> str:
+def _label(form: str, text: str | None) -> str:
     return "no instruction" if text is None else f"{form}: {text}"
 
 

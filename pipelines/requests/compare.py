@@ -41,7 +41,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Choices:
     """What the command was given.
 
     ``sets`` and ``benchmarks`` are names; ``None``: those of the warehouse, without the sets that
@@ -69,7 +69,7 @@ class Asked:
 class CompareRequest:
     """The same with names found and both models known; ``out`` is the directory of the page."""
 
-    asked: Asked
+    choices: Choices
     before: Identity
     after: Identity
     sets: tuple[str, ...]
@@ -82,24 +82,24 @@ class CompareRequest:
     @property
     def sides(self) -> tuple[Side, Side]:
         """The base, and the base with the adapter, else loaded alike."""
-        asked = self.asked
-        tuned = replace(asked.options, adapter=asked.adapter)
-        return Side("base", asked.base, asked.options), Side("adapter", asked.base, tuned)
+        choices = self.choices
+        tuned = replace(choices.options, adapter=choices.adapter)
+        return Side("base", choices.base, choices.options), Side("adapter", choices.base, tuned)
 
     @property
     def sampling(self) -> SamplingOptions:
         """How GAS's continuations are made."""
-        return SamplingOptions(greedy=True, max_new_tokens=self.asked.gas_tokens)
+        return SamplingOptions(greedy=True, max_new_tokens=self.choices.gas_tokens)
 
     @property
     def fairpair(self) -> FairPairSpec:
         """How FairPair is measured."""
-        return _fairpair(self.asked)
+        return _fairpair(self.choices)
 
     def command(self, *more: str) -> str:
         """The command of this comparison with further options, as it is typed."""
-        words = ["plumbline", "disclosure", "compare", self.asked.base, self.asked.adapter]
-        options, usual = asdict(self.asked.options), asdict(ModelOptions())
+        words = ["plumbline", "disclosure", "compare", self.choices.base, self.choices.adapter]
+        options, usual = asdict(self.choices.options), asdict(ModelOptions())
         for name in ("revision", "dtype", "bos", "quantisation", "trust_remote_code"):
             if options[name] != usual[name]:
                 words += [f"--{name.replace('_', '-')}", str(options[name])]
@@ -110,10 +110,10 @@ class CompareRequest:
     def config(self) -> dict[str, object]:
         """What is recorded of the run."""
         found = {"sets": self.sets, "benchmarks": self.benchmarks}
-        return {**asdict(self.asked), **asdict(self.asked.options), **found}
+        return {**asdict(self.choices), **asdict(self.choices.options), **found}
 
 
-def make_request(store: Store, asked: Asked, out: Path) -> CompareRequest:
+def make_request(store: Store, choices: Choices, out: Path) -> CompareRequest:
     """Find sets, benchmarks and texts, and open both models without their weights.
 
     Raises ``UsageProblem`` for a set or benchmark that is not there, ``BadInput`` for a text that
@@ -121,21 +121,21 @@ def make_request(store: Store, asked: Asked, out: Path) -> CompareRequest:
     """
     from plumbline.eval_workers.backends import open_backend
 
-    held_out = read_held_out(text_files(asked.texts)) if asked.texts else None
-    words = load_words(store, asked.word_list)
-    base = open_backend(asked.base, asked.options)
-    tuned = open_backend(asked.base, replace(asked.options, adapter=asked.adapter))
+    held_out = read_held_out(text_files(choices.texts)) if choices.texts else None
+    words = load_words(store, choices.word_list)
+    base = open_backend(choices.base, choices.options)
+    tuned = open_backend(choices.base, replace(choices.options, adapter=choices.adapter))
     if held_out is not None:
-        _ = base.window(asked.window)
-    if asked.fairpair:
-        spec = _fairpair(asked)
-        steps.check(spec, asked.fairpair, steps.prompt_rows(store, asked.fairpair, spec))
+        _ = base.window(choices.window)
+    if choices.fairpair:
+        spec = _fairpair(choices)
+        steps.check(spec, choices.fairpair, steps.prompt_rows(store, choices.fairpair, spec))
     return CompareRequest(
-        asked=asked,
+        choices=choices,
         before=base.identity,
         after=tuned.identity,
-        sets=_sets(store, asked, tuned.identity),
-        benchmarks=_benchmarks(store, asked),
+        sets=_sets(store, choices, tuned.identity),
+        benchmarks=_benchmarks(store, choices),
         word_list_name=words.name,
         held_out=held_out,
         warehouse=store.root,
@@ -143,39 +143,39 @@ def make_request(store: Store, asked: Asked, out: Path) -> CompareRequest:
     )
 
 
-def _fairpair(asked: Asked) -> FairPairSpec:
-    return FairPairSpec(n=asked.n, max_new_tokens=asked.max_new_tokens)
+def _fairpair(choices: Choices) -> FairPairSpec:
+    return FairPairSpec(n=choices.n, max_new_tokens=choices.max_new_tokens)
 
 
-def _sets(store: Store, asked: Asked, tuned: Identity) -> tuple[str, ...]:
+def _sets(store: Store, choices: Choices, tuned: Identity) -> tuple[str, ...]:
     """Neutral sets; by default those that the adapter was not tuned on, else the shipped one."""
     query = (
         "SELECT probe_set FROM probe_prompt GROUP BY ALL HAVING count(perturbed_prompt) = 0 "
         "ORDER BY ALL"
     )
     held = [str(row["probe_set"]) for row in rows_of(store.root, query)]
-    if asked.sets is None:
+    if choices.sets is None:
         tuning = [
             row for row in store.read("tuning").to_pylist() if row["adapter"] == tuned.adapter
         ]
         on = {name for row in tuning for name in str(row["probe_sets"]).split(", ")}
         return tuple(name for name in held if name not in on) or (SHIPPED,)
-    for name in asked.sets:
+    for name in choices.sets:
         if name not in (*held, SHIPPED):
             there = ", ".join(held) or "none"
             problem = f"is not a set of neutral prompts in the warehouse, there: {there}"
             raise UsageProblem(f"--sets {name}", problem)
-    return asked.sets
+    return choices.sets
 
 
-def _benchmarks(store: Store, asked: Asked) -> tuple[str, ...]:
+def _benchmarks(store: Store, choices: Choices) -> tuple[str, ...]:
     from plumbline.eval_workers.scoring.pair_scores import check_imported
 
-    if asked.benchmarks is None:
+    if choices.benchmarks is None:
         query = "SELECT DISTINCT benchmark FROM benchmark_pair ORDER BY 1"
         return tuple(str(row["benchmark"]) for row in rows_of(store.root, query))
-    check_imported(store, asked.benchmarks)
-    return asked.benchmarks
+    check_imported(store, choices.benchmarks)
+    return choices.benchmarks
 
 
 def prompts(request: CompareRequest, run_id: str) -> None:
@@ -189,8 +189,8 @@ def disclosure(request: CompareRequest, side: Side, run_id: str) -> None:
     """Probabilities of gendered words, and greedy continuations, after the prompts of the sets."""
     measure_sets(
         *(_store(request), request.sets, side.model, side.options, run_id),
-        word_list=request.asked.word_list,
-        max_new_tokens=request.asked.gas_tokens,
+        word_list=request.choices.word_list,
+        max_new_tokens=request.choices.gas_tokens,
     )
 
 
@@ -201,7 +201,7 @@ def benchmarks(request: CompareRequest, side: Side, run_id: str) -> None:
 
 def fairpair(request: CompareRequest, side: Side, run_id: str) -> None:
     """FairPair of the set, by all scoring functions that know its language."""
-    store, spec, probe_set = _store(request), request.fairpair, request.asked.fairpair
+    store, spec, probe_set = _store(request), request.fairpair, request.choices.fairpair
     rows = steps.prompt_rows(store, probe_set, spec)
     steps.write_prompts(store, probe_set, rows, run_id)
     drawn = steps.draw(store, probe_set, Target(side.model, side.options), spec, run_id)
@@ -214,7 +214,7 @@ def fairpair(request: CompareRequest, side: Side, run_id: str) -> None:
 def perplexity(request: CompareRequest, side: Side, run_id: str) -> None:
     """Perplexity of the held-out documents."""
     assert request.held_out is not None, "only asked for with a text"
-    step = Perplexity(request.held_out, request.asked.window)
+    step = Perplexity(request.held_out, request.choices.window)
     run_steps(_store(request), side.model, side.options, [step], run_id)
 
 
@@ -231,7 +231,7 @@ def compare(request: CompareRequest, stages: Stages) -> Path:
             for wanted, what, work in (
                 (request.sets, "disclosure", disclosure),
                 (request.benchmarks, "benchmarks", benchmarks),
-                (request.asked.fairpair, "FairPair", fairpair),
+                (request.choices.fairpair, "FairPair", fairpair),
                 (request.held_out, "perplexity", perplexity),
             ):
                 if wanted:

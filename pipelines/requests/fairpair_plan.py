@@ -41,7 +41,7 @@ def _missing(
     whose = {"probe_set": request.probe_set, "model_key": model_key, "sampling_key": sampling.key}
     found = store.read("continuation", **whose).to_pylist() if store else []
     step = Continuations(request.probe_set, sampling, request.spec.n)
-    return step.state_of(rows, found, sampling.asked.prefix).missing
+    return step.state_of(rows, found, sampling.full_instruction.prefix).missing
 
 
 def _here(

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 def quiet() -> Iterator[Callable[[], str]]:
     """Nothing is printed in the block, nor by processes started in it; gives what would have been.
 
-    >>> with quiet() as said:
+    >>> with quiet() as output:
     ...     _ = os.system("echo a warning")
-    ...     said().strip()
+    ...     output().strip()
     'a warning'
     """
     sys.stdout.flush()
@@ -23,14 +23,14 @@ def quiet() -> Iterator[Callable[[], str]]:
     kept = [(number, os.dup(number)) for number in (1, 2)]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
 
-        def said() -> str:
+        def output() -> str:
             file.seek(0)
             return file.read()
 
         try:
             for number, _ in kept:
                 os.dup2(file.fileno(), number)
-            yield said
+            yield output
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

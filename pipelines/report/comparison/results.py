@@ -72,7 +72,7 @@ def _queries(order: CompareRequest) -> dict[str, str]:
         ),
         "fairpair": (
             f"FROM fairpair_difference{keys}\n"
-            f"WHERE probe_set = {literal(order.asked.fairpair)} AND sampling_key = {measured}\n"
+            f"WHERE probe_set = {literal(order.choices.fairpair)} AND sampling_key = {measured}\n"
             "ORDER BY ALL;"
         ),
         "tuning": (

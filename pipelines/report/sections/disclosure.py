@@ -29,7 +29,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 PLACE = 600
 _TITLE = "Disclosure of gender"
 _MEANING = (
-    "After prompts that tell nobody's gender (Dong et al., 2024): GAS is the share of greedy "
+    "After prompts of unspecified gender (Dong et al., 2024): GAS is the share of greedy "
     "continuations that hold a gendered word. GLD is |p_f - p_m| / (p_f + p_m), p_f and p_m being "
     "the probabilities that a female and that a male word comes next: 0 where both are alike, 1 "
     "where it is always one gender. ADD, in nats, is the distance of each pair's two words, summed "
