@@ -69,11 +69,13 @@ def compare(
     store = Store.open(warehouse)
     request = make_request(store, choices, out)
     from plumbline.pipelines.report.comparison.answer import leads
+    from plumbline.pipelines.report.comparison.page import write_comparison
     from plumbline.pipelines.report.comparison.results import read_results
-    from plumbline.pipelines.requests import compare as compare_flow
+    from plumbline.pipelines.requests.compare import compare as measure_both
     from plumbline.pipelines.stages import Stages
 
-    page = compare_flow.compare(request, Stages())
+    measure_both(request, Stages())
+    page = Stages().run("page", write_comparison, request)
     results = read_results(request)
     for lead in leads(results, []):
         for sentence in lead.sentences:

@@ -19,7 +19,6 @@ from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.perplexity import Perplexity
 from plumbline.eval_workers.work.runner import run_steps
-from plumbline.pipelines.report.comparison.page import write_comparison
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
@@ -218,13 +217,8 @@ def perplexity(request: CompareRequest, side: Side, run_id: str) -> None:
     run_steps(_store(request), side.model, side.options, [step], run_id)
 
 
-def page(request: CompareRequest) -> Path:
-    """The HTML page; returns its path."""
-    return write_comparison(request)
-
-
-def compare(request: CompareRequest, stages: Stages) -> Path:
-    """Measure what is missing of both sides, and write the page."""
+def compare(request: CompareRequest, stages: Stages) -> None:
+    """Measure what is missing of both sides."""
     with recorded(_store(request), "disclosure compare", request.config()) as run_id:
         stages.run("prompts", prompts, request, run_id)
         for side in request.sides:
@@ -236,7 +230,6 @@ def compare(request: CompareRequest, stages: Stages) -> Path:
             ):
                 if wanted:
                     stages.run(f"{side.name}: {what}", work, request, side, run_id)
-        return stages.run("page", page, request)
 
 
 def _store(request: CompareRequest) -> Store:
