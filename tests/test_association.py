@@ -277,7 +277,7 @@ def test_word_lists() -> None:
     assert len({w for p in gendered.pairs for w in (p.female, p.male)}) == len(gendered.targets)
     assert all(p.weight == 1.0 for p in gendered.pairs)
     CountOptions(gendered.targets)
-    with pytest.raises(UsageProblem, match="one of gendered, names, neutral, pronouns, she-he"):
+    with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):
         wordlists.load("nobody")
     assert list(usable_lists(wordlists.load("she-he"))) == ["she-he"]
 

@@ -134,7 +134,7 @@ def test_sentences(sentence: str, converted: str | None) -> None:
         ("If s/he asks, say no.", "s/he"),
         ("He hurt him/herself.", "him/herself"),
         ("Her pronouns are she/her.", "she/her"),
-        ("She says it is her's.", "no form of a pronoun"),
+        ("She says it is her's.", "not a form of a pronoun"),
         ("She lost {a} key.", "braces"),
         ("sHe lost a key.", "capitals"),
         ("The she-wolf left.", "holds no pronoun"),

@@ -134,7 +134,7 @@ def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None
 
 
 def test_unknown_lists_and_rules_are_refused_before_spark_starts() -> None:
-    with pytest.raises(UsageProblem, match="one of gendered, names, neutral, pronouns, she-he"):
+    with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):
         request([], targets="nobody").options()
     with pytest.raises(UsageProblem, match="use pairs or windows"):
         request([], rule="lines").options()
