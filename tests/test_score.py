@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from plumbline.eval_workers import backends
+from plumbline.eval_workers.backends import devices
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring import pair_scores
@@ -263,3 +267,27 @@ def test_command(store: Store, model: Path) -> None:
     (run,) = store.read("run").to_pylist()
     assert (run["command"], run["status"]) == ("score", "finished")
     assert {r["run_id"] for r in store.read("pair_score").to_pylist()} == {run["run_id"]}
+
+
+def test_a_model_is_gone_when_its_memory_is_given_back(
+    store: Store, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next model of a command would lie beside it on the GPU."""
+    _pairs(store, TEMPLATES[:2])
+    models: list[weakref.ref[object]] = []
+    gone: list[bool] = []
+    open_backend = backends.open_backend
+
+    def noted(name: str, options: ModelOptions) -> Any:
+        backend = open_backend(name, options)
+        models.append(weakref.ref(backend))
+        return backend
+
+    def release() -> None:
+        gc.collect()
+        gone.append(models[-1]() is None)
+
+    monkeypatch.setattr(backends, "open_backend", noted)
+    monkeypatch.setattr(devices, "release", release)
+    assert _score(store, model).n_new == 2
+    assert gone == [True]

@@ -18,7 +18,7 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.probe import Probe, Probed
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
-from plumbline.eval_workers.work.runner import opened, run_opened
+from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
@@ -39,6 +39,7 @@ class Disclosed:
     n_empty: int
 
 
+@releases_memory
 def measure_sets(
     store: Store,
     names: Sequence[str],

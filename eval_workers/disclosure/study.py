@@ -22,7 +22,7 @@ from plumbline.eval_workers.disclosure.probes import import_probe
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.continuations import Continuations
-from plumbline.eval_workers.work.runner import opened, run_opened
+from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def _by_token(
             yield pieces[token], value
 
 
+@releases_memory
 def _measure(
     store: Store,
     model: str,

@@ -10,13 +10,14 @@ several that see one warehouse: each chunk is claimed by one.
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from plumbline.eval_workers.work.chunks import Plan
 from plumbline.eval_workers.work.helpers import Job, helpers
@@ -30,8 +31,29 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.options import ModelOptions
 
 Outcome = TypeVar("Outcome")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def releases_memory(function: Function) -> Function:
+    """Let a function that opens a model give back its memory when it has returned.
+
+    Not before: until then its variables hold the model, and the next one would lie beside it.
+    """
+
+    @wraps(function)
+    def released(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        finally:
+            if "torch" in sys.modules:
+                from plumbline.eval_workers.backends.devices import release
+
+                release()
+
+    return cast(Function, released)
+
+
+@releases_memory
 def run_steps(
     store: Store,
     model: str,
@@ -62,17 +84,13 @@ def run_steps(
 
 @contextmanager
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
-    """A model for several steps, released afterwards; a full disk or memory is a one-line error."""
+    """A model for several steps; a full disk or memory within the block is a one-line error."""
     from plumbline.eval_workers.backends import open_backend
-    from plumbline.eval_workers.backends.devices import memory_problems, release
+    from plumbline.eval_workers.backends.devices import memory_problems
 
     backend = open_backend(model, options)
-    try:
-        with disk_problems(store.root), memory_problems(model):
-            yield backend
-    finally:
-        del backend
-        release()
+    with disk_problems(store.root), memory_problems(model):
+        yield backend
 
 
 def run_opened(
