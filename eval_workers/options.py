@@ -21,7 +21,7 @@ class ModelOptions:
     """How a model is loaded and run.
 
     ``batch_tokens``, ``tensor_parallel``, ``device`` and ``per_token`` don't define a score, the
-    rest does. ``text_form``: see ``eval_workers.text_form``.
+    rest does. ``text_form``: see ``scoring.text_form``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (

@@ -27,16 +27,16 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
 from plumbline.eval_workers.generation import spec as build_spec
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines import attached
+from plumbline.pipelines import prefect_artifacts
 from plumbline.pipelines.requests import benchmark as building
 from plumbline.pipelines.requests import disclosure as disclosing
 from plumbline.pipelines.requests import disclosure_lines
 from plumbline.pipelines.requests import fairpair as pairing
 from plumbline.pipelines.requests import pipeline as parts
 from plumbline.pipelines.requests.plan import Plan, make_plan
-from plumbline.pipelines.retries import RETRY, patiently
 from plumbline.pipelines.settings import Settings, load
 from plumbline.pipelines.stages import Stages, sigterm_interrupts
+from plumbline.pipelines.task_retries import RETRY, patiently
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
@@ -104,7 +104,7 @@ def _corpus(settings: Settings) -> Any:
     store = Store.open(settings.warehouse_path())
     with _attaching_failures(store, plan) as failed:
         parts.prepare(settings, plan, TaskStages())
-    attached.attach_corpora(store, plan.corpora)
+    prefect_artifacts.attach_corpora(store, plan.corpora)
     return _outcome(failed, f"{len(plan.corpora)} corpora, {len(plan.scored())} benchmarks")
 
 
@@ -115,7 +115,7 @@ def _attaching_failures(store: Store, plan: Plan) -> Iterator[list[str]]:
     try:
         yield failed
     finally:
-        failed += attached.attach_failed_shards(store, plan.corpora)
+        failed += prefect_artifacts.attach_failed_shards(store, plan.corpora)
 
 
 @flow(name="evaluate")
@@ -156,7 +156,7 @@ def _evaluate(settings: Settings, check_only: bool) -> Any:
     store = Store.open(settings.warehouse_path(), create=False)
     check_imported(store, plan.scored())
     parts.evaluate(settings, plan, TaskStages())
-    attached.attach_scores(store, plan.scored())
+    prefect_artifacts.attach_scores(store, plan.scored())
     return Completed(message=f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
 
 
@@ -180,8 +180,8 @@ def report(conf: str = "", out: str = "") -> Any:
 def _report(settings: Settings) -> Any:
     store = Store.open(settings.warehouse_path(), create=False)
     page = parts.conclude(settings, TaskStages())
-    attached.attach_metrics(store)
-    attached.attach_report(page)
+    prefect_artifacts.attach_metrics(store)
+    prefect_artifacts.attach_report(page)
     return Completed(message=str(page))
 
 
@@ -208,7 +208,9 @@ def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline
     building.checked_request(wanted)
     building.check_key(wanted)
     built = building.benchmark(wanted, TaskStages())
-    attached.attach_lines("benchmark", building.after(wanted, built, Store.open(warehouse)))
+    prefect_artifacts.attach_lines(
+        "benchmark", building.after(wanted, built, Store.open(warehouse))
+    )
     return Completed(message=f"benchmark {name}")
 
 
@@ -233,7 +235,9 @@ def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> An
     wanted, _ = pairing.checked_request(probe_set, file, given, warehouse, page)
     patiently(partial(pairing.check_means, wanted))
     outcome = pairing.fairpair(wanted, TaskStages())
-    attached.attach_lines("fairpair", pairing.after(wanted, outcome, Store.open(warehouse)))
+    prefect_artifacts.attach_lines(
+        "fairpair", pairing.after(wanted, outcome, Store.open(warehouse))
+    )
     return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
 
 
@@ -268,7 +272,9 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
     patiently(partial(disclosing.check_means, wanted))
     store = Store.open(warehouse)
     outcome = disclosing.disclosure(wanted, TaskStages())
-    attached.attach_lines("disclosure", disclosure_lines.after_probe(wanted, outcome, store))
+    prefect_artifacts.attach_lines(
+        "disclosure", disclosure_lines.after_probe(wanted, outcome, store)
+    )
     return _audited(outcome, f"{', '.join(names)} under {len(who)} models")
 
 
@@ -325,7 +331,7 @@ def _settings(conf: str, given: dict[str, str]) -> Settings:
 def _audited(outcome: pairing.FairPairOutcome | disclosing.DisclosureOutcome, message: str) -> Any:
     """Attach the report; the state is failed where a model failed."""
     if outcome.page is not None:
-        attached.attach_report(outcome.page)
+        prefect_artifacts.attach_report(outcome.page)
     if outcome.failures:
         return Failed(message="; ".join(outcome.failures))
     return Completed(message=message)

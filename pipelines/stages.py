@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from plumbline.pipelines.retries import patiently
+from plumbline.pipelines.task_retries import patiently
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.progress import progress
 

@@ -26,8 +26,9 @@ import numpy as np
 from plumbline.eval_workers import benchmarks
 from plumbline.eval_workers.backends import open_backend
 from plumbline.eval_workers.backends.base import TextScore
-from plumbline.eval_workers.disclosure.probes import import_probe
-from plumbline.eval_workers.fairpair import phi, steps
+from plumbline.eval_workers.disclosure.prompt_sets import import_probe
+from plumbline.eval_workers.fairpair import audit as steps
+from plumbline.eval_workers.fairpair import phi
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.kernel import CountOptions

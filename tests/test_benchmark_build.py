@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation.build import Counts, write_sentences

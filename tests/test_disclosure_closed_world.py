@@ -29,7 +29,7 @@ from plumbline.eval_workers.disclosure.closed_world import (
     pair_list,
     perfect_shares,
 )
-from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.mitigation.prompts import training_prompts
 from plumbline.eval_workers.pronouns.templates import Gender, fill

@@ -14,13 +14,13 @@ from typer.main import get_command
 
 from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.disclosure import measure, probe
+from plumbline.eval_workers.disclosure import measure, word_probabilities
 from plumbline.eval_workers.disclosure.attributes import (
     WORD_LIST,
     texts_to_score,
     word_probability,
 )
-from plumbline.eval_workers.disclosure.probe import Probed
+from plumbline.eval_workers.disclosure.word_probabilities import Probed
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.main import app
@@ -157,7 +157,7 @@ def test_a_second_run_scores_nothing_and_a_changed_prompt_alone(
 def test_a_run_that_was_stopped_goes_on(
     store: Store, saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "CHUNK_PROMPTS", 1)
+    monkeypatch.setattr(word_probabilities, "CHUNK_PROMPTS", 1)
     words = list_file(tmp_path / "mine.toml", [("she", "he")])
     put_prompts(store, "demo", PROMPTS)
     score, calls = TransformersBackend.score, [0]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure.neutral import bridged, derive, gendered_words
-from plumbline.eval_workers.disclosure.probes import RELEASED, derive_probe, import_probe
+from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
 from plumbline.eval_workers.disclosure.sentences import read_sentences
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store

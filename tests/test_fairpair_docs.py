@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.query.connection import connect

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.asker import RetryPolicy
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
+from plumbline.eval_workers.fairpair.audit import write_prompts
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
 from plumbline.eval_workers.fairpair.perturbation import rules as perturb
 from plumbline.eval_workers.fairpair.perturbation import validity as checks
@@ -32,7 +33,6 @@ from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.validity import check, dissimilarity
 from plumbline.eval_workers.fairpair.prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.prompts import prompt_rows
-from plumbline.eval_workers.fairpair.steps import write_prompts
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.fairpair.audit import write_prompts
 from plumbline.eval_workers.fairpair.prompts import load, prompt_rows
-from plumbline.eval_workers.fairpair.steps import write_prompts
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.fairpair.figures.statistics import (
+from plumbline.eval_workers.fairpair.figures.significance import (
     adjusted,
     gap,
     interval_over_prompts,

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.chat.asker import RetryPolicy
 from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, most, price_of
 from plumbline.eval_workers.chat.ledger import Answer, open_ledger
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.generation.build import judge_pairs, write_sentences
 from plumbline.eval_workers.generation.estimate import Habits, estimate
 from plumbline.eval_workers.generation.judge import PairToJudge

@@ -31,7 +31,7 @@ ENGINE_ROOMS = (
     "plumbline.eval_workers.backends.",
     "plumbline.eval_workers.mitigation.",
     "plumbline.eval_workers.training.trainer",
-    "plumbline.pipelines.attached",
+    "plumbline.pipelines.prefect_artifacts",
     "plumbline.pipelines.flows",
 )
 #: Rooms whose inner structure follows the plan.

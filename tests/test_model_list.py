@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers import models
+from plumbline.eval_workers import model_lists
 from plumbline.eval_workers.backends.local import weights as _weights
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.release.models import HUB_IDS
+from plumbline.eval_workers.released.models import HUB_IDS
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -30,7 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_shipped_list_is_the_papers() -> None:
-    listed = models.load("unstereoeval")
+    listed = model_lists.load("unstereoeval")
     assert len(listed) == 28 == len({entry.id for entry in listed})
     assert tuple(entry.name for entry in listed) == HUB_IDS
     others = {entry.id: entry.name for entry in listed if entry.id != entry.name}
@@ -44,7 +44,7 @@ def test_entries_say_what_differs_from_the_command_line(tmp_path: Path) -> None:
         '[[model]]\nid = "a/b"\ndtype = "bfloat16"\nbatch_tokens = 99\n'
         '[[model]]\nid = "a/b"\nrevision = "v1"\n'
     )
-    first, second = models.load(str(path))
+    first, second = model_lists.load(str(path))
     defaults = ModelOptions(dtype="float16", device="cpu")
     assert first.options(defaults) == ModelOptions(None, "bfloat16", "cpu", 99)
     assert second.options(defaults) == ModelOptions("v1", "float16", "cpu")
@@ -86,7 +86,7 @@ def test_a_file_that_is_no_list_is_one_line(tmp_path: Path, text: str, problem: 
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(BadInput) as caught:
-        models.load(str(path))
+        model_lists.load(str(path))
     message = str(caught.value)
     assert f"model list {path}: " in message and problem in message and "\n" not in message
 
@@ -94,14 +94,14 @@ def test_a_file_that_is_no_list_is_one_line(tmp_path: Path, text: str, problem: 
 @pytest.mark.parametrize(("name", "problem"), [("nothing", "unknown"), ("x.toml", "no such")])
 def test_a_list_that_is_not_there(name: str, problem: str) -> None:
     with pytest.raises(UsageProblem, match=problem):
-        models.load(name)
+        model_lists.load(name)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match="save it as UTF-8"):
-        models.load(str(path))
+        model_lists.load(str(path))
 
 
 def score(store: Store, *arguments: str) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.retries import may_pass
+from plumbline.pipelines.task_retries import may_pass
 from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
 
@@ -19,10 +19,10 @@ MODEL = "somebody/tiny"
 _DRIVER = """
 import sys
 import huggingface_hub.utils._http as http
-from plumbline.pipelines import retries
+from plumbline.pipelines import task_retries
 
 http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
-real = retries.may_pass
+real = task_retries.may_pass
 
 def told(error):
     answer = real(error)
@@ -30,8 +30,8 @@ def told(error):
     sys.stdin.readline()
     return answer
 
-retries.may_pass = told
-retries._DELAY_S = 0
+task_retries.may_pass = told
+task_retries._DELAY_S = 0
 """
 #: The run of `prefect.yaml` up to its end, without a server of Prefect: nothing in it is a task.
 _CHECK = """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.eval_workers.release.max_pmi import import_max_pmi
-from plumbline.eval_workers.release.scores import import_scores
+from plumbline.eval_workers.released.max_pmi import import_max_pmi
+from plumbline.eval_workers.released.scores import import_scores
 from plumbline.pipelines.requests.measure import MeasureOptions, compute
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store

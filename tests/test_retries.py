@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from prefect.states import Failed
 
-from plumbline.pipelines import retries
-from plumbline.pipelines.retries import RETRY, may_pass
+from plumbline.pipelines import task_retries
 from plumbline.pipelines.stages import Stages
+from plumbline.pipelines.task_retries import RETRY, may_pass
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 
 
@@ -63,7 +63,7 @@ def test_being_asked_to_stay_offline_is_no_outage() -> None:
 
 
 def test_only_a_stage_that_may_pass_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "_DELAY_S", 0)
+    monkeypatch.setattr(task_retries, "_DELAY_S", 0)
 
     def work(errors: list[Exception]) -> str:
         if errors:

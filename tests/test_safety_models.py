@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.eval_workers import models
+from plumbline.eval_workers import model_lists
 from plumbline.eval_workers.backends.local.loading import _refuse_pickles
 from plumbline.eval_workers.backends.local.source import Source
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
@@ -136,7 +136,7 @@ def test_a_pickle_on_the_hub_runs_nothing_whoever_names_the_model(
 ) -> None:
     """Of models of a shipped list tensors alone are read, of others nothing; both from a server."""
     mark = tmp_path / "ran"
-    honest, evil, older = (listed.id for listed in models.load("unstereoeval")[:3])
+    honest, evil, older = (listed.id for listed in model_lists.load("unstereoeval")[:3])
     made = {
         honest: pickled(base, tmp_path / "honest", None),
         evil: pickled(base, tmp_path / "evil", mark),

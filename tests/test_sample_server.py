@@ -13,8 +13,8 @@ import pytest
 
 from plumbline.eval_workers.backends.base import texts_hash
 from plumbline.eval_workers.backends.sampling import SamplingOptions, sample_seed
-from plumbline.eval_workers.chat.asker import RetryPolicy
 from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -187,7 +187,7 @@ def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
 _KILLED = """
 import sys
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.chat.asker import RetryPolicy
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
 from plumbline.warehouse.storage.store import Store

@@ -17,7 +17,7 @@ from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.instruction import Instruction
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.disclosure.probe import Probe
+from plumbline.eval_workers.disclosure.word_probabilities import Probe
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.scoring import pair_scores

@@ -14,7 +14,7 @@ import pytest
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.pronouns.templates import fill
-from plumbline.eval_workers.release.scores import import_scores
+from plumbline.eval_workers.released.scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.text_form import in_form
 from plumbline.pipelines.report.metrics import measured

@@ -1,4 +1,4 @@
-"""Model backends, one file each (``NAME_backend.py``); the only modules that import torch.
+"""Model backends, one file each (``NAME_backend.py``); the contract: ``base`` and ``continuer``.
 
 Other packages add theirs by entry points of ``plumbline.backends``: see ``docs/extend.md``.
 """

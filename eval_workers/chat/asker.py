@@ -12,14 +12,14 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 from plumbline.eval_workers.chat.budget import BudgetMeter, Price, Spent, most, spent
 from plumbline.eval_workers.chat.client import Failure
 from plumbline.eval_workers.chat.ledger import Answer, Ledger
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 
 _RESUME = "run the same command again to resume"
 _MEND = "see to the model's name, the key and the options; what was asked before is kept"
@@ -34,43 +34,6 @@ class Client(Protocol):
     def attempt(self, request: Request) -> Awaitable[Answer | Failure]:
         """Send a request once."""
         ...
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How a server is treated.
-
-    Attributes:
-        concurrency: requests on their way at a time.
-        max_attempts: attempts at a request before the build stops.
-        first_wait_s: wait after the first failure; it doubles with each, up to ``longest_wait_s``.
-        longest_wait_s: a server that asks for more than that stops the build.
-    """
-
-    concurrency: int = 8
-    max_attempts: int = 6
-    first_wait_s: float = 1.0
-    longest_wait_s: float = 60.0
-
-    def __post_init__(self) -> None:
-        for name in ("concurrency", "max_attempts"):
-            if getattr(self, name) < 1:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
-
-    def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
-        """Seconds to wait after so many failures; ``chance`` in [0, 1) spreads them.
-
-        Between half and all of the doubled wait, and never less than the server asks for.
-
-        >>> policy = RetryPolicy()
-        >>> policy.wait_s(3, None, 0.0), policy.wait_s(3, None, 0.5), policy.wait_s(3, 9.0, 0.0)
-        (2.0, 3.0, 9.0)
-        """
-        doubled = min(self.first_wait_s * 2.0 ** (n_failures - 1), self.longest_wait_s)
-        wait = doubled * (1 + chance) / 2
-        if retry_after_s is None:
-            return wait
-        return max(wait, retry_after_s + min(doubled, 1.0) * chance / 4)
 
 
 class Asker:

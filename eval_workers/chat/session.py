@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.eval_workers.chat.asker import Asker, Job, Replayer, RetryPolicy, run_jobs
+from plumbline.eval_workers.chat.asker import Asker, Job, Replayer, run_jobs
 from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent
 from plumbline.eval_workers.chat.client import DEFAULT_URL, ChatClient
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
 from plumbline.eval_workers.chat.requests import Reply
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.warehouse.errors import PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 

@@ -1,6 +1,6 @@
 """Disclosure: which gender a model gives a person of unspecified gender.
 
-Prompts (``probes``, ``derive``, ``written``) go to table ``probe_prompt``, probabilities of
-gendered words after them (``attributes``, ``probe``) to ``pronoun_probability``; GAS, GLD and ADD
-are SQL.
+Prompts (``prompt_sets``, ``neutral``, ``written``) go to table ``probe_prompt``, probabilities of
+gendered words after them (``attributes``, ``word_probabilities``) to ``pronoun_probability``; GAS,
+GLD and ADD are SQL.
 """

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.backends.instruction import NONE, Instruction
 from plumbline.eval_workers.backends.sampling import Continuer, SamplingOptions
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.eval_workers.disclosure.probe import Probe, Probed
+from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed
 from plumbline.eval_workers.disclosure.words import load_words
 from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
 from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened

@@ -10,10 +10,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.chat.asker import RetryPolicy
 from plumbline.eval_workers.chat.budget import Budget, Price, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, Endpoint, TokenLimit
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import load_wording
@@ -149,7 +149,7 @@ class FairPairSpec(ModelOptions):
         >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
         ['a', 'b']
         """
-        from plumbline.eval_workers.models import load as load_list
+        from plumbline.eval_workers.model_lists import load as load_list
 
         how = ModelOptions.of(self)
         if self.models:

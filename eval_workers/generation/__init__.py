@@ -1,6 +1,6 @@
 """Benchmarks that write themselves: a chat model writes sentences around seed words.
 
-What is decided (pronouns, parsing, checks, which request comes next) is in pure modules;
-``client.py``, ``asker.py`` and ``ledger.py`` ask and remember; ``session.py`` joins the two. See
-``docs/generation.md`` and ``docs/pairs.md``.
+What is decided (wordings, checks, which request comes next, verdicts) is in pure modules;
+``eval_workers.chat`` asks and remembers, ``build.py`` joins the two. See ``docs/generation.md`` and
+``docs/pairs.md``.
 """

@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.asker import RetryPolicy
 from plumbline.eval_workers.chat.budget import Budget, Price, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.generation import prompts
 from plumbline.eval_workers.generation.write import WritingSpec

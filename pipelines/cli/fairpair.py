@@ -87,7 +87,7 @@ def score(
     """
     from dataclasses import asdict
 
-    from plumbline.eval_workers.fairpair import steps
+    from plumbline.eval_workers.fairpair import audit as steps
     from plumbline.eval_workers.fairpair.spec import load
     from plumbline.pipelines.requests.fairpair import TABLES, figures
     from plumbline.warehouse.provenance.runs import recorded

@@ -21,7 +21,7 @@ from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.release.scores import ImportedScores
+    from plumbline.eval_workers.released.scores import ImportedScores
     from plumbline.eval_workers.scoring.pair_scores import Scored
     from plumbline.warehouse.storage.store import Store
 
@@ -89,7 +89,7 @@ def command(given: Sequence[str], task: Task, options: ModelOptions, warehouse: 
 def _chosen(
     model: Sequence[str], models: str | None, options: ModelOptions
 ) -> list[tuple[str, ModelOptions]]:
-    from plumbline.eval_workers.models import load
+    from plumbline.eval_workers.model_lists import load
 
     if bool(model) == bool(models):
         problem = "exclude each other" if model else "are both missing"
@@ -180,7 +180,7 @@ def import_scores(
 
     Example: plumbline import-scores unstereo-eval/results
     """
-    from plumbline.eval_workers.release import scores
+    from plumbline.eval_workers.released import scores
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store
 

@@ -19,7 +19,7 @@ from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.release.scores import ImportedScores
+    from plumbline.eval_workers.released.scores import ImportedScores
 
 #: Benchmarks of the release and their tables under `data/datasets/raw`.
 _TABLES = {
@@ -104,7 +104,7 @@ def reproduce(
     Raises:
         BadInput: a part of the release is missing, damaged or not what it should be.
     """
-    from plumbline.eval_workers.release.scores import import_scores
+    from plumbline.eval_workers.released.scores import import_scores
 
     release = Release.at(data)
     config = {"data": str(data), "corpus": corpus}
@@ -140,7 +140,7 @@ def _import_benchmarks(store: Store, release: Release, run_id: str, announce: An
 def _import_leans(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[int, int] | None:
-    from plumbline.eval_workers.release.max_pmi import import_max_pmi
+    from plumbline.eval_workers.released.max_pmi import import_max_pmi
     from plumbline.jobs.association.max_pmi import constrain
     from plumbline.jobs.ingest.released import import_statistics
 

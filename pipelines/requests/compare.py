@@ -10,9 +10,9 @@ from plumbline.eval_workers.backends.base import Identity
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.measure import measure_sets
-from plumbline.eval_workers.disclosure.probes import import_probe
+from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.words import load_words
-from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec, Target
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
-from plumbline.eval_workers.disclosure.probes import (
+from plumbline.eval_workers.disclosure.prompt_sets import (
     PROBE_SETS,
     RELEASED,
     import_probe,
@@ -167,7 +167,7 @@ def subjects(model: str, models: str, options: ModelOptions) -> tuple[Subject, .
     >>> [one.model for one in subjects("a, b,a", "", ModelOptions())]
     ['a', 'b']
     """
-    from plumbline.eval_workers.models import load
+    from plumbline.eval_workers.model_lists import load
 
     if bool(model) == bool(models):
         problem = "exclude each other" if model else "are both missing"

@@ -10,7 +10,7 @@ from plumbline.eval_workers.chat.budget import Budget, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.disclosure.probes import (
+from plumbline.eval_workers.disclosure.prompt_sets import (
     PROBE_SETS,
     RELEASED,
     ImportedProbe,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.fairpair import steps
+from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair.figures.texts import Sampled
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn

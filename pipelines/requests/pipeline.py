@@ -138,7 +138,7 @@ def _await_scores(
 ) -> None:
     """Wait until other processes have scored a model, and say how they are started."""
     from plumbline.eval_workers.scoring.dry_run import Task
-    from plumbline.eval_workers.scoring.waiting import wait_for_scores
+    from plumbline.eval_workers.scoring.scores_elsewhere import wait_for_scores
     from plumbline.pipelines.cli.score import command
 
     task = Task(location, options, names)
@@ -226,9 +226,9 @@ def _fairpair(
     settings: Settings, probe_set: str, location: str, options: ModelOptions, stages: Stages
 ) -> None:
     """FairPair with few samples of a word each: what a closed world's prompts ask for."""
+    from plumbline.eval_workers.fairpair.audit import scoring_functions
     from plumbline.eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
     from plumbline.eval_workers.fairpair.spec import FairPairSpec
-    from plumbline.eval_workers.fairpair.steps import scoring_functions
     from plumbline.pipelines.requests.fairpair import FairPairRequest, audit
 
     loading = asdict(replace(options, text_form="written", per_token=False))

@@ -149,7 +149,7 @@ def corpus_name(pattern: str) -> str:
 
 def _models(settings: Settings, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
     """The models of the settings, each with its options: those of its list before the shared."""
-    from plumbline.eval_workers.models import load
+    from plumbline.eval_workers.model_lists import load
 
     shared = ModelOptions.of(settings)
     if settings.model and settings.models:

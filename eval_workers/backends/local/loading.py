@@ -19,7 +19,7 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils.hub import cached_file, extract_commit_hash
 
-from plumbline.eval_workers import models
+from plumbline.eval_workers import model_lists
 from plumbline.eval_workers.backends.local.source import ADAPTER_CONFIG, Source
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -71,7 +71,7 @@ def _refuse_pickles(source: Source) -> None:
 
 def _listed() -> set[str]:
     """Models of the lists that come with Plumbline, some of which exist as pickles alone."""
-    return {model.id for name in models.LISTS.names() for model in models.load(name)}
+    return {model.id for name in model_lists.LISTS.names() for model in model_lists.load(name)}
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:

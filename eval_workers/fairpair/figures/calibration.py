@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
-from plumbline.eval_workers.fairpair.figures.statistics import adjusted
+from plumbline.eval_workers.fairpair.figures.significance import adjusted
 from plumbline.eval_workers.fairpair.figures.summary import (
     Measured,
     MeasureOptions,

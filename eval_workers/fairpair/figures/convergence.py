@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
 from plumbline.eval_workers.fairpair.figures.metric import folds, ratios
-from plumbline.eval_workers.fairpair.figures.statistics import weighted
+from plumbline.eval_workers.fairpair.figures.significance import weighted
 from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.warehouse.storage.store import Store

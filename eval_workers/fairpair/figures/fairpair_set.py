@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.statistics import adjusted
+from plumbline.eval_workers.fairpair.figures.significance import adjusted
 from plumbline.eval_workers.fairpair.figures.summary import (
     Measured,
     MeasureOptions,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.eval_workers.fairpair.figures.metric import Estimate, estimate, fairpair_f, folds
-from plumbline.eval_workers.fairpair.figures.statistics import (
+from plumbline.eval_workers.fairpair.figures.significance import (
     gap,
     interval,
     interval_over_prompts,

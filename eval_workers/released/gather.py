@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from plumbline.eval_workers.release.files import ReleasedFile
-from plumbline.eval_workers.release.join import Line, match, pair_ids, row_key, shared_columns
-from plumbline.eval_workers.release.table import read_rows
+from plumbline.eval_workers.released.files import ReleasedFile
+from plumbline.eval_workers.released.join import Line, match, pair_ids, row_key, shared_columns
+from plumbline.eval_workers.released.table import read_rows
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.text.csv_rows import Record
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.eval_workers.release.files import (
+from plumbline.eval_workers.released.files import (
     ReleasedFile,
     grouped,
     max_pmi_files,
     require_benchmarks,
 )
-from plumbline.eval_workers.release.gather import gather
-from plumbline.eval_workers.release.table import finite
+from plumbline.eval_workers.released.gather import gather
+from plumbline.eval_workers.released.table import finite
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import Record, truth

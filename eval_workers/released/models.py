@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plumbline.eval_workers.models import load
+from plumbline.eval_workers.model_lists import load
 
 #: The 28 models that UnStereoEval (Belem et al., ICLR 2024) evaluates, by the ids it names them by.
 HUB_IDS = tuple(entry.name for entry in load("unstereoeval"))

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Literal
 
 from plumbline.eval_workers.pronouns.templates import fill, template_problem
-from plumbline.eval_workers.release.files import (
+from plumbline.eval_workers.released.files import (
     ReleasedFile,
     grouped,
     require_benchmarks,
     score_files,
 )
-from plumbline.eval_workers.release.gather import Row, gather
-from plumbline.eval_workers.release.join import Line
-from plumbline.eval_workers.release.models import model_id
-from plumbline.eval_workers.release.table import finite
+from plumbline.eval_workers.released.gather import Row, gather
+from plumbline.eval_workers.released.join import Line
+from plumbline.eval_workers.released.models import model_id
+from plumbline.eval_workers.released.table import finite
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store

@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.scoring import pair_scores, waiting
+from plumbline.eval_workers.scoring import pair_scores, scores_elsewhere
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.steps import shown
@@ -26,11 +26,11 @@ def test_it_ends_when_others_have_scored_what_can_be_scored(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is computed by the one who waits, and a pair that is rejected is not waited for."""
-    monkeypatch.setattr(waiting, "_PERIOD_S", 0.05)
+    monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", 0.05)
     store, scorer = Store.open(tmp_path / "w"), []
     _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
     score, looked = TransformersBackend.score, threading.Event()
-    seen = shown(monkeypatch, waiting, looked.set)
+    seen = shown(monkeypatch, scores_elsewhere, looked.set)
 
     def watched(self: TransformersBackend, texts: list[str]) -> object:
         scorer.append(threading.current_thread())
@@ -40,7 +40,7 @@ def test_it_ends_when_others_have_scored_what_can_be_scored(
     monkeypatch.setattr(TransformersBackend, "score", watched)
     other = threading.Thread(target=_score, args=(store, model))
     other.start()
-    waiting.wait_for_scores(store, str(model), ["demo"], ModelOptions())
+    scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
     other.join()
     assert set(scorer) == {other}
     assert seen[0] == ("wait for demo", 0, 43) and seen[-1] == ("wait for demo", 43, 43)
@@ -48,21 +48,21 @@ def test_it_ends_when_others_have_scored_what_can_be_scored(
     runs = store.read("pair_score")["run_id"].unique()
     assert len(runs) == 1
     # Again: it is all there.
-    waiting.wait_for_scores(store, str(model), ["demo"], ModelOptions())
+    scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
 
 
 def test_a_rejection_of_other_sentences_is_not_waited_out(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pair that was rejected and has other sentences since has to be scored."""
-    monkeypatch.setattr(waiting, "_PERIOD_S", 0.05)
+    monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", 0.05)
     store, looked = Store.open(tmp_path / "w"), threading.Event()
     _pairs(store, [*TEMPLATES, "{pronoun} wrote <|endoftext|>."])
     _score(store, model)
     _pairs(store, [*TEMPLATES, "{pronoun} wrote."])
-    shown(monkeypatch, waiting, looked.set)
+    shown(monkeypatch, scores_elsewhere, looked.set)
     of = (store, str(model), ["demo"], ModelOptions())
-    thread = threading.Thread(target=waiting.wait_for_scores, args=of)
+    thread = threading.Thread(target=scores_elsewhere.wait_for_scores, args=of)
     thread.start()
     assert looked.wait(30)
     thread.join(0.5)
@@ -75,18 +75,20 @@ def test_a_rejection_of_other_sentences_is_not_waited_out(
 def test_only_columns_tell_which_pair_was_rejected(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
+    monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
     rejected = pair_scores.rejected
     other = lambda row, reason, text: rejected(row, "no matter what", text)  # noqa: E731
     monkeypatch.setattr(pair_scores, "rejected", other)
     store = Store.open(tmp_path / "w")
     _pairs(store, ["{pronoun} wrote.", "{pronoun} wrote <|endoftext|>."])
     _score(store, model)
-    waiting.wait_for_scores(store, str(model), ["demo"], ModelOptions())
+    scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
     (reject,) = store.read("reject").to_pylist()
     assert reject["text_id"] and reject["reason"] == "no matter what"
 
 
 def test_a_benchmark_that_is_not_there(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="is not in the warehouse"):
-        waiting.wait_for_scores(Store.open(tmp_path / "w"), str(model), ["demo"], ModelOptions())
+        scores_elsewhere.wait_for_scores(
+            Store.open(tmp_path / "w"), str(model), ["demo"], ModelOptions()
+        )
