@@ -272,9 +272,9 @@ def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[s
 
 @pytest.mark.slow
 def test_what_tuning_never_saw_discloses_less_too(models: dict[str, Path], store: Store) -> None:
-    """GLD falls from 0.21 to 0.05 on other words, from 0.30 to 0.23 in other frames."""
+    """GLD falls from 0.37 to 0.02 on other words, from 0.40 to 0.28 in other frames."""
     model, out = str(models["straight"]), store.root.parent / "adapters"
-    options = TuneOptions(steps=60, learning_rate=5e-4)
+    options = TuneOptions(steps=100, learning_rate=5e-4)
     costs = study(store, model, out, "r", options, {"all": {}}, samplings=SAMPLINGS[:1])
     assert [cost.tuning for cost in costs] == ["", "all"]
     connection = connect(store.root)
