@@ -49,7 +49,8 @@ $(VLLM_STAMP): requirements-vllm.lock pyproject.toml tools/setup_vllm.sh
 # Without OUT= the settings say where to write.
 pipeline: export GIVEN = $(if $(filter file,$(origin OUT)),,$(OUT))
 pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
-	@$(BIN)/plumbline pipeline --corpus "$$CORPUS" --benchmarks "$$BENCHMARKS" --model "$$MODEL" --out "$$GIVEN" $${CONF:+--conf "$$CONF"}
+	@$(BIN)/plumbline pipeline $${CORPUS:+--corpus "$$CORPUS"} $${BENCHMARKS:+--benchmarks "$$BENCHMARKS"} \
+		$${MODEL:+--model "$$MODEL"} $${GIVEN:+--out "$$GIVEN"} $${CONF:+--conf "$$CONF"}
 
 # Both test processes take whole files, the next one whenever they are free.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
