@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pronouns.agreement import decide_her, stands_alone
-from plumbline.eval_workers.pronouns.agreement_context import TOKEN
+from plumbline.eval_workers.pronouns.agreement import TOKEN, decide_her, stands_alone
 from plumbline.eval_workers.pronouns.conversion import Conversion, to_template
 from plumbline.eval_workers.pronouns.conversion_check import answered, check_conversion
 from plumbline.eval_workers.pronouns.templates import fill

@@ -1,29 +1,31 @@
-"""Whether a "her" is his or him, told by the words that stand round it.
+"""Whether a "her" is his or him, by the words beside it.
 
 Closed word classes and a few verb frames decide; the words are listed in ``agreement.toml``. Where
-both readings make a sentence ("she saw her smile") the answer is ``None``. Pure; no word is looked
+both readings make a sentence ("I saw her smile") the answer is ``None``. Pure; no word is looked
 up anywhere else, and no language data is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
 from typing import Literal
 
-from plumbline.eval_workers.pronouns.agreement_context import (
-    OPENING,
-    Context,
-    Verdict,
-    ends_phrase,
-    is_adjective,
-    is_adverb,
-    is_number,
-    is_word,
-    words,
-)
-from plumbline.eval_workers.pronouns.agreement_words import WORDS
+from plumbline.warehouse.text.toml_file import read
 
 Masculine = Literal["his", "him"]
+
+#: A word with its inner hyphens, apostrophes and dots (Ph.D), or one mark.
+TOKEN = re.compile(r"[^\W_]+(?:[-'’.&‐‑][^\W_]+)*|[^\w\s]|_")
+_WORD = re.compile(r"[^\W_]")
+_OPENING = frozenset("\"'“‘«([`*_„‚‹")
+_CONTRACTED = re.compile(r"['’](?:s|re|ll|d|ve|m)$")
+_ADJECTIVE = re.compile(r"\w{2,}(?:less|ous|able|ible|ish|ful|esque|[^e]ed)$")
+_CLOSED = ("determiners", "pronouns", "conjunctions", "prepositions", "auxiliaries", "adverbs")
+#: After a participle these leave open whose it is: "heard her singing and ...".
+_OPEN_ENDS = frozenset(["", ".", ",", "of", "in", "and", "is", "was"])
 
 
 def stands_alone(after: Sequence[str]) -> bool:
@@ -34,13 +36,10 @@ def stands_alone(after: Sequence[str]) -> bool:
     >>> stands_alone(["is", "better"]), stands_alone(["key"]), stands_alone([])
     (True, False, True)
     """
-    token = after[0].lower() if after else ""
-    if token in OPENING:
-        return False
-    if token in WORDS:
-        return False
-    kinds = ("prepositions", "conjunctions", "auxiliaries")
-    return not is_word(token) or any(token in words("closed", kind) for kind in kinds)
+    word = after[0].lower() if after else ""
+    if _WORD.match(word):
+        return _is(word, "prepositions", "conjunctions", "auxiliaries")
+    return word not in _OPENING
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
@@ -55,135 +54,89 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     >>> decide_her(["I", "saw"], ["smile", "."]) is None
     True
     """
-    context = Context(
-        tuple(token.lower() for token in before), tuple(token.lower() for token in after)
-    )
-    for rule in _RULES:
-        verdict = rule(context)
-        if verdict is not None:
-            return None if verdict == "unsure" else verdict
+    earlier = ["", "", *(token.lower() for token in before)]
+    rest = [*(token.lower() for token in after), "", "", ""]
+    verb, word, then = earlier[-1], rest[0], rest[1]
+    if word in _OPENING and _WORD.match(then):
+        return None  # her "friend", told her "stop"; a closing quote looks the same
+    if _ends_phrase(verb, word, then):
+        return "him"
+    if _is(verb, "places") and _is(word, "bare", "stood"):
+        return "him"  # the man behind her came, those around her will follow
+    if _is(verb, "making", "causative", "perception"):
+        if _is(word, "bare"):
+            return "him"  # let her go, help her find, saw her leave
+        if _is(word, "either"):  # made her smile, but: saw her smile, let her dream come true
+            return "him" if _closes(then) and not _is(verb, "perception") else None
+    if word.endswith("ing") and len(word) > 4:
+        if _is(verb, "leaving", "perception") and _closes(then):
+            return None if then in _OPEN_ENDS else "him"  # left her feeling the cold
+        if word in ("being", "having") or _is(then, "determiners", "pronouns"):
+            return None  # by her becoming the head: a gerund takes either
+    place = 0
+    while _is_adverb(rest[place]):
+        place += 1
+    if place and _ends_phrase(verb, rest[place], rest[place + 1]):
+        return "him"  # admired her deeply, loves her very much; not: her deeply held beliefs
+    is_adjective = _is_adjective(rest[place])
+    while _is_adjective(rest[place]) or _is_adverb(rest[place]):
+        is_list = rest[place + 1] in ("and", ",", "but", "yet", "or")
+        place += 1 + (is_list and _is_adjective(rest[place + 2]))
+    if is_adjective and _ends(rest[place]) and _is(verb, "complement", "places"):
+        return "him"  # left her speechless, kept her engaged and happy
+    giver = next(token for token in earlier[-2::-1] if not _is_adverb(token))
+    if _is(verb, "giving") and _is(rest[place], "gifts") and _ends(rest[place + 1]):
+        return None if giver in ("she", "and", "to") else "him"  # brought her joy
+    if _is(verb, "handing") and giver not in ("she", "to"):
+        return None  # another's gift, or hers: and gave her flowers
     return "his"
 
 
-def _marks(context: Context) -> Verdict:
-    mark = context.on(0)
-    if is_word(mark):
-        return None
-    if mark in OPENING and is_word(context.on(1)):
-        return "unsure"  # her "friend", told her "stop"; a closing quote looks the same
-    return "him"
+def _ends_phrase(verb: str, word: str, then: str) -> bool:
+    """Whether nothing of hers starts here, some words (back, past, one) seen with what follows."""
+    if word in ("more", "less", "much") and _is(verb, "complement", "giving"):
+        return True
+    if (word == "one" or word.isdigit()) and _is(verb, "charging"):
+        return True
+    if _is(word, "ends_if_last"):
+        return _ends(then)
+    if word in ("back", "home"):
+        return _is(verb, "moving") and (_ends(then) or _is_adverb(then) or then == "every")
+    if word in ("one", "every"):
+        return _is(then, "times")
+    return _ends(word) or (_is(word, "before_determiners") and _is(then, "determiners"))
 
 
-def _closed_class(context: Context) -> Verdict:
-    return "him" if ends_phrase(context.on(0)) else None
+def _ends(word: str) -> bool:
+    """Whether nothing of hers can start with this: a mark, an end, or a word of a closed class."""
+    return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 
-def _single_words(context: Context) -> Verdict:
-    rule = WORDS.get(context.on(0))
-    return rule(context) if rule else None
+def _closes(word: str) -> bool:
+    return _ends(word) or _is_adverb(word) or _is_adjective(word)
 
 
-def _made(context: Context) -> Verdict:
-    """let her go, help her find, made her smile, saw her leave."""
-    verb, word, after = context.back(0), context.on(0), context.on(1)
-    either = words("verbs", "homographs")
-    bare = word in words("verbs", "bare") - either
-    if verb in words("verbs", "making"):
-        if word in words("verbs", "seeming") or bare:
-            return "him"
-        if word not in words("verbs", "made"):
-            return None
-        return "him" if ends_phrase(after) or is_adjective(after) else "unsure"
-    if verb in words("verbs", "causative"):
-        if word not in either:
-            return "him" if bare else None
-        object_or_manner = after in words("closed", "determiners") or is_adjective(after)
-        return "him" if object_or_manner or is_adverb(after) else "unsure"
-    if verb in words("verbs", "perception"):
-        if word in either or word in words("verbs", "made"):
-            return "unsure"
-        return "him" if bare else None
-    return None
+def _is_adverb(word: str) -> bool:
+    manner = word.endswith("ly") and len(word) > 3 and not _is(word, "ly")
+    return manner or _is(word, "transparent")
 
 
-def _beside(context: Context) -> Verdict:
-    """the world around her faded, everyone near her feels; not: around her beloved city."""
-    if context.back(0) not in words("verbs", "places"):
-        return None
-    word = context.on(0)
-    if word in words("verbs", "bare") - words("verbs", "homographs"):
-        return "him"
-    if word in words("verbs", "stood"):
-        return "him"
-    if not (word.endswith("ed") and is_adjective(word) and ends_phrase(context.on(1))):
-        return None
-    return "him" if is_word(context.on(1)) else "unsure"
+def _is_adjective(word: str) -> bool:
+    comparative = word.endswith("er") and _is(word[:-2], "adjectives")
+    return comparative or _is(word, "adjectives") or bool(_ADJECTIVE.match(word))
 
 
-def _left_doing(context: Context) -> Verdict:
-    """left her feeling unsettled, kept her going; in her becoming the head."""
-    word, after = context.on(0), context.on(1)
-    if not word.endswith("ing") or len(word) < 5:
-        return None
-    leaving = context.back(0) in words("verbs", "leaving") | words("verbs", "perception")
-    if leaving and word in {"feeling", "wanting", "wondering", "going", "reeling", "gasping"}:
-        return "him"
-    if leaving and (ends_phrase(after) or is_adverb(after)):
-        return "unsure" if after in {"", ".", ",", "of", "in", "and", "is", "was"} else "him"
-    if after in words("closed", "determiners") | words("closed", "pronouns"):
-        return "unsure"  # "by her becoming the head": a gerund takes either
-    return None
+def _is(word: str, *kinds: str) -> bool:
+    return any(word in _lists()[kind] for kind in kinds)
 
 
-def _left_so(context: Context) -> Verdict:
-    """left her speechless, found her strange, kept her engaged, made her stronger than."""
-    verb = context.back(0)
-    if verb not in words("verbs", "complement"):
-        return None
-    first = context.on(context.past_adverbs())
-    if not is_adjective(first):
-        return None
-    return "his" if context.noun_ahead() else "him"
-
-
-def _given(context: Context) -> Verdict:
-    """brought her joy, earned her wide recognition; not: she gave her time."""
-    verb = context.back(0)
-    if verb in words("verbs", "charging") and is_number(context.on(0)):
-        return "him"
-    if verb not in words("verbs", "giving"):
-        return None
-    gave = words("verbs", "bringing")
-    hers_to_give = {"she"} if verb in gave else {"she", "and", "to"}
-    # "she smiled, offering her help": the one who smiled gives
-    giver = "she" if verb in words("verbs", "handing") and verb.endswith("ing") else context.giver()
-    if context.gift_ahead():
-        return "unsure" if giver in hers_to_give else "him"
-    if verb in words("verbs", "handing") and giver not in {"she", "to"}:
-        return "unsure"  # another's gift, or hers: "and gave her flowers"
-    return None
-
-
-def _adverbs(context: Context) -> Verdict:
-    """admired her deeply, her deeply held beliefs."""
-    if context.on(0) in words("adjectives", "ly"):
-        alone = context.on(0).endswith(("daily", "weekly", "early", "only", "monthly", "yearly"))
-        return "unsure" if alone and ends_phrase(context.on(1)) else None
-    if is_number(context.on(0)) and context.on(1) == "times":
-        return "him"
-    if not is_adverb(context.on(0)):
-        return None
-    return "him" if ends_phrase(context.on(context.past_adverbs())) else None
-
-
-_RULES: tuple[Callable[[Context], Verdict], ...] = (
-    _marks,
-    _single_words,
-    _closed_class,
-    _made,
-    _beside,
-    _left_doing,
-    _left_so,
-    _given,
-    _adverbs,
-)
+@cache
+def _lists() -> Mapping[str, frozenset[str]]:
+    """Each list of the file, its verbs with every regular ending: bring, brings, bringing."""
+    content = read(resources.files(__package__) / "agreement.toml")
+    found = {name: frozenset(text.split()) for name, text in content["words"].items()}
+    for name, text in content["verbs"].items():
+        stems = {stem for verb in text.split() for stem in (verb, verb.removesuffix("e"))}
+        ends = ("", "s", "es", "d", "ed", "ing")
+        found[name] = frozenset(stem + end for stem in stems for end in ends)
+    return found

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from plumbline.eval_workers.pronouns.agreement import Masculine, decide_her, stands_alone
-from plumbline.eval_workers.pronouns.agreement_context import TOKEN
+from plumbline.eval_workers.pronouns.agreement import TOKEN, Masculine, decide_her, stands_alone
 from plumbline.eval_workers.pronouns.templates import PRONOUNS, Gender, template_problem
 
 #: Marks that make one word of what they stand between: combining accents, joiners, soft hyphen.
