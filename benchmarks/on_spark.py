@@ -36,7 +36,7 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
     from plumbline.jobs.counting.corpus import CountRequest
     from plumbline.jobs.counting.shard import count_shard
 
-    request = CountRequest("bench", tuple(shards), targets)
+    request = CountRequest("bench", tuple(shards), targets=targets)
     options = request.options()
     for shard in shards:
         shard.read_bytes()

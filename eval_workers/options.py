@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -55,13 +54,3 @@ class ModelOptions:
     per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
         False
     )
-
-    @classmethod
-    def of(cls, larger: ModelOptions) -> ModelOptions:
-        """The model options among larger options.
-
-        >>> from plumbline.eval_workers.fairpair.spec import FairPairSpec
-        >>> ModelOptions.of(FairPairSpec(dtype="float16")) == ModelOptions(dtype="float16")
-        True
-        """
-        return ModelOptions(**{f.name: getattr(larger, f.name) for f in fields(ModelOptions)})

@@ -1,8 +1,8 @@
 """The same functions as Prefect's flows and tasks: those `prefect.yaml` deploys, and `--prefect`.
 
-Parameters are of plain types, the settings of the commands.
-A parameter that is not given is the settings file's (``conf``), then ``PLUMBLINE_*`` of the worker,
-as in the commands. Paths are relative to the directory that the worker was started in.
+Parameters are the settings of the commands. One that is not given is the settings file's
+(``conf``), then ``PLUMBLINE_*`` of the worker, as in the commands. Paths are relative to the
+directory that the worker was started in.
 
 Errors for the user fail a run with their one line as its message, before anything has started where
 they can be seen then. Shards that can't be read fail it too, once everything else is done.
@@ -13,12 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import fields, replace
+from functools import partial, wraps
+from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
-from prefect import Task, flow
+from prefect import Flow, Task, flow
 from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
@@ -38,6 +39,7 @@ from plumbline.pipelines.settings import Settings, load
 from plumbline.pipelines.stages import Stages, sigterm_interrupts
 from plumbline.pipelines.task_retries import RETRY, patiently
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.options import description, part
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
@@ -82,24 +84,48 @@ def as_flow(settings: Settings, _stages: Stages) -> tuple[Path, list[str]]:
     return plumbline()
 
 
-@flow(name="corpus")
-def corpus(
-    conf: str = "", corpus: str = "", benchmarks: str = "", model: str = "", out: str = ""
-) -> Any:
-    """Count and associate the corpus, import the benchmarks and constrain them by it.
+def _deployed(*settings: str) -> Callable[[Callable[..., Any]], Flow[..., Any]]:
+    """Make a flow of a function, with ``conf`` and these settings as further parameters.
 
-    Args:
-        conf: settings file (TOML)
-        corpus: shards to count, paths or globs, separated by spaces
-        benchmarks: benchmarks, separated by commas
-        model: hub ids, paths or train:small, separated by commas
-        out: directory for everything written
+    The function receives those that were given as its first argument, ``given``. It ends in the
+    state that it returns, or for an error of the user in one with its line.
     """
-    given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
-    return _state(lambda: _corpus(_settings(conf, given)))
+    known = get_type_hints(Settings)
+    hints = {"conf": str, **{name: known[name] for name in settings}}
+    said = {"conf": "Settings file (TOML)."}
+    said |= {name: description(Settings, name) for name in settings}
+
+    def flow_of(work: Callable[..., Any]) -> Flow[..., Any]:
+        @wraps(work)
+        def run(**values: Any) -> Any:
+            chosen = {name: values.pop(name, None) for name in said}
+            given = {name: value for name, value in chosen.items() if value not in (None, "")}
+            return _state(partial(work, given, **values))
+
+        kind = Parameter.KEYWORD_ONLY
+        own = list(signature(work, eval_str=True).parameters.values())[1:]
+        taken = [p.replace(kind=kind) for p in own]
+        taken += [Parameter(n, kind, default=None, annotation=h | None) for n, h in hints.items()]
+        run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+        about = getdoc(work) or ""
+        lines = [f"    {name}: {text}" for name, text in said.items()]
+        run.__doc__ = "\n".join([about, *([] if "Args:" in about else ["", "Args:"]), *lines])
+        return flow(name=work.__name__)(run)
+
+    return flow_of
 
 
-def _corpus(settings: Settings) -> Any:
+#: What a pipeline takes: every setting but whether it is a flow.
+_ALL = tuple(f.name for f in fields(Settings) if f.name != "prefect")
+_PLACES = ("out", "warehouse")
+#: How a model is loaded for anything but scores of whole sentences.
+_LOADING = tuple(f.name for f in fields(ModelOptions) if f.name not in ("text_form", "per_token"))
+
+
+@_deployed(*_ALL)
+def corpus(given: dict[str, Any]) -> Any:
+    """Count and associate the corpus, import the benchmarks and constrain them by it."""
+    settings = _settings(given)
     plan = parts.checked_plan(settings)
     store = Store.open(settings.warehouse_path())
     with _attaching_failures(store, plan) as failed:
@@ -118,32 +144,16 @@ def _attaching_failures(store: Store, plan: Plan) -> Iterator[list[str]]:
         failed += prefect_artifacts.attach_failed_shards(store, plan.corpora)
 
 
-@flow(name="evaluate")
-def evaluate(
-    conf: str = "",
-    corpus: str = "",
-    benchmarks: str = "",
-    model: str = "",
-    out: str = "",
-    check_only: bool = False,
-) -> Any:
+@_deployed(*_ALL)
+def evaluate(given: dict[str, Any], check_only: bool = False) -> Any:
     """Score the models on benchmarks that are in the warehouse.
 
     Args:
-        conf: settings file (TOML)
-        corpus: shards of the corpus, for train:small
-        benchmarks: benchmarks, separated by commas
-        model: hub ids, paths or train:small, separated by commas
-        out: directory for everything written
         check_only: only look whether the models can be loaded
     """
-    given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
-    return _state(lambda: _evaluate(_settings(conf, given), check_only))
-
-
-def _evaluate(settings: Settings, check_only: bool) -> Any:
     from plumbline.eval_workers.scoring.pair_scores import check_imported
 
+    settings = _settings(given)
     plan = make_plan(settings)
     if not (plan.models and plan.scored()):
         missing = "benchmarks" if plan.models else "model"
@@ -166,18 +176,10 @@ def _check_model(location: str, how: ModelOptions) -> None:
     _ = open_backend(location, how).identity
 
 
-@flow(name="report")
-def report(conf: str = "", out: str = "") -> Any:
-    """Every metric of the warehouse, and the report.
-
-    Args:
-        conf: settings file (TOML)
-        out: directory for everything written
-    """
-    return _state(lambda: _report(_settings(conf, {"out": out})))
-
-
-def _report(settings: Settings) -> Any:
+@_deployed(*_PLACES)
+def report(given: dict[str, Any]) -> Any:
+    """Every metric of the warehouse, and the report."""
+    settings = _settings(given)
     store = Store.open(settings.warehouse_path(), create=False)
     page = parts.conclude(settings, TaskStages())
     prefect_artifacts.attach_metrics(store)
@@ -185,24 +187,19 @@ def _report(settings: Settings) -> Any:
     return Completed(message=str(page))
 
 
-@flow(name="benchmark")
+@_deployed(*_PLACES)
 def benchmark(
-    name: str, config: str = "", conf: str = "", replay: bool = False, offline: bool = False
+    given: dict[str, Any], name: str, config: str = "", replay: bool = False, offline: bool = False
 ) -> Any:
     """Build a benchmark, as `plumbline benchmark build NAME --config CONFIG`.
 
     Args:
         name: name of the benchmark
         config: TOML file with any of the keys of docs/generation.md
-        conf: settings file (TOML), which names the warehouse
         replay: take all replies from the ledger, ask nothing
         offline: write sentences of fixed frames, ask nothing
     """
-    return _state(lambda: _benchmark(name, config, _settings(conf, {}), replay, offline))
-
-
-def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline: bool) -> Any:
-    spec = build_spec.load(Path(config) if config else None, {})
+    settings, spec = _settings(given), build_spec.load(Path(config) if config else None, {})
     warehouse, card = settings.warehouse_path(), Path(settings.out) / "cards" / name
     wanted = building.BuildRequest(name, spec, warehouse, card, replay=replay, offline=offline)
     building.checked_request(wanted)
@@ -214,9 +211,9 @@ def _benchmark(name: str, config: str, settings: Settings, replay: bool, offline
     return Completed(message=f"benchmark {name}")
 
 
-@flow(name="fairpair")
+@_deployed(*_PLACES)
 def fairpair(
-    probe_set: str = "common-sents", model: str = "", config: str = "", conf: str = ""
+    given: dict[str, Any], probe_set: str = "common-sents", model: str = "", config: str = ""
 ) -> Any:
     """Measure a set of prompts, as `plumbline fairpair run PROBE_SET --config CONFIG`.
 
@@ -224,15 +221,11 @@ def fairpair(
         probe_set: set of prompts
         model: hub ids, directories or served names, separated by commas
         config: TOML file with any of the keys of docs/fairpair.md
-        conf: settings file (TOML), which names the warehouse
     """
-    return _state(lambda: _fairpair(probe_set, model, config, _settings(conf, {})))
-
-
-def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> Any:
+    settings = _settings(given)
     warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
-    file, given = Path(config) if config else None, {"model": model or None}
-    wanted, _ = pairing.checked_request(probe_set, file, given, warehouse, page)
+    file, named = Path(config) if config else None, {"model": model or None}
+    wanted, _ = pairing.checked_request(probe_set, file, named, warehouse, page)
     patiently(partial(pairing.check_means, wanted))
     outcome = pairing.fairpair(wanted, TaskStages())
     prefect_artifacts.attach_lines(
@@ -241,29 +234,20 @@ def _fairpair(probe_set: str, model: str, config: str, settings: Settings) -> An
     return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
 
 
-@flow(name="disclosure")
-def disclosure(
-    sets: str = "topics", model: str = "", adapter: str = "", conf: str = "", out: str = ""
-) -> Any:
+@_deployed(*_PLACES, *_LOADING)
+def disclosure(given: dict[str, Any], sets: str = "topics", model: str = "") -> Any:
     """GAS, GLD and ADD of sets of prompts, as `plumbline disclosure probe SETS`.
 
     Args:
         sets: sets of prompts, separated by commas
         model: hub ids or directories, separated by commas; empty: those of the settings
-        adapter: PEFT adapter put on each of them
-        conf: settings file (TOML), which names the warehouse
-        out: directory for everything written
     """
-    return _state(lambda: _disclosure(sets, model, adapter, _settings(conf, {"out": out})))
-
-
-def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
+    settings = _settings(given)
     warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
     names = tuple(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))
     if not names:
         raise UsageProblem("sets", "are not given", "name some, such as topics")
-    how = replace(ModelOptions.of(settings), text_form="written", per_token=False)
-    how = replace(how, adapter=adapter or how.adapter)
+    how = replace(part(ModelOptions, settings), text_form="written", per_token=False)
     models = "" if model else settings.models
     who = disclosing.subjects(model or settings.model, models, how)
     wanted = disclosing.DisclosureRequest(
@@ -278,33 +262,21 @@ def _disclosure(sets: str, model: str, adapter: str, settings: Settings) -> Any:
     return _audited(outcome, f"{', '.join(names)} under {len(who)} models")
 
 
-@flow(name="weekly")
-def weekly(
-    conf: str = "", corpus: str = "", benchmarks: str = "", model: str = "", out: str = ""
-) -> Any:
+@_deployed(*_ALL)
+def weekly(given: dict[str, Any]) -> Any:
     """The whole, over two machines: check the models, then the flows corpus, evaluate, report.
 
     `corpus` and `report` run inside this run, `evaluate` as a run of its own where the models are.
-
-    Args:
-        conf: settings file (TOML), the same path on both machines
-        corpus: shards to count, paths or globs, separated by spaces
-        benchmarks: benchmarks, separated by commas
-        model: hub ids, paths or train:small, separated by commas
-        out: directory for everything written, which both machines see
+    Both machines see `conf` and `out` under the same paths.
     """
-    given = {"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out}
-    return _state(lambda: _weekly(conf, given))
-
-
-def _weekly(conf: str, given: dict[str, str]) -> Any:
-    parts.checked_plan(_settings(conf, given))
-    given = {"conf": conf, **given}
+    parts.checked_plan(_settings(given))
+    given = {"conf": "", **given}  # an empty one replaces that of the deployment
     _evaluate_elsewhere({**given, "check_only": True})
     # Inside this run: another one of the pool `spark` would wait for the place that this one has.
     failed = _failed_shards("corpus", corpus(**given, return_state=True))
     _evaluate_elsewhere(given)
-    _failed_shards("report", report(conf=conf, out=given["out"], return_state=True))
+    where = {name: given[name] for name in ("conf", *_PLACES) if name in given}
+    _failed_shards("report", report(**where, return_state=True))
     return _outcome(failed, "corpus, evaluate and report are done")
 
 
@@ -324,8 +296,8 @@ def _failed_shards(name: str, state: Any) -> list[str]:
     raise BadInput(f"{name}: {state.name}", state.message or "")
 
 
-def _settings(conf: str, given: dict[str, str]) -> Settings:
-    return load(conf or None, {name: value for name, value in given.items() if value})[0]
+def _settings(given: dict[str, Any]) -> Settings:
+    return load(given.get("conf"), {k: v for k, v in given.items() if k != "conf"})[0]
 
 
 def _audited(outcome: pairing.FairPairOutcome | disclosing.DisclosureOutcome, message: str) -> Any:

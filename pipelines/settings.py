@@ -19,6 +19,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -35,9 +36,9 @@ SHIPPED = ("cluster",)
 
 
 @dataclass(frozen=True, config=STRICT)
-class Settings(ModelOptions):
-    """What a pipeline runs on, and how its models are loaded. Paths are relative to the working
-    directory.
+class Settings(ModelOptions, CorpusOptions):
+    """What a pipeline runs on, how it counts and how its models are loaded. Paths are relative to
+    the working directory.
 
     >>> Settings(benchmarks="winobias, use-5").benchmark_names()
     ['winobias', 'use-5']
@@ -56,15 +57,6 @@ class Settings(ModelOptions):
     corpus_name: Annotated[
         str, Field(description="name of the corpus; empty: the shards' directory")
     ] = ""
-    targets: Annotated[str, Field(description="target word list")] = "gendered"
-    rule: Annotated[str, Field(description="counting rule: pairs or windows")] = "pairs"
-    window: Annotated[int, Field(description="width of the window in kept tokens")] = 10
-    min_count: Annotated[
-        int, Field(description="words counted fewer times are left out of a corpus's tables")
-    ] = 1
-    memory: Annotated[
-        str, Field(description="memory of a counting process, such as 512m or 4g")
-    ] = "2g"
     contrast: Annotated[str, Field(description="contrast that constrains the benchmarks")] = (
         "she/he"
     )
@@ -118,19 +110,6 @@ class Settings(ModelOptions):
     def model_names(self) -> list[str]:
         """The models in order, without blanks."""
         return _split(self.model)
-
-
-def memory_size(text: str) -> int:
-    """Bytes of a size such as 512m or 4g (powers of 1,024).
-
-    >>> memory_size("512m"), memory_size("4G")
-    (536870912, 4294967296)
-    """
-    units = {"m": 20, "g": 30}
-    number, unit = text[:-1], text[-1:].lower()
-    if unit not in units or not number.isdecimal():
-        raise UsageProblem(f"memory {text!r}", "is not a valid size", "give one such as 512m or 4g")
-    return int(number) << units[unit]
 
 
 def _split(text: str) -> list[str]:

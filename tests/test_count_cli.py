@@ -61,7 +61,7 @@ def test_count_associate_word(tmp_path: Path) -> None:
         (["corpus", "count", "SHARD", "--corpus", "c", "--memory", "2"], 2, "not a valid size"),
         (["corpus", "count", "SHARD", "--corpus", "c", "--targets", "nobody"], 2, "she-he"),
         (["corpus", "count", "SHARD", "--corpus", "c", "--rule", "lines"], 2, "windows"),
-        (["corpus", "count", "SHARD", "--corpus", "c", "--window", "1"], 2, "window 1"),
+        (["corpus", "count", "SHARD", "--corpus", "c", "--window", "1"], 2, "window = 1"),
         (["corpus", "associate", "--corpus", "c"], 2, "no corpus is in the warehouse"),
         (["constrain", "--corpus", "c", "--benchmark", "b"], 2, "no corpus is in the warehouse"),
         (["word", "nurse"], 2, "none yet"),

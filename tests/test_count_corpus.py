@@ -15,9 +15,11 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.kernel import TOKENIZER_VERSION, Limits, count_texts
+from plumbline.jobs.options import CorpusOptions
 from plumbline.jobs.spark import java
 from plumbline.jobs.spark.session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.options import make
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
@@ -136,8 +138,8 @@ def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None
 def test_unknown_lists_and_rules_are_refused_before_spark_starts() -> None:
     with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):
         request([], targets="nobody").options()
-    with pytest.raises(UsageProblem, match="use pairs or windows"):
-        request([], rule="lines").options()
+    with pytest.raises(UsageProblem, match="rule = 'lines': should be 'pairs' or 'windows'"):
+        make(CorpusOptions, {"rule": "lines"})
 
 
 def test_every_spark_setting_has_its_reason() -> None:
@@ -265,4 +267,4 @@ def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
 
 def test_memory_below_what_a_task_needs() -> None:
     with pytest.raises(UsageProblem, match="512m"):
-        request([], memory_bytes=1 << 20)
+        request([], memory="1m")

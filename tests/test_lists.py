@@ -191,7 +191,7 @@ def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_
     texts = ["The queen and the king saw tea.", "They saw tea and she and he saw an army."]
     shard.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
     listed.write_text(MINE, encoding="utf-8")
-    request = CountRequest("c", (shard,), str(listed))
+    request = CountRequest("c", (shard,), targets=str(listed))
     row = count_corpus(store, request).row
     assert (row["targets"], row["targets_hash"]) == ("nobles", wordlists.load(str(listed)).hash)
     listed.write_text(MINE.replace("weight = 2", "weight = 3"), encoding="utf-8")

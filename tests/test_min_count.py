@@ -14,10 +14,12 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
+from plumbline.jobs.options import CorpusOptions
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -244,9 +246,9 @@ def test_what_the_commands_say(
     command = update_command(store, "c", shard_states(store, "c", shards[:2]))
     assert command is not None and command.endswith(f"--min-count {N}")
     assert main(["corpus", "count", *named, "--min-count", "0"]) == 2
-    assert "1 or more" in capsys.readouterr().err
+    assert "min_count = 0: should be greater than or equal to 1" in capsys.readouterr().err
 
 
 def test_a_min_count_is_at_least_one() -> None:
-    with pytest.raises(UsageProblem, match="min-count 0"):
-        request([], min_count=0)
+    with pytest.raises(UsageProblem, match="min_count = 0"):
+        make(CorpusOptions, {"min_count": 0})

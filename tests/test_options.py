@@ -6,13 +6,16 @@ import ast
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.jobs.kernel import RULES
+from plumbline.jobs.options import CorpusOptions, Rule
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import load, make, words
+from plumbline.warehouse.options import description, load, make, words
 from tests.conftest import REPOSITORY
 
 #: Commands that load a model, and options of one that they don't take.
@@ -95,3 +98,27 @@ def test_the_type_of_weights_is_declared_in_one_place() -> None:
                     names = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
                     found += [path.name] * ("dtype" in names)
     assert found == ["options.py"]
+
+
+def test_every_command_that_counts_takes_its_options(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same names for ``corpus count``, the pipeline and what Prefect deploys."""
+    from plumbline.pipelines import flows
+
+    monkeypatch.setenv("COLUMNS", "200")
+    wanted = {f.name for f in fields(CorpusOptions)}
+    for command in ("corpus count", "pipeline"):
+        assert main([*command.split(), "--help"]) == 0
+        shown = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+        assert {f"--{name.replace('_', '-')}" for name in wanted} <= shown
+    for flow in (flows.corpus, flows.weekly):
+        found = flow.parameters.properties
+        assert wanted <= set(found)
+        assert found["window"]["description"] == description(CorpusOptions, "window")
+    state = flows.corpus.fn(corpus="nowhere/*.jsonl", window=1)
+    assert state.is_failed() and "window = 1: should be greater" in state.message
+
+
+def test_the_rules_of_counting_are_those_of_the_kernel() -> None:
+    assert get_args(Rule) == RULES

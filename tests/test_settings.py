@@ -56,7 +56,9 @@ def test_a_corpus_is_named_by_its_file_or_directory(corpus: str, name: str) -> N
     [
         ("windw = 7", UsageProblem, "no setting named 'windw'"),
         ('window = "wide"', UsageProblem, "window = 'wide': should be a valid integer"),
-        ("rule = 3", UsageProblem, "rule = 3: should be a valid string"),
+        ("rule = 3", UsageProblem, "rule = 3: should be 'pairs' or 'windows'"),
+        ("min_count = 0", UsageProblem, "min_count = 0: should be greater than or equal to 1"),
+        ('memory = "lots"', UsageProblem, "memory 'lots': is not a valid size"),
         ("twin = 2", UsageProblem, "twin = 2: should be a valid boolean"),
         ("window = ", BadInput, "not TOML"),
     ],

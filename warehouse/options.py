@@ -59,6 +59,17 @@ def changed(options: Options, values: Mapping[str, object], where: str = "") -> 
     return make(type(options), {**same, **values}, where)
 
 
+def part(kind: type[Options], larger: object) -> Options:
+    """The options of a kind among larger options.
+
+    >>> from plumbline.eval_workers.fairpair.spec import FairPairSpec
+    >>> from plumbline.eval_workers.options import ModelOptions
+    >>> part(ModelOptions, FairPairSpec(dtype="float16")) == ModelOptions(dtype="float16")
+    True
+    """
+    return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})
+
+
 def load(options: Options, path: Path | None, given: Mapping[str, object]) -> Options:
     """``options``, changed by the keys of a TOML file, if there is one, then by what is ``given``.
 

@@ -151,7 +151,7 @@ class FairPairSpec(ModelOptions):
         """
         from plumbline.eval_workers.model_lists import load as load_list
 
-        how = ModelOptions.of(self)
+        how = options.part(ModelOptions, self)
         if self.models:
             listed = [(entry.id, entry.options(how)) for entry in load_list(self.models)]
         else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow.parquet as pq
+from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
@@ -21,9 +22,11 @@ from plumbline.jobs.counting.partials import (
     partials_directory,
 )
 from plumbline.jobs.counting.writer import sole_writer
-from plumbline.jobs.kernel import LEAST_MEMORY, TOKENIZER_VERSION, CountOptions, warm_up
+from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, warm_up
+from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 
@@ -59,38 +62,12 @@ class Engine(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class CountRequest:
-    """A corpus to count.
-
-    Attributes:
-        corpus: name of the corpus.
-        shards: files, see ``plumbline.warehouse.shards.expand_shards``.
-        targets: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
-            a target (stop words that count are those of the list ``gendered``).
-        rule, window: see ``plumbline.jobs.kernel.CountOptions``.
-        replace: count again if the corpus exists with other settings.
-        memory_bytes: what the process of a task may use. Counts do not depend on it.
-        min_count: words counted fewer times in the whole corpus are left out of its tables, except
-            those of the word list; 1 keeps all. Changing it needs no ``replace``, since nothing is
-            counted again.
-    """
+@options_class(frozen=True, config=STRICT)
+class CountRequest(CorpusOptions):
+    """A corpus to count: its name, its shards (see ``warehouse.shards.expand_shards``), and how."""
 
     corpus: str
     shards: tuple[Path, ...]
-    targets: str = "gendered"
-    rule: str = "pairs"
-    window: int = 10
-    replace: bool = False
-    memory_bytes: int = 2 << 30
-    min_count: int = 1
-
-    def __post_init__(self) -> None:
-        if self.memory_bytes < LEAST_MEMORY:
-            least = f"a task needs at least {LEAST_MEMORY >> 20}m"
-            raise UsageProblem(f"memory {self.memory_bytes >> 20}m", least)
-        if self.min_count < 1:
-            raise UsageProblem(f"min-count {self.min_count}", "must be 1 or more; 1 keeps all")
 
     @property
     def all_pairs(self) -> bool:
@@ -102,7 +79,7 @@ class CountRequest:
         return wordlists.load("gendered" if self.all_pairs else self.targets)
 
     def options(self) -> CountOptions:
-        """The kernel's options. Raises ``UsageProblem`` for unknown lists and rules."""
+        """The kernel's options. Raises ``UsageProblem`` for an unknown list."""
         return CountOptions(self.word_list().targets, self.rule, self.window, self.all_pairs)
 
 
@@ -141,8 +118,7 @@ def count_corpus(
         Interrupted: stopped by a signal, or a process was killed; the same command resumes.
     """
     options = request.options()
-    config = {f.name: getattr(request, f.name) for f in fields(request) if f.name != "shards"}
-    config |= {"shards": list(map(str, request.shards))}
+    config = asdict(request) | {"shards": list(map(str, request.shards))}
     with sole_writer(store, request.corpus):
         _refuse_other_settings(store, request)
         with recorded(store, "corpus count", config) as run:

@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
+from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import words
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.storage.store import Store
@@ -100,13 +102,9 @@ def update_command(
     row = _counted(store, corpus)
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
-    setting = {k: row[k] for k in ("rule", "window", "min_count")}
-    options = " ".join(f"--{k.replace('_', '-')} {v}" for k, v in setting.items())
-    targets = shlex.quote(_targets_given(store, row))
-    return (
-        f"plumbline corpus count {shards} --corpus {shlex.quote(corpus)} "
-        f"--targets {targets} {options}"
-    )
+    given = {k: row[k] for k in ("rule", "window", "min_count")}
+    options = CorpusOptions(targets=_targets_given(store, row), **given)
+    return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
 
 
 def _targets_given(store: Store, row: Mapping[str, Any]) -> str:

@@ -13,14 +13,13 @@ from plumbline.jobs.kernel.counter import (
     count_texts,
 )
 from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION, stop_words
-from plumbline.jobs.kernel.limits import LEAST_MEMORY, Limits, limits_within
+from plumbline.jobs.kernel.limits import Limits, limits_within
 from plumbline.jobs.kernel.memory import SLACK
 from plumbline.jobs.kernel.pairs import RULES
 from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize, tokenize_all, words
 
 __all__ = [
     "DEFAULT_TARGETS",
-    "LEAST_MEMORY",
     "RULES",
     "SLACK",
     "TOKENIZER_VERSION",

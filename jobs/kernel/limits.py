@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-#: Bytes of the smallest memory limit of a task that can be kept.
-LEAST_MEMORY = 512 << 20
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -29,7 +26,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
     The counter gets two fifths of what the process did not use at first: tables made of its counts
     take as much again, and writing them takes more. With all pairs it gets half, since these are
-    handed over in smaller tables. Nothing is guaranteed below :data:`LEAST_MEMORY`.
+    handed over in smaller tables. Nothing is guaranteed below ``jobs.options.LEAST_MEMORY``.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.pipelines.cli.options import Warehouse
+from plumbline.jobs.options import CorpusOptions
+from plumbline.pipelines.cli.options import Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.escape import terminal
@@ -19,29 +20,15 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 
+@expanded
 def count(
     shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
-    targets: Annotated[
-        str,
-        typer.Option(help="Whose pairs are kept: a word list, a TOML file's path, or all words."),
-    ] = "gendered",
-    rule: Annotated[str, typer.Option(help="Counting rule: pairs or windows.")] = "pairs",
-    window: Annotated[int, typer.Option(help="Width of the window in kept tokens.")] = 10,
-    replace: Annotated[bool, typer.Option(help="Count anew under other settings.")] = False,
+    *,
+    options: CorpusOptions,
     master: Annotated[
         str | None, typer.Option(help="Count on Spark, such as spark://host:7077; default: here.")
     ] = None,
-    memory: Annotated[
-        str, typer.Option(help="Most memory of each counting process, such as 512m or 4g.")
-    ] = "2g",
-    min_count: Annotated[
-        int,
-        typer.Option(
-            help="Leave out words counted fewer times in the whole corpus, but for listed ones. "
-            "Another one is merged from what was counted, without --replace."
-        ),
-    ] = 1,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Count words and their co-occurrences with target words.
@@ -58,12 +45,9 @@ def count(
 
     paths = tuple(expand_shards(shards))
     from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-    from plumbline.pipelines.settings import memory_size
     from plumbline.warehouse.storage.store import Store
 
-    request = CountRequest(
-        corpus, paths, targets, rule, window, replace, memory_size(memory), min_count
-    )
+    request = CountRequest(corpus, paths, **vars(options))
     request.options()
     with progress("count", "shards") as update:
         counted = count_corpus(Store.open(warehouse), request, master=master, progress=update)

@@ -13,7 +13,8 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
-from plumbline.pipelines.settings import Settings, memory_size
+from plumbline.jobs.options import CorpusOptions
+from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -21,6 +22,7 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
 )
+from plumbline.warehouse.options import part, words
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -54,15 +56,7 @@ def _count_here(settings: Settings, name: str, shards: Sequence[Path]) -> None:
 
     if settings.spark_conf:
         os.environ[_CONF] = settings.spark_conf
-    request = CountRequest(
-        name,
-        tuple(shards),
-        settings.targets,
-        settings.rule,
-        settings.window,
-        memory_bytes=memory_size(settings.memory),
-        min_count=settings.min_count,
-    )
+    request = CountRequest(name, tuple(shards), **vars(part(CorpusOptions, settings)))
     store, master = Store.open(settings.warehouse_path()), settings.master or None
     with progress(f"count {name}", "shards") as update:
         count_corpus(store, request, master=master, progress=update)
@@ -71,8 +65,8 @@ def _count_here(settings: Settings, name: str, shards: Sequence[Path]) -> None:
 def check(settings: Settings) -> None:
     """Report what is wrong or missing before anything is begun.
 
-    Raises ``UsageProblem`` for a size of memory that is not valid, and for settings of Spark that
-    don't exist or name no master; ``MissingComponent`` for a missing spark-submit.
+    Raises ``UsageProblem`` for settings of Spark that don't exist or name no master;
+    ``MissingComponent`` for a missing spark-submit.
 
     >>> check(Settings(spark_conf="cluster"))
     Traceback (most recent call last):
@@ -81,7 +75,6 @@ def check(settings: Settings) -> None:
 none (set \
 PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
     """
-    memory_size(settings.memory)
     if not (settings.spark_conf or settings.spark_submit):
         return
     from plumbline.jobs.spark.session import read_conf
@@ -107,9 +100,7 @@ def submit_command(settings: Settings, name: str, shards: Sequence[Path]) -> lis
     spark = [*master, "--properties-file", str(_properties(settings.spark_conf or "cluster"))]
     spark += [*shlex.split(settings.spark_options), "--py-files", f"{dist}/plumbline.zip"]
     given = settings.corpus.split() or [str(shard) for shard in shards]
-    count = ["corpus", "count", *given, "--corpus", name, "--targets", settings.targets]
-    count += ["--rule", settings.rule, "--window", str(settings.window)]
-    count += ["--memory", settings.memory, "--min-count", str(settings.min_count)]
+    count = ["corpus", "count", *given, "--corpus", name, *words(part(CorpusOptions, settings))]
     count += ["--warehouse", str(settings.warehouse_path())]
     return [settings.spark_submit, *spark, f"{dist}/submit.py", *count]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import part
 
 #: The closed world, and its twin: the same text with she and he exchanged.
 WORLDS = ("straight", "swapped")
@@ -100,7 +101,7 @@ def make_plan(settings: Settings) -> Plan:
     ('novels-offline',)
     """
     if not (settings.corpus or settings.benchmarks or settings.model or settings.models):
-        return _closed_world(WORLDS if settings.twin else WORLDS[:1], ModelOptions.of(settings))
+        return _closed_world(WORLDS if settings.twin else WORLDS[:1], part(ModelOptions, settings))
     if settings.twin:
         fix = "leave it out, or run without corpus, benchmarks and model"
         raise UsageProblem("setting twin", "only the closed world has a twin", fix)
@@ -151,7 +152,7 @@ def _models(settings: Settings, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelP
     """The models of the settings, each with its options: those of its list before the shared."""
     from plumbline.eval_workers.model_lists import load
 
-    shared = ModelOptions.of(settings)
+    shared = part(ModelOptions, settings)
     if settings.model and settings.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     if settings.models:

@@ -1,0 +1,76 @@
+"""How a corpus is counted: the options of every command that counts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+
+Rule: TypeAlias = Literal["pairs", "windows"]
+#: Bytes of the smallest memory limit of a task that can be kept.
+LEAST_MEMORY = 512 << 20
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CorpusOptions:
+    """How a corpus is counted.
+
+    ``targets``: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
+    a target (stop words that count are those of the list ``gendered``). ``rule`` and ``window``:
+    see ``jobs.kernel.CountOptions``. Counts don't depend on ``memory``. Changing ``min_count``
+    needs no ``replace``, since nothing is counted again; words of the word list are kept.
+
+    Raises ``UsageProblem`` for a size of memory that is not valid, or too small.
+
+    >>> CorpusOptions(memory="12")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: memory '12': is not a valid size \
+(give one such as 512m or 4g)
+    """
+
+    targets: Annotated[
+        str,
+        Field(description="Whose pairs are kept: a word list, a TOML file's path, or all words."),
+    ] = "gendered"
+    rule: Annotated[Rule, Field(description="Counting rule.")] = "pairs"
+    window: Annotated[
+        int, Field(ge=2, le=1000, description="Width of the window in kept tokens.")
+    ] = 10
+    min_count: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="Leave out words counted fewer times in the whole corpus, but for listed "
+            "ones. Another one is merged from what was counted, without --replace.",
+        ),
+    ] = 1
+    memory: Annotated[
+        str, Field(description="Most memory of each counting process, such as 512m or 4g.")
+    ] = "2g"
+    replace: Annotated[
+        bool, Field(description="Count a corpus anew that exists with other options.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes < LEAST_MEMORY:
+            least = f"a task needs at least {LEAST_MEMORY >> 20}m"
+            raise UsageProblem(f"memory {self.memory!r}", least)
+
+    @property
+    def memory_bytes(self) -> int:
+        """``memory`` in bytes (m and g are powers of 1,024).
+
+        >>> CorpusOptions(memory="512m").memory_bytes, CorpusOptions(memory="4G").memory_bytes
+        (536870912, 4294967296)
+        """
+        units = {"m": 20, "g": 30}
+        number, unit = self.memory[:-1], self.memory[-1:].lower()
+        if unit not in units or not number.isdecimal():
+            fix = "give one such as 512m or 4g"
+            raise UsageProblem(f"memory {self.memory!r}", "is not a valid size", fix)
+        return int(number) << units[unit]
