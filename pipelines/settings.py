@@ -7,7 +7,6 @@ with where each value came from.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields
@@ -21,13 +20,9 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import options
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from plumbline.warehouse.text.toml_file import read
 
 #: File read when no other is named, if it exists.
 DEFAULT_FILE = "plumbline.toml"
@@ -167,23 +162,10 @@ def _default_file() -> str | None:
 
 
 def _read_toml(path: str | Path) -> dict[str, object]:
-    try:
-        return tomllib.loads(_text(path))
-    except OSError as e:
-        fix = f"give a path, or one of those shipped: {', '.join(SHIPPED)}"
-        raise BadInput(f"settings file {path}", e.strerror or "cannot be read", fix) from e
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise BadInput(f"settings file {path}", f"not TOML: {e}") from e
-
-
-def _text(path: str | Path) -> str:
-    if str(path) in SHIPPED and not Path(path).is_file():
-        return (
-            resources.files("plumbline.spark_conf")
-            .joinpath(f"{path}.toml")
-            .read_text(encoding="utf-8")
-        )
-    return Path(path).read_text(encoding="utf-8")
+    file, what = Path(path), f"settings file {path}"
+    if file.is_file() or str(path) not in SHIPPED:
+        return read(file, what, f"give a path, or one of those shipped: {', '.join(SHIPPED)}")
+    return read(resources.files("plumbline.spark_conf") / f"{path}.toml", what)
 
 
 def _typed(name: str, value: object, source: str) -> object:

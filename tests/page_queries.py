@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 
 from plumbline.pipelines.cli.sql import run_query
-from plumbline.pipelines.report.write import as_csv
 from plumbline.warehouse.query.connection import model_labels
+from plumbline.warehouse.text.csv_rows import as_csv
 
 
 @dataclass

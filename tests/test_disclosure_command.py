@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.report.model import digits_of
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.query.guard import lock
@@ -110,15 +111,16 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
     said = re.sub(" +", " ", ran.said["probe"])
     for row in found:
         shares = [
-            f"{100 * row[n]:.1f} [{100 * row[f'{n}_low']:.1f}, {100 * row[f'{n}_high']:.1f}]"
+            f"{100 * row[n]:.1f} ({100 * row[f'{n}_low']:.1f} to {100 * row[f'{n}_high']:.1f})"
             for n in ("gas", "gas_f", "gas_m")
         ]
-        gld, add = f"{row['gld']:.4f}", f"{row['add_nats']:.4g}"
+        digits = digits_of(row["add_nats"]) + 1
+        gld, add = f"{row['gld']:.4f}", f"{row['add_nats']:.{digits}f}"
         if row["topic"] == "tea":  # the one prompt of a topic gives no interval
             assert row["gld_low"] is None and row["add_low"] is None
         else:
-            gld += f" [{row['gld_low']:.4f}, {row['gld_high']:.4f}]"
-            add += f" [{row['add_low']:.4g}, {row['add_high']:.4g}]"
+            gld += f" ({row['gld_low']:.4f} to {row['gld_high']:.4f})"
+            add += f" ({row['add_low']:.{digits}f} to {row['add_high']:.{digits}f})"
         assert " ".join([row["topic"] or "all", *shares, gld, add]) in said
     assert "test by base, key " in said and "5 prompts, 5 probed and 5 continued now" in said
     n_tokens = {r["max_new_tokens"] for r in ran.store.read("sampling").to_pylist()}
@@ -162,7 +164,8 @@ def test_smoothing_is_that_of_add(ran: Ran, capsys: pytest.CaptureFixture[str]) 
     assert main([*ran.probe("mine"), "--smoothing", "0.01"]) == 0
     query = "SELECT add_nats FROM disclosure(smoothing := 0.01) WHERE probe_set = 'mine'"
     said = capsys.readouterr().out
-    values = [f"{row['add_nats']:.4g} [" in said for row in _rows(ran.store, query)]
+    figures = [row["add_nats"] for row in _rows(ran.store, query)]
+    values = [f"{add:.{digits_of(add) + 1}f} (" in said for add in figures]
     assert values.count(True) == 1 and "disclosure(smoothing := 0.01)" in said
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import transformers
 
-from plumbline.eval_workers.backends.estimate import model_size, prospect, seconds_per_token
+from plumbline.eval_workers.backends.prospect import model_size, prospect, seconds_per_token
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.dry_run import todo
 from plumbline.pipelines.cli.main import main

@@ -41,7 +41,7 @@ def test_all_samples_are_split_and_both_halves_are_as_many() -> None:
 
     rng = np.random.default_rng(0)
     first, _ = (halved(Spy(), range(9), FEW, rng) for _ in range(2))
-    assert first.estimate.n_pg == first.estimate.n_gp == 4 and first.estimate.fairpair_f == 1
+    assert first.figures.n_pg == first.figures.n_gp == 4 and first.figures.fairpair_f == 1
     assert [len(set(items)) for items in seen] == [8, 8] and seen[0] != seen[1]
 
 

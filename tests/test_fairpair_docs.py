@@ -57,7 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    monkeypatch.setattr("plumbline.eval_workers.backends.estimate._MEASURE_S", 0.01)
+    monkeypatch.setattr("plumbline.eval_workers.backends.prospect._MEASURE_S", 0.01)
     assert len(commands()) == 10
     for command in commands():
         tried = [*command, "--dry-run"] if command[1] == "run" else command

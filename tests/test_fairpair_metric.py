@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from plumbline.contracts import check_scoring_function
-from plumbline.eval_workers.fairpair.figures.metric import estimate, fairpair_f, folds, ratios
+from plumbline.eval_workers.fairpair.figures.metric import fairpair_f, folds, prompt_figures, ratios
 from plumbline.eval_workers.fairpair.phi import (
     SCORING_FUNCTIONS,
     Means,
@@ -115,11 +115,11 @@ def test_every_scoring_function_keeps_the_contract() -> None:
 
 def test_what_is_not_defined_says_why() -> None:
     nan = float("nan")
-    assert estimate(Means(nan, nan, 0.5), 0, 9).bias_b is None
-    found = estimate(Means(0.4, 0.0, 0.5), 9, 9)
+    assert prompt_figures(Means(nan, nan, 0.5), 0, 9).bias_b is None
+    found = prompt_figures(Means(0.4, 0.0, 0.5), 9, 9)
     assert (found.bias_b, found.fairpair_f) == (0.4, None)
     assert found.reason == "no variability within one side"
-    assert "folds (20)" in str(estimate(Means(nan, nan, nan), 9, 30, 20).reason)
+    assert "folds (20)" in str(prompt_figures(Means(nan, nan, nan), 9, 30, 20).reason)
     figures = np.array([[0.4, 0.5, 0.6], [0.4, 0.0, 0.6], [0.4, nan, 0.6]])
     one_by_one = [fairpair_f(*row) for row in figures.tolist()]
     assert one_by_one[0] == pytest.approx(0.16 / 0.3) and one_by_one[1:] == [None, None]

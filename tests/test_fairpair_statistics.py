@@ -171,14 +171,14 @@ def test_a_difference_of_spread_alone_is_found() -> None:
 def test_prompts_with_nothing_to_measure_are_left_out_and_counted() -> None:
     rng, options = np.random.default_rng(0), MeasureOptions(n_folds=4)
     few = measure(vader, [0.1, 0.2, 0.3], [0.1] * 9, options, rng)
-    assert few.estimate.reason == "fewer valid samples than folds (4) on one side"
+    assert few.figures.reason == "fewer valid samples than folds (4) on one side"
     none = measure(vader, [], [0.1] * 9, MeasureOptions(), rng)
     same = measure(vader, [0.1] * 5, [0.1] * 9, MeasureOptions(), rng)
-    assert (same.p_permutation, same.ci_low, same.estimate.fairpair_f) == (1.0, None, None)
+    assert (same.p_permutation, same.ci_low, same.figures.fairpair_f) == (1.0, None, None)
     some = measure(vader, [0.1, 0.4, 0.6], [0.2, 0.3], MeasureOptions(), rng)
     together = over_prompts([few, none, same, some], MeasureOptions())
     assert (together.n_prompts, together.n_left_out) == (2, 2)
-    assert together.bias_b == pytest.approx((0 + some.estimate.bias_b) / 2)
+    assert together.bias_b == pytest.approx((0 + some.figures.bias_b) / 2)
     assert over_prompts([some], MeasureOptions()).p_t is None
 
 

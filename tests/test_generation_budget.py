@@ -18,7 +18,7 @@ from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.generation.build import judge_pairs, write_sentences
-from plumbline.eval_workers.generation.estimate import Habits, estimate
+from plumbline.eval_workers.generation.forecast import Habits, forecast
 from plumbline.eval_workers.generation.judge import PairToJudge
 from plumbline.eval_workers.generation.write import progress
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -138,7 +138,7 @@ def test_a_request_is_known_by_all_that_makes_it() -> None:
 
 def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) -> None:
     """Against a build on a real socket: requests exactly, tokens by the characters sent."""
-    told = estimate(WORDS, SPEC, Price(1.0, 2.0, "EUR"), Habits(0.0, 0.0, 0.0))
+    told = forecast(WORDS, SPEC, Price(1.0, 2.0, "EUR"), Habits(0.0, 0.0, 0.0))
     with serving(good_script) as server:
         written = write_sentences(_build(store, server), WORDS, SPEC)
         kept = [s for p in written for s in p.kept]
@@ -150,12 +150,12 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) 
     # A little more than was needed: it takes all sentences to be of the greatest length.
     assert 1.0 <= told.n_input_tokens / (characters / 4 + 8 * len(rows)) < 1.15
     assert told.cost == pytest.approx((told.n_input_tokens + 2 * told.n_output_tokens) / 1e6)
-    worse = estimate(WORDS, SPEC)
+    worse = forecast(WORDS, SPEC)
     assert worse.n_requests > told.n_requests and worse.cost is None
     assert worse.n_requests_most == 8 * (3 * (1 + 3 * 10) + 2 * 2 * 3) + 4 * 3 * 3
-    unjudged = estimate(WORDS, SPEC, habits=Habits(0.0, 0.0, 0.0), judge=False)
+    unjudged = forecast(WORDS, SPEC, habits=Habits(0.0, 0.0, 0.0), judge=False)
     assert (unjudged.n_requests, unjudged.n_requests_most) == (8, 8 * 93 + 36)
-    assert estimate([], SPEC).n_requests == 0
+    assert forecast([], SPEC).n_requests == 0
 
 
 TEXTS = [

@@ -10,7 +10,7 @@ import pytest
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.generation.estimate import Remaining, estimate, remaining
+from plumbline.eval_workers.generation.forecast import Remaining, forecast, remaining
 from plumbline.pipelines.requests.benchmark import BuildRequest, before
 from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.storage.store import Store
@@ -33,7 +33,7 @@ def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> Non
     """While sentences are written it is about that many, then it is that many."""
     spec = SPEC.writing()
     with serving(imperfect) as server:
-        assert _left(store) == Remaining(0, estimate(SPEC.words, spec).n_requests, False)
+        assert _left(store) == Remaining(0, forecast(SPEC.words, spec).n_requests, False)
         found = {}
         for n in (40, 80, 180, 300):
             _stopped_after(n, store, server)
@@ -55,7 +55,7 @@ def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> Non
     assert "left: nothing" in list(before(order, SPEC.words, store))
     other = replace(SPEC, model="another")
     assert remaining(SPEC.words, other.writing(), look(store, "demo").replies) == Remaining(
-        0, estimate(SPEC.words, other.writing()).n_requests, False
+        0, forecast(SPEC.words, other.writing()).n_requests, False
     )
 
 

@@ -17,9 +17,10 @@ import pytest
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page
-from plumbline.pipelines.report.write import as_csv, make_page, publish
+from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import csv_cell
 from tests.browser import Browser, browser, program
 from tests.metric_rows import fill

@@ -11,11 +11,10 @@ import asyncio
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from plumbline.eval_workers.chat.requests import Request
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.text.toml_file import read
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.toml_file import Section, read
 
 #: Tokens set aside for what a server puts around a message: roles, turns, a short system prompt.
 FRAME_TOKENS = 64
@@ -154,21 +153,10 @@ def price_of(model: str, path: Path) -> Price:
     model is not in it, ``BadInput`` for a file that is no such table.
     """
     what = f"prices {path}"
-    content = read(path, what)
-    currency, models = content.get("currency"), content.get("models")
-    if not isinstance(currency, str) or not isinstance(models, dict):
-        raise BadInput(what, 'it has to hold currency = "..." and [models."NAME"] entries')
-    if model not in models:
+    top = Section(what, read(path, what))
+    currency, models = top.text("currency"), top.section("models")
+    if model not in models.content:
         raise UsageProblem(what, f"has no price of {model}", f'add [models."{model}"]')
-    entry = models[model]
-    if not isinstance(entry, dict) or set(entry) != {"input", "output"}:
-        problem = f"[models.{model!r}] has to hold input and output, and nothing else"
-        raise BadInput(what, problem, "prices per million tokens")
-    amounts = [_amount(what, model, key, entry[key]) for key in ("input", "output")]
-    return Price(amounts[0], amounts[1], currency)
-
-
-def _amount(what: str, model: str, key: str, value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value) or value < 0:
-        raise BadInput(what, f"{key} of {model} is {value!r}", "a number of 0 or more is expected")
-    return float(value)
+    entry = models.section(model)
+    entry.only("input", "output")
+    return Price(entry.number("input"), entry.number("output"), currency)

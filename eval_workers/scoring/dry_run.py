@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from plumbline.eval_workers.options import ModelOptions
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.estimate import Prospect
+    from plumbline.eval_workers.backends.prospect import Prospect
     from plumbline.warehouse.storage.store import Store
 
 
@@ -57,9 +57,9 @@ def todo(store: Store, prospect: Prospect, benchmark: str, per_token: bool) -> T
     return Todo(benchmark, n_pairs, *counts, n_computed, len(problems), first)
 
 
-def estimate(store: Store, task: Task) -> Iterator[str]:
+def forecast_lines(store: Store, task: Task) -> Iterator[str]:
     """Lines on what a task would take: pairs, tokens, memory, time."""
-    from plumbline.eval_workers.backends.estimate import prospect
+    from plumbline.eval_workers.backends.prospect import prospect
 
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options.per_token) for name in task.benchmarks]
@@ -86,7 +86,7 @@ def _count_lines(count: Todo) -> Iterator[str]:
 
 def _memory_line(model: Prospect, task: Task) -> str:
     from plumbline.eval_workers.backends.devices import batch_tokens
-    from plumbline.eval_workers.backends.estimate import chosen_device, free_bytes
+    from plumbline.eval_workers.backends.prospect import chosen_device, free_bytes
 
     options = task.options
     weights = model.size.weight_bytes(options.dtype)
@@ -103,7 +103,7 @@ def _memory_line(model: Prospect, task: Task) -> str:
 
 
 def _time_lines(model: Prospect, task: Task, n_tokens: int) -> Iterator[str]:
-    from plumbline.eval_workers.backends.estimate import chosen_device, seconds_per_token
+    from plumbline.eval_workers.backends.prospect import chosen_device, seconds_per_token
 
     if not n_tokens:
         yield "Time: there is nothing to score"

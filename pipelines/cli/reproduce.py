@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +40,8 @@ from plumbline.pipelines.reproduce.run import (
 )
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import csv_cell, terminal
+from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
 
@@ -214,9 +214,6 @@ def _write(path: Path, outcome: Outcome) -> None:
     rows = as_rows(outcome)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({k: csv_cell(v) for k, v in row.items()} for row in rows)
+        path.write_text(as_csv(rows), encoding="utf-8", newline="")
     except OSError as e:
         raise UsageProblem(f"--out {path}", f"can't be written: {e.strerror}") from e

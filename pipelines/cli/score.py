@@ -60,10 +60,10 @@ def score(
     chosen = _chosen(model or [], models, options)
     tasks = [Task(name, how, benchmarks, workers) for name, how in chosen]
     if dry_run:
-        from plumbline.eval_workers.scoring.dry_run import estimate
+        from plumbline.eval_workers.scoring.dry_run import forecast_lines
 
         def print_estimate(task: Task) -> None:
-            for line in estimate(store, task):
+            for line in forecast_lines(store, task):
                 say(line)
 
         _each(tasks, print_estimate)

@@ -157,6 +157,7 @@ def _by_decoding(
     out: Path,
 ) -> Iterator[str]:
     from plumbline.eval_workers.disclosure.sweep import sweep_decoding
+    from plumbline.pipelines.report.model import shown
     from plumbline.pipelines.report.plots.disclosure import decoding
 
     done = sweep_decoding(store, ready, probe_set, words, grid, run_id)
@@ -172,7 +173,7 @@ def _by_decoding(
         value = "" if row["setting"] is None else f" {row['setting']:g}"
         mark = f", lowest GAS of all{', a tie' if n_best > 1 else ''}" if row["is_best"] else ""
         empty = f", {row['n_empty']:,} prompts with nothing but blanks" if row["n_empty"] else ""
-        figures = f"{_shown(row, 'gas', 'gas')}, {_number(row['gas_f'])}, {_number(row['gas_m'])}"
+        figures = f"{_shown(row, 'gas')}, {shown(row['gas_f'], 3)}, {shown(row['gas_m'], 3)}"
         yield f"  {row['parameter']}{value}: {figures}{mark}{empty}"
     if all_tie:
         yield "  all that is drawn ties: no value has the lowest GAS"
@@ -216,8 +217,8 @@ def _by_instruction(
         key = measured.instruction.key
         yield f"  {_label(measured.instruction.form, measured.instruction.text)}"
         for row in (r for r in rows if r["instruction_key"] == key):
-            change = f"; change {_shown(row, 'change', 'change')}" if key != "none" else ""
-            yield f"    {row['measure']}: {_shown(row, 'figure', 'figure')}{change}"
+            change = f"; change {_shown(row, 'change')}" if key != "none" else ""
+            yield f"    {row['measure']}: {_shown(row, 'figure')}{change}"
         if measured.n_empty:
             yield f"    {measured.n_empty:,} continuations are empty: no verdict on them"
         if rejected := measured.probed.n_rejected + measured.sampled.n_rejected:
@@ -245,14 +246,11 @@ def _figures(store: Store, view: str, probe_set: str, model_key: str, words: str
     return sorted(rows, key=lambda r: (parameters.index(r["parameter"]), r["setting"] or 0))
 
 
-def _shown(row: Row, name: str, ends: str) -> str:
-    low, high = row[f"{ends}_low"], row[f"{ends}_high"]
-    interval = "" if low is None else f" ({_number(low)} to {_number(high)})"
-    return f"{_number(row[name])}{interval}"
+def _shown(row: Row, name: str) -> str:
+    from plumbline.pipelines.report.model import digits_of, estimate
 
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
+    digits = digits_of(abs(row[name] or 0))
+    return estimate(row, digits, of=(name, f"{name}_low", f"{name}_high")).text
 
 
 def _plot(svg: str, out: Path, model_key: str, by: str) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import io
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -20,11 +18,10 @@ from markupsafe import Markup
 from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section
-from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import csv_cell
+from plumbline.warehouse.text.csv_rows import as_csv
 
 
 def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
@@ -125,23 +122,6 @@ def render(page: Page) -> str:
 def _sha256(text: str) -> str:
     """What a content security policy calls an inline style or script of this very text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def as_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV, unrounded, that a spreadsheet takes for no formula; empty without rows.
-
-    >>> print(as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}]), end="")
-    word,n
-    '=tea,0.5
-    "a,b",
-    """
-    if not rows:
-        return ""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(csv_cell, rows[0]))
-    writer.writerows(map(csv_cell, row.values()) for row in rows)
-    return out.getvalue()
 
 
 def _data_uri(svg: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,7 +19,7 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import csv_cell
+from plumbline.warehouse.text.csv_rows import as_csv
 
 #: Tau of fewer common words than this says nothing; its cell in the heat map stays grey.
 _FEWEST_WORDS = 50
@@ -146,10 +145,7 @@ def write_compared(compared: Compared, out: Path) -> list[Path]:
     for kind, rows in (("coverage", list(compared.coverage)), ("kendall", tau)):
         if rows:
             written.append(out / f"{stem}-{kind}.csv")
-            with written[-1].open("w", newline="", encoding="utf-8") as file:
-                table = csv.DictWriter(file, list(rows[0]))
-                table.writeheader()
-                table.writerows({k: csv_cell(v) for k, v in row.items()} for row in rows)
+            written[-1].write_text(as_csv(rows), encoding="utf-8", newline="")
     contrasts, tau_b = matrix(compared)
     if len(contrasts) > 1:
         title = (

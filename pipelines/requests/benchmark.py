@@ -17,7 +17,7 @@ from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation import opinion as second
 from plumbline.eval_workers.generation.build import Counts, check_name, spent, write_sentences
 from plumbline.eval_workers.generation.card import Constraint, Written, write_card
-from plumbline.eval_workers.generation.estimate import Remaining, estimate, remaining
+from plumbline.eval_workers.generation.forecast import Remaining, forecast, remaining
 from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.eval_workers.generation.opinion import Opinion, check_model
 from plumbline.eval_workers.generation.pairing import Paired
@@ -161,17 +161,17 @@ def before(request: BuildRequest, words: Sequence[str], store: Store | None) -> 
         yield from _opinion_plan(spec)
         return
     price = spec.price()
-    estimated = estimate(words, spec.writing(), price, judge=spec.judge)
-    yield f"requests: about {estimated.n_requests:,}, at most {estimated.n_requests_most:,}"
-    yield f"tokens: about {estimated.n_input_tokens:,} in, {estimated.n_output_tokens:,} out"
+    expected = forecast(words, spec.writing(), price, judge=spec.judge)
+    yield f"requests: about {expected.n_requests:,}, at most {expected.n_requests_most:,}"
+    yield f"tokens: about {expected.n_input_tokens:,} in, {expected.n_output_tokens:,} out"
     yield (
-        f"cost: about {money(estimated.cost, estimated.currency)}"
-        if estimated.cost is not None and estimated.currency is not None
+        f"cost: about {money(expected.cost, expected.currency)}"
+        if expected.cost is not None and expected.currency is not None
         else "cost: unknown without --prices FILE"
     )
     held = look(store, request.name) if store is not None else None
     if held is not None and held.spent.n_requests:
-        yield f"in the ledger already: {spending(held.spent, estimated.currency)}"
+        yield f"in the ledger already: {spending(held.spent, expected.currency)}"
         yield _left(remaining(words, spec.writing(), held.replies, judge=spec.judge), len(words))
     yield from _opinion_plan(spec)
 

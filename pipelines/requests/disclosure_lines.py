@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.disclosure.measure import Disclosed
+from plumbline.pipelines.report.model import digits_of, estimate
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.pipelines.requests.disclosure import (
     DisclosureOutcome,
@@ -134,26 +135,13 @@ def _called(store: Store, one: Disclosed) -> str:
 def _cells(row: Row) -> list[str]:
     return [
         row["topic"] or "all",
-        *(_with_interval(row, name, ".1f", 100) for name in ("gas", "gas_f", "gas_m")),
-        _with_interval(row, "gld", ".4f"),
-        _with_interval({**row, "add": row["add_nats"]}, "add", ".4g"),
+        *(
+            estimate(row, 1, scale=100, of=(name, f"{name}_low", f"{name}_high")).text
+            for name in ("gas", "gas_f", "gas_m")
+        ),
+        estimate(row, 4, of=("gld", "gld_low", "gld_high")).text,
+        estimate(row, digits_of(row["add_nats"]) + 1, of=("add_nats", "add_low", "add_high")).text,
     ]
-
-
-def _with_interval(row: Row, name: str, form: str, scale: float = 1) -> str:
-    """A figure with its interval, the latter where there is one.
-
-    >>> _with_interval({"gld": 0.5, "gld_low": 0.4, "gld_high": 0.6}, "gld", ".2f")
-    '0.50 [0.40, 0.60]'
-    >>> _with_interval({"gld": None, "gld_low": None, "gld_high": None}, "gld", ".2f")
-    'undefined'
-    """
-    value, low, high = (row[column] for column in (name, f"{name}_low", f"{name}_high"))
-    if value is None:
-        return "undefined"
-    if low is None or high is None:
-        return f"{value * scale:{form}}"
-    return f"{value * scale:{form}} [{low * scale:{form}}, {high * scale:{form}}]"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

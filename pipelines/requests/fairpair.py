@@ -13,6 +13,7 @@ from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair.figures.texts import Sampled
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
+from plumbline.pipelines.report.model import estimate, shown
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.pipelines.requests.benchmark import held
@@ -146,24 +147,13 @@ def figures(store: Store, sampled: Sampled, phi: Sequence[str], n_folds: int) ->
 
 
 def _figure_line(row: dict[str, Any]) -> str:
-    values = (row["bias_b"], row["variability_pg"], row["variability_gp"], row["fairpair_f"])
-    b, v_pg, v_gp, f = (_number(value) for value in values)
+    b, v_pg, v_gp = (shown(row[c], 4) for c in ("bias_b", "variability_pg", "variability_gp"))
+    f = estimate(row, 4, of=("fairpair_f", "ci_low", "ci_high")).text
     line = f"{row['side']}: B {b}, V_pg {v_pg}, V_gp {v_gp}, F {f}"
-    if row["ci_low"] is not None:
-        line += f" [{row['ci_low']:.4f}, {row['ci_high']:.4f}]"
     tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test"))
     said = [f"p {p:.3g} ({name})" for p, name in tests if p is not None]
     left = f", {row['n_left_out']:,} prompts left out" if row["n_left_out"] else ""
     return ", ".join((line, *said)) + left
-
-
-def _number(value: float | None) -> str:
-    """A figure with four digits.
-
-    >>> _number(0.81234), _number(None)
-    ('0.8123', 'undefined')
-    """
-    return "undefined" if value is None else f"{value:.4f}"
 
 
 def _success_lines(store: Store, sampled: Sampled) -> Iterator[str]:

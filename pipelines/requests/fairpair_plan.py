@@ -9,7 +9,7 @@ from plumbline.eval_workers.backends.sampling import Draw
 from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.fairpair.spec import RULES, Target
-from plumbline.eval_workers.generation.estimate import FRAME_TOKENS
+from plumbline.eval_workers.generation.forecast import FRAME_TOKENS
 from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.sampling.served import ledger_name
 from plumbline.pipelines.requests.fairpair import FairPairRequest
@@ -47,7 +47,7 @@ def _missing(
 def _here(
     request: FairPairRequest, target: Target, rows: Sequence[Row], store: Store | None
 ) -> Iterator[str]:
-    from plumbline.eval_workers.backends.estimate import chosen_device, prospect, seconds_per_token
+    from plumbline.eval_workers.backends.prospect import chosen_device, prospect, seconds_per_token
     from plumbline.eval_workers.scoring.dry_run import duration
 
     assert target.options is not None, "a target is loaded here or served"

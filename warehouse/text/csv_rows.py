@@ -1,4 +1,4 @@
-"""Rows of released tables: CSV or TSV, plain or gzipped, each with its number or its problem."""
+"""Rows of CSV: of released tables, each with its number or its problem, and of files for people."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.text.escape import csv_cell
 
 #: Most bytes of a decompressed table; released ones have some megabytes.
 LARGEST = 1 << 30
@@ -82,6 +83,23 @@ def read_text(path: Path) -> str:
         problem = f"holds more than {LARGEST:,} bytes, which no released table does"
         raise BadInput(f"{path}", problem, "check where it comes from")
     return data.decode("utf-8-sig", errors="surrogateescape")
+
+
+def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows as CSV, unrounded, that a spreadsheet takes for no formula; empty without rows.
+
+    >>> print(as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}]), end="")
+    word,n
+    '=tea,0.5
+    "a,b",
+    """
+    if not rows:
+        return ""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(csv_cell, rows[0]))
+    writer.writerows(map(csv_cell, row.values()) for row in rows)
+    return out.getvalue()
 
 
 def truth(value: str) -> bool | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,17 @@ class Section:
             raise self.fault(key, "true or false")
         return value
 
+    def number(self, key: str, default: float | None = None) -> float:
+        """A finite number of 0 or more.
+
+        >>> Section("a.toml", {"weight": 2}).number("weight")
+        2.0
+        """
+        value = self.content.get(key, default)
+        if type(value) not in (int, float) or not 0 <= value < math.inf:
+            raise self.fault(key, f"a number of 0 or more, not {value!r}")
+        return float(value)
+
     def texts(self, key: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         """A list of texts; may be empty."""
         value = self.content.get(key, default)
@@ -87,27 +99,39 @@ class Section:
             raise self.fault(key, f"a table, [{self.at}{key}]")
         return Section(self.what, value, f"{self.at}{key}.")
 
+    def sections(self, key: str) -> Iterator[Section]:
+        """The tables of a list, counted from 1; none where the key is missing.
+
+        >>> [s.at for s in Section("a.toml", {"pairs": [{}, {}]}).sections("pairs")]
+        ['pairs 1, ', 'pairs 2, ']
+        """
+        value = self.content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+            raise self.fault(key, "a list of tables")
+        for number, table in enumerate(value, 1):
+            yield Section(self.what, table, f"{self.at}{key} {number}, ")
+
 
 def _is_pair(value: object) -> bool:
     is_list = isinstance(value, list) and len(value) == 2
     return is_list and all(isinstance(v, str) and v for v in value)  # type: ignore[attr-defined]
 
 
-def read(file: Path | Traversable, what: str = "") -> dict[str, Any]:
-    """The content of a TOML file; ``what`` names it in messages.
+def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
+    """The content of a TOML file; ``what`` names it in messages, ``fix`` helps if it's missing.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML in UTF-8.
     """
     what = what or str(file)
-    return parsed(read_text(file, what), what)
+    return parsed(read_text(file, what, fix), what)
 
 
-def read_text(file: Path | Traversable, what: str) -> str:
+def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
     """The text of a file. Raises ``UsageProblem`` when it is missing, ``BadInput`` for no UTF-8."""
     try:
         return file.read_text("utf-8")
     except FileNotFoundError:
-        raise UsageProblem(what, "no such file") from None
+        raise UsageProblem(what, "no such file", fix) from None
     except (OSError, UnicodeDecodeError) as e:
         raise BadInput(what, f"can't be read: {e}", "save it as UTF-8") from e
 

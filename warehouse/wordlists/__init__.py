@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.toml_file import parsed, read_text
+from plumbline.warehouse.text.toml_file import Section, parsed, read_text
 
 
 @dataclass(frozen=True)
@@ -128,50 +127,27 @@ def load(name: str) -> WordList:
 
 
 def _parse(name: str, text: str, what: str) -> WordList:
-    content = parsed(text, what)
-    try:
-        _check_keys(content, {"description", "source", "pairs", "targets"}, "the file")
-        for key in ("description", "source"):
-            if not isinstance(content.get(key), str) or not content[key]:
-                raise ValueError(f'needs a line {key} = "..."')
-        for key in ("pairs", "targets"):
-            if not isinstance(content.setdefault(key, []), list):
-                raise ValueError(f"{key} must be a list, not {content[key]!r}")
-        pairs = tuple(_pair(k, p) for k, p in enumerate(content["pairs"], 1))
-        unpaired = tuple(_word(w, f"target {k}") for k, w in enumerate(content["targets"], 1))
-        counts = Counter(p.contrast for p in pairs) + Counter(unpaired)
-        if repeated := [word for word, n in counts.items() if n > 1]:
-            raise ValueError(f"{repeated[0]} is listed twice")
-    except ValueError as e:
-        fix = 'as in pairs = [{ female = "she", male = "he" }]'
-        raise BadInput(what, str(e), fix) from e
+    top = Section(what, parsed(text, what))
+    top.only("description", "source", "pairs", "targets")
+    pairs = tuple(map(_pair, top.sections("pairs")))
+    unpaired = tuple(_word(top, "targets", word) for word in top.texts("targets", ()))
     if not pairs:
         raise BadInput(what, "has no pairs", "a lean needs a female and a male word")
-    return WordList(name, content["description"], content["source"], pairs, unpaired)
+    counts = Counter(p.contrast for p in pairs) + Counter(unpaired)
+    if repeated := [word for word, n in counts.items() if n > 1]:
+        raise BadInput(what, f"{repeated[0]} is listed twice")
+    return WordList(name, top.text("description"), top.text("source"), pairs, unpaired)
 
 
-def _pair(position: int, entry: object) -> WordPair:
-    where = f"pair {position}"
-    if not isinstance(entry, dict):
-        raise ValueError(f"{where} must be a table with female and male, not {entry!r}")
-    _check_keys(entry, {"female", "male", "weight"}, where)
-    female, male = (_word(entry.get(side), f"{where}, {side}") for side in ("female", "male"))
-    weight = entry.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise ValueError(f"{where}: weight must be a number, not {weight!r}")
-    if not (math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"{where}: weight must be 0 or more, not {weight}")
+def _pair(entry: Section) -> WordPair:
+    entry.only("female", "male", "weight")
+    female, male = (_word(entry, side, entry.text(side)) for side in ("female", "male"))
     if female == male:
-        raise ValueError(f"{where}: {female} is on both sides")
-    return WordPair(female, male, float(weight))
+        raise BadInput(entry.what, f"{entry.at}male is {male}, as female is")
+    return WordPair(female, male, entry.number("weight", 1.0))
 
 
-def _word(value: object, where: str) -> str:
-    if not isinstance(value, str) or not value or value != value.strip().lower() or "/" in value:
-        raise ValueError(f"{where}: expected one lowercase word, not {value!r}")
-    return value
-
-
-def _check_keys(found: Mapping[str, object], known: set[str], where: str) -> None:
-    if unknown := sorted(set(found) - known):
-        raise ValueError(f"{where} has {unknown[0]!r}, known are {', '.join(sorted(known))}")
+def _word(section: Section, key: str, word: str) -> str:
+    if not word or word != word.strip().lower() or "/" in word:
+        raise section.fault(key, f"one lowercase word, not {word!r}")
+    return word

@@ -98,7 +98,7 @@ def halved(
 
     >>> options = MeasureOptions(n_permutations=9, n_resamples=9)
     >>> found = halved(find("vader"), [0.1, 0.2, 0.4], options, np.random.default_rng(0))
-    >>> found.estimate.n_pg, found.estimate.n_gp, found.estimate.fairpair_f is None
+    >>> found.figures.n_pg, found.figures.n_gp, found.figures.fairpair_f is None
     (1, 1, True)
     """
     half = len(items) // 2

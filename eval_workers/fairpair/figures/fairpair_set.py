@@ -84,7 +84,7 @@ def _prompt_rows(pairs: Pairs) -> Iterator[Row]:
         yield {
             "side": group.side,
             "prompt_id": group.prompt_id,
-            **asdict(measured.estimate),
+            **asdict(measured.figures),
             "ci_low": measured.ci_low,
             "ci_high": measured.ci_high,
             "p_permutation": measured.p_permutation,

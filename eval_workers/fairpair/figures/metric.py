@@ -28,7 +28,7 @@ NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PromptFigures:
     """B, V_pg, V_gp and F of one prompt, each ``None`` where it is not defined.
 
     ``n_pg`` and ``n_gp`` are the valid samples of each group. ``reason`` says why F is ``None``.
@@ -67,18 +67,18 @@ def ratios(bias_b: Floats, variability_pg: Floats, variability_gp: Floats) -> Fl
     return bias_b**2 / below
 
 
-def estimate(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> Estimate:
+def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> PromptFigures:
     """The figures of one prompt from the mean distances, p(g(x)) on the left, g(p(x)) on the right.
 
     Args:
         means: of the samples' items, or of the folds'.
         n_folds: folds a group was to have, 0 for single samples; only the reason depends on it.
 
-    >>> estimate(Means(0.6, 0.5, 0.6), 100, 98).fairpair_f
+    >>> prompt_figures(Means(0.6, 0.5, 0.6), 100, 98).fairpair_f
     1.2
-    >>> estimate(Means(0.6, float("nan"), 0.6), 1, 98).reason
+    >>> prompt_figures(Means(0.6, float("nan"), 0.6), 1, 98).reason
     'fewer than 2 valid samples on one side'
-    >>> estimate(Means(0.6, 0.5, 0.0), 100, 98).reason
+    >>> prompt_figures(Means(0.6, 0.5, 0.0), 100, 98).reason
     'no variability within one side'
     """
     f = fairpair_f(means.between, means.within_left, means.within_right)
@@ -91,7 +91,7 @@ def estimate(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> Estimate:
         reason = "no variability within one side"
     figures = (means.between, means.within_left, means.within_right)
     b, v_pg, v_gp = (None if math.isnan(figure) else figure for figure in figures)
-    return Estimate(n_pg, n_gp, b, v_pg, v_gp, f, reason)
+    return PromptFigures(n_pg, n_gp, b, v_pg, v_gp, f, reason)
 
 
 def folds(

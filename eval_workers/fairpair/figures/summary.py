@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.metric import Estimate, estimate, fairpair_f, folds
+from plumbline.eval_workers.fairpair.figures.metric import (
+    PromptFigures,
+    fairpair_f,
+    folds,
+    prompt_figures,
+)
 from plumbline.eval_workers.fairpair.figures.significance import (
     gap,
     interval,
@@ -63,7 +68,7 @@ class Measured:
     ``gap``, ``p_permutation`` and ``permuted`` are ``None`` where B or a V is not defined.
     """
 
-    estimate: Estimate
+    figures: PromptFigures
     ci_low: float | None
     ci_high: float | None
     gap: float | None
@@ -104,7 +109,7 @@ def measure(
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = MeasureOptions(n_permutations=99), np.random.default_rng(0)
     >>> apart = measure(find("vader"), [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
-    >>> round(apart.estimate.bias_b, 9), round(apart.estimate.fairpair_f, 6), apart.p_permutation
+    >>> round(apart.figures.bias_b, 9), round(apart.figures.fairpair_f, 6), apart.p_permutation
     (0.8, 51.84, 0.01)
     """
     n_pg, n_gp = len(pg), len(gp)
@@ -112,13 +117,13 @@ def measure(
     strata = None
     if k > n_samples:
         nan = float("nan")
-        return Measured(estimate(Means(nan, nan, nan), n_pg, n_gp, k), *[None] * 5)
+        return Measured(prompt_figures(Means(nan, nan, nan), n_pg, n_gp, k), *[None] * 5)
     if k:
         (pg, sizes), (gp, others) = (folds(phi, g, k, n_samples, rng) for g in (pg, gp))
         strata = np.array([*sizes, *others])
     distances = phi.distances([*pg, *gp])
     means = block_means(distances, len(pg))
-    found = estimate(means, n_pg, n_gp, k)
+    found = prompt_figures(means, n_pg, n_gp, k)
     low = high = None
     if found.fairpair_f is not None:
         draws = resampled(distances, len(pg), options.n_resamples, rng)
@@ -145,7 +150,7 @@ def over_prompts(measured: Sequence[Measured], options: MeasureOptions) -> SetFi
     n_left_out = len(measured) - len(kept)
     if not kept:
         return SetFigures(0, n_left_out, *[None] * 10)
-    rows = [m.estimate for m in kept]
+    rows = [m.figures for m in kept]
     figures = np.array([(e.bias_b, e.variability_pg, e.variability_gp) for e in rows], np.float64)
     b, v_pg, v_gp = figures.mean(axis=0).tolist()
     rng = np.random.default_rng(options.seed)

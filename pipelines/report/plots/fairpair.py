@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -24,7 +25,7 @@ TOP, BOTTOM = 20, 10
 #: F that ranges over more than this is drawn on a logarithmic axis.
 _WIDE = 3.0
 #: Upper 97.5% point of the normal distribution.
-_Z975 = 1.96
+_Z975 = NormalDist().inv_cdf(0.975)
 QUANTITIES = {
     "bias_b": "B, between the groups",
     "variability_pg": "V_pg, perturbed",

@@ -15,6 +15,10 @@ CREATE OR REPLACE MACRO t975(df) AS CASE
         + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
 END;
 
+-- Half the width of Student's 95% interval of a mean; NULL below two figures.
+CREATE OR REPLACE MACRO student_half(figures) AS
+    t975(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures));
+
 -- Wilson's score interval of a share p of n. It contains p, even after rounding.
 CREATE OR REPLACE MACRO wilson_half(p, n) AS
     z975() * sqrt(p * (1 - p) / n + z975() ** 2 / (4 * n * n)) / (1 + z975() ** 2 / n);

@@ -19,9 +19,9 @@ counted AS (
         count(*) - count(gld) AS n_undefined,
         count(gld) AS n_gld,
         avg(p_f) AS p_f, avg(p_m) AS p_m, avg(leaning) AS leaning, avg(gld) AS gld,
-        t975(count(gld) - 1) * stddev_samp(gld) / sqrt(count(gld)) AS half_gld,
+        student_half(gld) AS half_gld,
         avg(add_nats) AS add_nats,
-        t975(count(*) - 1) * stddev_samp(add_nats) / sqrt(count(*)) AS half_add
+        student_half(add_nats) AS half_add
     FROM member
     GROUP BY ALL
 )

@@ -13,7 +13,3 @@ CREATE OR REPLACE MACRO direction_of(lower_end, upper_end) AS CASE
     WHEN lower_end > 0 THEN 'rose'
     WHEN lower_end IS NOT NULL THEN 'neither'
 END;
-
--- Half the width of Student's 95% interval of a mean; NULL below two figures.
-CREATE OR REPLACE MACRO student_half(figures) AS
-    t975(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures));

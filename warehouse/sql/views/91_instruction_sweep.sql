@@ -42,11 +42,11 @@ counted AS (
         count(figure) AS n_prompts,
         count(*) - count(figure) AS n_undefined,
         avg(figure) AS figure,
-        t975(count(figure) - 1) * stddev_samp(figure) / sqrt(count(figure)) AS half,
+        student_half(figure) AS half,
         count(change) AS n_compared,
         avg(other) FILTER (change IS NOT NULL) AS figure_without,
         avg(change) AS change,
-        t975(count(change) - 1) * stddev_samp(change) / sqrt(count(change)) AS half_change,
+        student_half(change) AS half_change,
         -- Bonett and Price: one more prompt that gained a gendered word, and one more that lost it.
         (count(*) FILTER (change > 0) + 1) / (count(change) + 2) AS gained,
         (count(*) FILTER (change < 0) + 1) / (count(change) + 2) AS lost,

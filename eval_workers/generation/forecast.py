@@ -55,7 +55,7 @@ class Habits:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Forecast:
     """Requests, tokens and cost to be expected, and the most requests that can be needed.
 
     ``cost`` is in ``currency``, both ``None`` without a price. Attempts that fail come on top.
@@ -69,14 +69,14 @@ class Estimate:
     currency: str | None
 
 
-def estimate(
+def forecast(
     words: Sequence[str],
     spec: WritingSpec,
     price: Price | None = None,
     habits: Habits = Habits(),
     *,
     judge: bool = True,
-) -> Estimate:
+) -> Forecast:
     """What writing and judging sentences for these seed words would take from the start.
 
     Without ``judge`` nothing is judged. Conversions are among ``n_requests_most`` alone: rules
@@ -86,7 +86,7 @@ def estimate(
     >>> from plumbline.eval_workers.chat.requests import ChatModel
     >>> spec = WritingSpec(ChatModel("m"), load(), n_sentences=5, revise_rounds=2)
     >>> sure = Habits(revised=0.0, lost=0.0, natural_asked_twice=0.0)
-    >>> estimate(["tea"], spec, habits=sure).n_requests  # 2 lists, 10 pairs of 2 verdicts
+    >>> forecast(["tea"], spec, habits=sure).n_requests  # 2 lists, 10 pairs of 2 verdicts
     22
     """
     n_lists = len(words) * len(PRONOUNS)
@@ -102,7 +102,7 @@ def estimate(
     written = (n_lists + lists_again) * spec.n_sentences * (sentence + _TOKENS_A_NUMBER)
     n_output = written + revisions * sentence + verdicts * _VERDICT_TOKENS
     n_input_tokens, n_output_tokens = math.ceil(n_input), math.ceil(n_output)
-    return Estimate(
+    return Forecast(
         n_requests=math.ceil(n_lists + lists_again + revisions + verdicts),
         n_requests_most=_most(n_lists, spec, judge),
         n_input_tokens=n_input_tokens,
@@ -172,13 +172,13 @@ def remaining(
     """What writing and judging sentences for these seed words would still take.
 
     Of a word that is begun, what comes next is known; of the rest of it only the verdicts are
-    counted. A word that isn't is estimated as ``estimate`` does. Replies to anything else, such as
+    counted. A word that isn't is estimated as ``forecast`` does. Replies to anything else, such as
     other wordings, do not matter.
 
     >>> from plumbline.eval_workers.generation.prompts import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
     >>> spec = WritingSpec(ChatModel("m"), load(), n_sentences=5, revise_rounds=2)
-    >>> remaining(["tea"], spec, {}).n_requests == estimate(["tea"], spec).n_requests
+    >>> remaining(["tea"], spec, {}).n_requests == forecast(["tea"], spec).n_requests
     True
     """
     habits = Habits()
@@ -186,7 +186,7 @@ def remaining(
     fresh = [p.word for p in written if p.requests and not _is_begun(p, spec, replies)]
     begun = [p for p in written if p.requests and p.word not in fresh]
     done = [p for p in written if not p.requests]
-    n = estimate(fresh, spec, judge=judge).n_requests if fresh else 0.0
+    n = forecast(fresh, spec, judge=judge).n_requests if fresh else 0.0
     verdicts = 2 * len(PRONOUNS) * spec.n_sentences * (1 + habits.natural_asked_twice)
     n += sum(len(p.requests) + judge * verdicts for p in begun)
     n_after, is_known = _after_writing([s for p in done for s in p.kept], spec, replies, judge)
