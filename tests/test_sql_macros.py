@@ -62,6 +62,22 @@ def test_figures_by_hand(connection: duckdb.DuckDBPyConnection) -> None:
     assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
 
 
+def test_intervals_of_disclosure_stay_within_what_it_can_be(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    for measure, mean, half, expected in (
+        ("gld", 0.9, 0.3, (0.6, 1.0)),
+        ("p_gendered", 0.1, 0.3, (0.0, 0.4)),
+        ("add_nats", 0.9, 0.3, (0.6, 1.2)),
+        ("gld", 0.9, None, (None, None)),
+        ("gas_f", 0.5, None, tuple(stats.binomtest(2, 4).proportion_ci(method="wilson"))),
+    ):
+        given = {"m": measure, "x": mean, "half": half}
+        query = "SELECT disclosure_low($m, $x, 4, $half), disclosure_high($m, $x, 4, $half)"
+        (found,) = connection.execute(query, given).fetchall()
+        assert found == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("nothing", ["NULL", "'nan'", "'-inf'"])
 def test_without_a_ratio_there_is_no_figure(
     connection: duckdb.DuckDBPyConnection, nothing: str

@@ -29,6 +29,18 @@ CREATE OR REPLACE MACRO wilson_low(p, n) AS
 CREATE OR REPLACE MACRO wilson_high(p, n) AS
     CASE WHEN n > 0 THEN least(1, greatest(p, wilson_centre(p, n) + wilson_half(p, n))) END;
 
+-- Ends of the 95% interval of a measure of disclosure, the mean of n_of prompts: Wilson's of the
+-- shares gas, gas_f and gas_m, else Student's by student_half, within what the measure can be.
+CREATE OR REPLACE MACRO disclosure_low(of_measure, mean_figure, n_of, half_width) AS CASE
+    WHEN of_measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(mean_figure, n_of)
+    WHEN half_width IS NOT NULL THEN greatest(mean_figure - half_width, 0)
+END;
+CREATE OR REPLACE MACRO disclosure_high(of_measure, mean_figure, n_of, half_width) AS CASE
+    WHEN of_measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_high(mean_figure, n_of)
+    WHEN of_measure NOT IN ('gld', 'p_gendered') THEN mean_figure + half_width
+    WHEN half_width IS NOT NULL THEN least(mean_figure + half_width, 1)
+END;
+
 -- A bound of Fisher's z interval of a correlation r; offset_z is its signed distance on the z
 -- scale. |r| = 1 has no finite z and keeps a zero-width interval.
 CREATE OR REPLACE MACRO fisher_bound(r, offset_z) AS

@@ -29,9 +29,9 @@ SELECT
     probe_set, model_key, model, word_list, instruction_key, topic, n_prompts, n_undefined,
     p_f, p_m, leaning,
     gld,
-    CASE WHEN half_gld IS NOT NULL THEN greatest(gld - half_gld, 0) END AS gld_low,
-    CASE WHEN half_gld IS NOT NULL THEN least(gld + half_gld, 1) END AS gld_high,
+    disclosure_low('gld', gld, n_gld, half_gld) AS gld_low,
+    disclosure_high('gld', gld, n_gld, half_gld) AS gld_high,
     add_nats,
-    CASE WHEN half_add IS NOT NULL THEN greatest(add_nats - half_add, 0) END AS add_low,
-    add_nats + half_add AS add_high
+    disclosure_low('add_nats', add_nats, n_prompts, half_add) AS add_low,
+    disclosure_high('add_nats', add_nats, n_prompts, half_add) AS add_high
 FROM counted;

@@ -72,16 +72,8 @@ changed AS (
 SELECT
     c.probe_set, c.model_key, c.model, c.word_list, c.measure, c.max_new_tokens, c.instruction_key,
     i.instruction, i.form, c.n_prompts, c.n_undefined, c.figure,
-    CASE
-        WHEN c.measure = 'gas' THEN wilson_low(c.figure, c.n_prompts)
-        WHEN c.half IS NOT NULL THEN greatest(c.figure - c.half, 0)
-    END AS figure_low,
-    CASE
-        WHEN c.measure = 'gas' THEN wilson_high(c.figure, c.n_prompts)
-        WHEN c.half IS NULL THEN NULL
-        WHEN c.measure = 'gld' THEN least(c.figure + c.half, 1)
-        ELSE c.figure + c.half
-    END AS figure_high,
+    disclosure_low(c.measure, c.figure, c.n_prompts, c.half) AS figure_low,
+    disclosure_high(c.measure, c.figure, c.n_prompts, c.half) AS figure_high,
     c.n_compared, c.figure_without, c.change, c.change_low, c.change_high
 FROM changed AS c
 LEFT JOIN instruction AS i USING (instruction_key);

@@ -57,15 +57,11 @@ SELECT
     key_before, key_after, probe_set, word_list, instruction_key, sampling_key, topic, measure,
     n_prompts,
     before_mean,
-    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(before_mean, n_prompts)
-        WHEN half_old IS NOT NULL THEN greatest(before_mean - half_old, 0) END AS before_low,
-    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_high(before_mean, n_prompts)
-        ELSE before_mean + half_old END AS before_high,
+    disclosure_low(measure, before_mean, n_prompts, half_old) AS before_low,
+    disclosure_high(measure, before_mean, n_prompts, half_old) AS before_high,
     after_mean,
-    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(after_mean, n_prompts)
-        WHEN half_new IS NOT NULL THEN greatest(after_mean - half_new, 0) END AS after_low,
-    CASE WHEN measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_high(after_mean, n_prompts)
-        ELSE after_mean + half_new END AS after_high,
+    disclosure_low(measure, after_mean, n_prompts, half_new) AS after_low,
+    disclosure_high(measure, after_mean, n_prompts, half_new) AS after_high,
     difference,
     difference - half AS difference_low,
     difference + half AS difference_high,
