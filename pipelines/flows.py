@@ -13,19 +13,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial, wraps
 from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from prefect import Flow, Task, flow
 from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
-from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
 from plumbline.eval_workers.generation import spec as build_spec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines import prefect_artifacts
@@ -39,7 +37,7 @@ from plumbline.pipelines.settings import Settings, load
 from plumbline.pipelines.stages import Stages, sigterm_interrupts
 from plumbline.pipelines.task_retries import RETRY, patiently
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
-from plumbline.warehouse.options import description, part
+from plumbline.warehouse.options import declared, part
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
@@ -90,10 +88,10 @@ def _deployed(*settings: str) -> Callable[[Callable[..., Any]], Flow[..., Any]]:
     The function receives those that were given as its first argument, ``given``. It ends in the
     state that it returns, or for an error of the user in one with its line.
     """
-    known = get_type_hints(Settings)
-    hints = {"conf": str, **{name: known[name] for name in settings}}
+    known = declared(Settings)
+    hints = {"conf": str, **{name: known[name].kind for name in settings}}
     said = {"conf": "Settings file (TOML)."}
-    said |= {name: description(Settings, name) for name in settings}
+    said |= {name: known[name].description for name in settings}
 
     def flow_of(work: Callable[..., Any]) -> Flow[..., Any]:
         @wraps(work)
@@ -116,10 +114,12 @@ def _deployed(*settings: str) -> Callable[[Callable[..., Any]], Flow[..., Any]]:
 
 
 #: What a pipeline takes: every setting but whether it is a flow.
-_ALL = tuple(f.name for f in fields(Settings) if f.name != "prefect")
+_ALL = tuple(name for name in declared(Settings) if name != "prefect")
 _PLACES = ("out", "warehouse")
 #: How a model is loaded for anything but scores of whole sentences.
-_LOADING = tuple(f.name for f in fields(ModelOptions) if f.name not in ("text_form", "per_token"))
+_LOADING = tuple(name for name in declared(ModelOptions) if name not in ("text_form", "per_token"))
+_PROBING = tuple(name for name in _ALL if name.startswith("disclosure_"))
+_METRICS = tuple(name for name in _ALL if name.startswith("measure_"))
 
 
 @_deployed(*_ALL)
@@ -176,7 +176,7 @@ def _check_model(location: str, how: ModelOptions) -> None:
     _ = open_backend(location, how).identity
 
 
-@_deployed(*_PLACES)
+@_deployed(*_PLACES, *_METRICS)
 def report(given: dict[str, Any]) -> Any:
     """Every metric of the warehouse, and the report."""
     settings = _settings(given)
@@ -234,7 +234,7 @@ def fairpair(
     return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
 
 
-@_deployed(*_PLACES, *_LOADING)
+@_deployed(*_PLACES, *_LOADING, *_PROBING)
 def disclosure(given: dict[str, Any], sets: str = "topics", model: str = "") -> Any:
     """GAS, GLD and ADD of sets of prompts, as `plumbline disclosure probe SETS`.
 
@@ -250,9 +250,7 @@ def disclosure(given: dict[str, Any], sets: str = "topics", model: str = "") -> 
     how = replace(part(ModelOptions, settings), text_form="written", per_token=False)
     models = "" if model else settings.models
     who = disclosing.subjects(model or settings.model, models, how)
-    wanted = disclosing.DisclosureRequest(
-        names, who, WORD_LIST, MAX_NEW_TOKENS, 0.0, warehouse, page
-    )
+    wanted = disclosing.DisclosureRequest(names, who, settings.disclosure, warehouse, page)
     patiently(partial(disclosing.check_means, wanted))
     store = Store.open(warehouse)
     outcome = disclosing.disclosure(wanted, TaskStages())
@@ -275,8 +273,8 @@ def weekly(given: dict[str, Any]) -> Any:
     # Inside this run: another one of the pool `spark` would wait for the place that this one has.
     failed = _failed_shards("corpus", corpus(**given, return_state=True))
     _evaluate_elsewhere(given)
-    where = {name: given[name] for name in ("conf", *_PLACES) if name in given}
-    _failed_shards("report", report(**where, return_state=True))
+    shown = {name: given[name] for name in ("conf", *_PLACES, *_METRICS) if name in given}
+    _failed_shards("report", report(**shown, return_state=True))
     return _outcome(failed, "corpus, evaluate and report are done")
 
 

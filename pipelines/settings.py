@@ -6,22 +6,25 @@ with where each value came from.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields
+from functools import reduce
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import STRICT, Option
 from plumbline.warehouse.text.toml_file import read
 
 #: File read when no other is named, if it exists.
@@ -31,9 +34,65 @@ SHIPPED = ("cluster",)
 
 
 @dataclass(frozen=True, config=STRICT)
+class MeasureOptions:
+    """What the metrics' ``$params`` are set to.
+
+    ln 1.65 is UnStereoEval's epsilon. Besides the constraints ``eta`` there is every subset with a
+    defined MaxPMI. Their Table 19 has AuFC by the logarithm of base 10, their Tables 8-11 print all
+    standard deviations of US with the number of pairs of one benchmark.
+
+    Raises ``UsageProblem`` for values that are not finite, negative, a base of 1 or less, or
+    fewer than one pair.
+
+    >>> round(MeasureOptions().epsilon, 4)
+    0.5008
+    """
+
+    epsilon: Annotated[
+        float,
+        Field(description="Largest |log ratio| that doesn't count as a preference, in nats."),
+    ] = math.log(1.65)
+    eta: Annotated[
+        tuple[float, ...],
+        Field(description="Constraint on |MaxPMI| in nats; repeat for several."),
+    ] = (0.5, 0.65, 0.8, 1.0)
+    log_base: Annotated[
+        tuple[float, ...],
+        Field(description="Base of AuFC's log ratios; repeat for several."),
+    ] = (math.e,)
+    sd_pairs: Annotated[
+        int | None,
+        Field(description="Pairs in US's standard deviation instead of the subset's own number."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        for name, value in [("epsilon", self.epsilon), *(("eta", eta) for eta in self.eta)]:
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageProblem(f"{name} {value}", "expected a number of nats, 0 or more")
+        for base in self.log_base:
+            if not (math.isfinite(base) and base > 1):
+                raise UsageProblem(f"log base {base}", "expected a number above 1")
+        if self.sd_pairs is not None and self.sd_pairs < 1:
+            raise UsageProblem(f"sd pairs {self.sd_pairs}", "expected 1 or more")
+
+    def params(self) -> dict[str, object]:
+        """The options as DuckDB parameters; repeated etas count once, in ascending order.
+
+        >>> MeasureOptions(eta=(0.8, 0.5, 0.8)).params()["etas"]
+        [0.5, 0.8]
+        """
+        return {
+            "epsilon_nats": self.epsilon,
+            "etas": sorted(set(self.eta)),
+            "log_bases": sorted(set(self.log_base)),
+            "sd_n_pairs": self.sd_pairs,
+        }
+
+
+@dataclass(frozen=True, config=STRICT)
 class Settings(ModelOptions, CorpusOptions):
     """What a pipeline runs on, how it counts and how its models are loaded. Paths are relative to
-    the working directory.
+    the working directory. A table of the file has the options of the command of its name.
 
     >>> Settings(benchmarks="winobias, use-5").benchmark_names()
     ['winobias', 'use-5']
@@ -62,7 +121,7 @@ class Settings(ModelOptions, CorpusOptions):
     models: Annotated[
         str, Field(description="instead of `model` a list: a TOML file, or unstereoeval")
     ] = ""
-    seed: Annotated[int, Field(description="seed of corpus writing and training")] = 0
+    seed: Annotated[int, Field(description="seed of corpus writing, training and samples")] = 0
     demo_tokens: Annotated[int, Field(description="size of each closed-world corpus in tokens")] = (
         3_000_000
     )
@@ -93,6 +152,14 @@ class Settings(ModelOptions, CorpusOptions):
     score_workers: Annotated[
         int, Field(description="scoring processes here; 0: wait for those of others")
     ] = 1
+
+    fairpair: Annotated[FairPairOptions, Field(description="FairPair in the closed world")] = (
+        CLOSED_WORLD
+    )
+    disclosure: Annotated[ProbeOptions, Field(description="disclosure of other models")] = (
+        ProbeOptions()
+    )
+    measure: Annotated[MeasureOptions, Field(description="metrics")] = MeasureOptions()
 
     def warehouse_path(self) -> Path:
         """The warehouse directory."""
@@ -131,12 +198,13 @@ def load(
     """
     environment = os.environ if environment is None else environment
     values: dict[str, object] = {}
-    origin = {f.name: "default" for f in fields(Settings)}
+    known = options.declared(Settings)
+    origin = dict.fromkeys(known, "default")
     for name, value, source in _given(file, overrides or {}, environment):
-        if name not in origin:
-            known = ", ".join(origin)
-            raise UsageProblem(source, f"no setting named {name!r}", f"there are {known}")
-        values[name] = _typed(name, value, source)
+        if name not in known:
+            there = f"there are {', '.join(known)}"
+            raise UsageProblem(source, f"no setting named {name!r}", there)
+        values |= _with(values, known[name], value, source)
         origin[name] = source
     return options.make(Settings, values), origin
 
@@ -148,11 +216,14 @@ def _given(
     file = file or environment.get("PLUMBLINE_CONF") or _default_file()
     given: list[tuple[str, object, str]] = []
     if file:
-        given += [(name, value, str(file)) for name, value in _read_toml(file).items()]
-    for f in fields(Settings):
-        variable = f"PLUMBLINE_{f.name.upper()}"
+        for name, value in _read_toml(file).items():
+            table = value.items() if isinstance(value, dict) else ()
+            given += [(f"{name}_{key}", one, str(file)) for key, one in table]
+            given += [] if isinstance(value, dict) else [(name, value, str(file))]
+    for name in options.declared(Settings):
+        variable = f"PLUMBLINE_{name.upper()}"
         if environment.get(variable):
-            given.append((f.name, environment[variable], variable))
+            given.append((name, environment[variable], variable))
     given += [(n, v, "command line") for n, v in overrides.items() if v is not None]
     return given
 
@@ -168,27 +239,49 @@ def _read_toml(path: str | Path) -> dict[str, object]:
     return read(resources.files("plumbline.spark_conf") / f"{path}.toml", what)
 
 
-def _typed(name: str, value: object, source: str) -> object:
-    """A value as its setting's type; text of the environment is read as one."""
-    if isinstance(value, list):
-        value = (" " if name == "corpus" else ",").join(map(str, value))
+def _with(
+    values: Mapping[str, object], option: Option, value: object, source: str
+) -> dict[str, object]:
+    """A field of the settings with a value checked; text of the environment is read as its type."""
+    is_tuple = get_origin(option.kind) is tuple
     if source.startswith("PLUMBLINE_"):
-        kind: TypeAdapter[object] = TypeAdapter(get_type_hints(Settings)[name])
+        kind: TypeAdapter[object] = TypeAdapter(option.kind)
         with suppress(ValidationError):  # `make` says what is wrong with it
-            value = kind.validate_strings(value)
-    return getattr(options.make(Settings, {name: value}, f"{source}: "), name)
+            value = kind.validate_python(_split(str(value)) if is_tuple else value)
+    if isinstance(value, list):
+        joined = " " if option.name == "corpus" else ","
+        value = tuple(value) if is_tuple else joined.join(map(str, value))
+    first, *rest = option.path
+    where = f"{source}: "
+    if rest:
+        table = values.get(first, getattr(Settings, first))
+        value = options.changed(table, {rest[0]: value}, f"{where}[{first}] ")
+    return {first: getattr(options.make(Settings, {first: value}, where), first)}
 
 
 def as_toml(settings: Settings, origin: Mapping[str, str]) -> str:
     """The settings as a TOML file with meaning and origin as comments."""
-    lines = []
-    for f in fields(Settings):
-        value = asdict(settings)[f.name]
-        shown = str(value).lower() if isinstance(value, int) else '"' + _escape(str(value)) + '"'
-        line = f"# {f.name} =" if value is None else f"{f.name} = {shown}"
-        lines.append(f"# {options.description(Settings, f.name)} [{origin[f.name]}]\n{line}")
+    lines, table = [], ""
+    for option in sorted(options.declared(Settings).values(), key=lambda o: len(o.path)):
+        value: object = reduce(getattr, option.path, settings)
+        *tables, name = option.path
+        if tables and tables[0] != table:
+            table = tables[0]
+            lines.append(f"\n[{table}]")
+        lines.append(f"# {option.description} [{origin[option.name]}]")
+        lines.append(f"# {name} =" if value is None else f"{name} = {_shown(value)}")
     return "\n".join(lines)
 
 
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def _shown(value: object) -> str:
+    """A value as TOML has it.
+
+    >>> _shown((0.5, 1.0)), _shown(True), _shown("a\\\\b")
+    ('[0.5, 1.0]', 'true', '"a\\\\\\\\b"')
+    """
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, int | float):
+        return str(value).lower()
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

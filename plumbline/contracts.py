@@ -36,7 +36,8 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.write import render
-from plumbline.pipelines.requests.measure import MeasureOptions, compute, measure
+from plumbline.pipelines.requests.measure import compute, measure
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.query.connection import sql
 from plumbline.warehouse.schema.catalog import TABLES

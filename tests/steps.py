@@ -11,8 +11,7 @@ import pytest
 from plumbline.eval_workers.backends.instruction import NONE, Instruction
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed
-from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed, load_words
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
 from plumbline.eval_workers.work.runner import run_steps

@@ -30,7 +30,7 @@ from plumbline.eval_workers.disclosure.closed_world import (
     perfect_shares,
 )
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
-from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.mitigation.prompts import training_prompts
 from plumbline.eval_workers.pronouns.templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem

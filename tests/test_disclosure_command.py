@@ -268,8 +268,16 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["probe", "snli", "--model", "m"], 4, "set PLUMBLINE_DATA"),
         (["probe", "topics"], 2, "are both missing"),
         (["probe", "topics", "--model", "./nowhere"], 3, "does not exist"),
-        (["probe", "topics", "--model", "m", "--smoothing", "-1"], 2, "has to be 0 or more"),
-        (["probe", "topics", "--model", "m", "--max-new-tokens", "0"], 2, "has to be 1 or more"),
+        (
+            ["probe", "topics", "--model", "m", "--smoothing", "-1"],
+            2,
+            "smoothing = -1.0: should be",
+        ),
+        (
+            ["probe", "topics", "--model", "m", "--max-new-tokens", "0"],
+            2,
+            "max_new_tokens = 0: should",
+        ),
         (["probe", "topics", "--model", "m", "--word-list", "none"], 2, "none"),
         (["tune", "topics", "--test-sets", "topics"], 2, "--test-sets: is topics too"),
         (["tune", "topics", "--test-sets", "novel"], 2, "prompts 'novel': are not in the"),

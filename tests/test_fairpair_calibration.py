@@ -9,11 +9,11 @@ from plumbline.eval_workers.fairpair.figures.calibration import (
     calibrate_set,
     halved,
 )
-from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
 
-FEW = MeasureOptions(n_permutations=39, n_resamples=100)
+FEW = FigureOptions(n_permutations=39, n_resamples=100)
 
 
 def test_halves_of_one_side_differ_by_chance_alone(store: Store) -> None:
@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_rows_and_replaces_them(store: Store) -> No
     sampled = sampled_set(store)
     runs = []
     for seed in (1, 1, 2):
-        measure = MeasureOptions(n_permutations=19, n_resamples=20, seed=seed)
+        measure = FigureOptions(n_permutations=19, n_resamples=20, seed=seed)
         calibrate_set(store, sampled, "jaccard", CalibrationOptions(2, measure=measure), "r")
         runs.append(store.read("fairpair_calibration").to_pylist())
     assert runs[0] == runs[1] != runs[2] and len(runs[2]) == 4

@@ -21,7 +21,6 @@ from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
 from plumbline.eval_workers.disclosure.study import SAMPLINGS, study
 from plumbline.eval_workers.fairpair.closed_world import (
-    MAX_NEW_TOKENS,
     PROBE_SET,
     SlotPrompt,
     perfect_means,
@@ -30,8 +29,8 @@ from plumbline.eval_workers.fairpair.closed_world import (
 )
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
-from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
 from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FigureOptions
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.rules import Entity, perturb
@@ -195,12 +194,12 @@ def measure(store: Store, model: Path) -> Store:
     from tests.steps import sample_set
 
     fill(store, "probe_prompt", prompt_rows("r"))
-    how = SamplingOptions(max_new_tokens=MAX_NEW_TOKENS)
+    how = SamplingOptions(max_new_tokens=CLOSED_WORLD.max_new_tokens)
     drawn = sample_set(store, PROBE_SET, str(model), ModelOptions(), how, 100)
     perturber = RulePerturber()
     perturb_set(store, PROBE_SET, drawn.model_key, drawn.sampling_key, perturber, "r")
     whose = Sampled(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)
-    options = MeasureOptions(n_permutations=199, n_resamples=300)
+    options = FigureOptions(n_permutations=199, n_resamples=300)
     for phi in ("jaccard", "vader"):
         score_set(store, whose, phi, options, "r")
     return store

@@ -9,8 +9,8 @@ import pytest
 
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
@@ -20,7 +20,7 @@ SAMPLED = Sampled("demo", "model", "top-p", "rules-1")
 LEADING = {"probe_set": "demo", "model_key": "model", "sampling_key": "top-p"}
 JOBS = ("nurse", "baker", "chef")
 N = 12
-OPTIONS = MeasureOptions(n_permutations=99, n_resamples=99)
+OPTIONS = FigureOptions(n_permutations=99, n_resamples=99)
 
 
 def fill(store: Store, *, lean: float = 0.0) -> None:
@@ -153,7 +153,7 @@ def test_scoring_again_replaces_its_rows_and_no_others(store: Store) -> None:
     runs = [("jaccard", 0), ("vader", 0), ("jaccard", 3), ("jaccard", 0)]
     seen = []
     for phi, k in runs:
-        options = MeasureOptions(n_folds=k, n_permutations=9, n_resamples=9)
+        options = FigureOptions(folds=k, n_permutations=9, n_resamples=9)
         score_set(store, SAMPLED, phi, options, "run")
         seen.append(store.read("fairpair_prompt").num_rows)
     assert seen == [6, 12, 18, 18]
@@ -165,12 +165,12 @@ def test_scoring_again_replaces_its_rows_and_no_others(store: Store) -> None:
 
 def test_a_prompt_does_not_depend_on_the_others(store: Store, tmp_path) -> None:
     fill(store)
-    score_set(store, SAMPLED, "jaccard", MeasureOptions(n_folds=4), "run")
+    score_set(store, SAMPLED, "jaccard", FigureOptions(folds=4), "run")
     alone = Store.open(tmp_path / "alone")
     for table in ("probe_prompt", "continuation", "perturbed_continuation"):
         rows = [r for r in store.read(table).to_pylist() if r["prompt_id"] == "chef"]
         alone.publish(table, rows, unit="all", run_id="r")
-    score_set(alone, SAMPLED, "jaccard", MeasureOptions(n_folds=4), "run")
+    score_set(alone, SAMPLED, "jaccard", FigureOptions(folds=4), "run")
     chefs = [r for r in store.read("fairpair_prompt").to_pylist() if r["prompt_id"] == "chef"]
     for one, other in zip(chefs, alone.read("fairpair_prompt").to_pylist(), strict=True):
         assert {**one, "p_adjusted": 0} == {**other, "p_adjusted": 0}

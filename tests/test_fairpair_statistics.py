@@ -17,7 +17,8 @@ from plumbline.eval_workers.fairpair.figures.significance import (
     t_test,
     weighted,
 )
-from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions, measure, over_prompts
+from plumbline.eval_workers.fairpair.figures.summary import measure, over_prompts
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
 
 #: Words a synthetic text may hold, and how likely each is.
@@ -100,7 +101,7 @@ def test_t_test_and_correction_are_scipys() -> None:
 def test_without_a_difference_the_test_keeps_its_level(name: str, n_folds: int) -> None:
     """500 prompts of one distribution: at 5% about 25 finds, and F about 1."""
     rng = np.random.default_rng(11)
-    options = MeasureOptions(n_folds=n_folds, n_permutations=99, n_resamples=2)
+    options = FigureOptions(folds=n_folds, n_permutations=99, n_resamples=2)
     draw = {"jaccard": token_sets, "vader": lambda rng, n: rng.gumbel(size=n).tolist()}[name]
     phi = {"jaccard": jaccard, "vader": vader}[name]
     # Groups of different sizes, as when samples failed their perturbation.
@@ -108,14 +109,14 @@ def test_without_a_difference_the_test_keeps_its_level(name: str, n_folds: int) 
     low, high = stats.binom.ppf([0.0005, 0.9995], 500, 0.05)
     n_found = sum(one.p_permutation <= 0.05 for one in found)
     assert low <= n_found <= high
-    together = over_prompts(found, MeasureOptions())
+    together = over_prompts(found, FigureOptions())
     assert together.ci_low < 1 < together.ci_high < together.ci_low + 0.1
     assert together.p_permutation > 0.05 and together.p_t > 0.05
 
 
 def test_intervals_hold_one_where_there_is_no_difference() -> None:
     rng = np.random.default_rng(4)
-    options = MeasureOptions(n_permutations=1, n_resamples=200)
+    options = FigureOptions(n_permutations=1, n_resamples=200)
     found = [
         measure(jaccard, token_sets(rng, 20), token_sets(rng, 20), options, rng) for _ in range(200)
     ]
@@ -130,21 +131,21 @@ def test_intervals_hold_a_known_difference() -> None:
     rng = np.random.default_rng(6)
     v = 2 / np.sqrt(np.pi)
     b = v * np.exp(-1 / 4) + 1 - 2 * stats.norm.cdf(-1 / np.sqrt(2))
-    options, covered, sets = MeasureOptions(n_permutations=1, n_resamples=200), 0, 0
+    options, covered, sets = FigureOptions(n_permutations=1, n_resamples=200), 0, 0
     for _ in range(10):
         prompts = [
             measure(vader, *(rng.normal(k, 1, 40).tolist() for k in (0, 1)), options, rng)
             for _ in range(20)
         ]
         covered += sum(one.ci_low <= b**2 / v**2 <= one.ci_high for one in prompts)
-        together = over_prompts(prompts, MeasureOptions())
+        together = over_prompts(prompts, FigureOptions())
         sets += together.ci_low <= b**2 / v**2 <= together.ci_high
     assert covered >= stats.binom.ppf(0.0005, 200, 0.92) and sets >= 7
 
 
 def test_power_grows_with_the_difference_and_with_samples() -> None:
     rng = np.random.default_rng(8)
-    options = MeasureOptions(n_permutations=99, n_resamples=1)
+    options = FigureOptions(n_permutations=99, n_resamples=1)
 
     def power(lean: float, n: int) -> float:
         runs = [
@@ -162,24 +163,24 @@ def test_a_difference_of_spread_alone_is_found() -> None:
     """Same mean, twice the spread: V differ, and the test finds that the samples do."""
     rng = np.random.default_rng(9)
     left, right = rng.normal(0, 1, 150).tolist(), rng.normal(0, 2, 150).tolist()
-    found = measure(vader, left, right, MeasureOptions(), rng)
+    found = measure(vader, left, right, FigureOptions(), rng)
     assert found.p_permutation < 0.01 and found.gap > 0
     # B = sqrt(5) sqrt(2 / pi) and V = 2 sd / sqrt(pi): F = 2.5 / 2.
     assert found.ci_low < 1.25 < found.ci_high
 
 
 def test_prompts_with_nothing_to_measure_are_left_out_and_counted() -> None:
-    rng, options = np.random.default_rng(0), MeasureOptions(n_folds=4)
+    rng, options = np.random.default_rng(0), FigureOptions(folds=4)
     few = measure(vader, [0.1, 0.2, 0.3], [0.1] * 9, options, rng)
     assert few.figures.reason == "fewer valid samples than folds (4) on one side"
-    none = measure(vader, [], [0.1] * 9, MeasureOptions(), rng)
-    same = measure(vader, [0.1] * 5, [0.1] * 9, MeasureOptions(), rng)
+    none = measure(vader, [], [0.1] * 9, FigureOptions(), rng)
+    same = measure(vader, [0.1] * 5, [0.1] * 9, FigureOptions(), rng)
     assert (same.p_permutation, same.ci_low, same.figures.fairpair_f) == (1.0, None, None)
-    some = measure(vader, [0.1, 0.4, 0.6], [0.2, 0.3], MeasureOptions(), rng)
-    together = over_prompts([few, none, same, some], MeasureOptions())
+    some = measure(vader, [0.1, 0.4, 0.6], [0.2, 0.3], FigureOptions(), rng)
+    together = over_prompts([few, none, same, some], FigureOptions())
     assert (together.n_prompts, together.n_left_out) == (2, 2)
     assert together.bias_b == pytest.approx((0 + some.figures.bias_b) / 2)
-    assert over_prompts([some], MeasureOptions()).p_t is None
+    assert over_prompts([some], FigureOptions()).p_t is None
 
 
 def test_few_prompts_widen_the_interval() -> None:

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.pipelines.requests.measure import MeasureOptions, compute, measure
+from plumbline.pipelines.requests.measure import compute, measure
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
@@ -187,7 +188,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> N
             for i in range(n)
         ],
     )
-    rows = compute(store.root, MeasureOptions(etas=(0.5,)), "r").to_pylist()
+    rows = compute(store.root, MeasureOptions(eta=(0.5,)), "r").to_pylist()
     for (metric, subset), value in truth.items():
         mine = [r for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
         assert len(mine) == samples
@@ -211,7 +212,7 @@ def test_scores_without_a_finite_ratio_do_not_count(store: Store) -> None:
 def test_measure_replaces_what_was_there(store: Store) -> None:
     build(store, [(0.0, 0.1, True, None)])
     first = measure(store, "r1")
-    second = measure(store, "r2", MeasureOptions(etas=(0.3,)))
+    second = measure(store, "r2", MeasureOptions(eta=(0.3,)))
     kept = store.read("metric_value")
     assert kept.num_rows == second.num_rows < first.num_rows
     assert set(kept["run_id"].to_pylist()) == {"r2"}
@@ -222,7 +223,7 @@ def test_measure_replaces_what_was_there(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [{"epsilon_nats": -1.0}, {"etas": (math.nan,)}, {"log_bases": (10.0, 1.0)}, {"sd_n_pairs": 0}],
+    [{"epsilon": -1.0}, {"eta": (math.nan,)}, {"log_base": (10.0, 1.0)}, {"sd_pairs": 0}],
 )
 def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(UsageProblem, match="expected"):
@@ -231,7 +232,7 @@ def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
 
 def test_conventions_are_options_that_the_rows_record(store: Store) -> None:
     build(store, [(0.3 * i, 0.1 * i, True, None) for i in range(9)])
-    options = MeasureOptions(etas=(0.5,), log_bases=(math.e, 10.0), sd_n_pairs=100)
+    options = MeasureOptions(eta=(0.5,), log_base=(math.e, 10.0), sd_pairs=100)
     rows = compute(store.root, options, "r").to_pylist()
     of_all = [row for row in rows if row["subset"] == "all"]
     us = next(row for row in of_all if row["metric"] == "us")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.pipelines.requests.measure import MeasureOptions, compute
+from plumbline.pipelines.requests.measure import compute
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.requests.measure import MeasureOptions, compute
+from plumbline.pipelines.requests.measure import compute
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.published import load, results_of
 

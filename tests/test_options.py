@@ -15,7 +15,7 @@ from plumbline.jobs.kernel import RULES
 from plumbline.jobs.options import CorpusOptions, Rule
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import description, load, make, words
+from plumbline.warehouse.options import declared, load, make, words
 from tests.conftest import REPOSITORY
 
 #: Commands that load a model, and options of one that they don't take.
@@ -115,7 +115,8 @@ def test_every_command_that_counts_takes_its_options(
     for flow in (flows.corpus, flows.weekly):
         found = flow.parameters.properties
         assert wanted <= set(found)
-        assert found["window"]["description"] == description(CorpusOptions, "window")
+        assert found["window"]["description"] == declared(CorpusOptions)["window"].description
+    assert {"fairpair_n", "disclosure_smoothing", "measure_eta"} <= set(found)
     state = flows.corpus.fn(corpus="nowhere/*.jsonl", window=1)
     assert state.is_failed() and "window = 1: should be greater" in state.message
 

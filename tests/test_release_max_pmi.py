@@ -9,7 +9,8 @@ import pytest
 from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.released.max_pmi import import_max_pmi
 from plumbline.eval_workers.released.scores import import_scores
-from plumbline.pipelines.requests.measure import MeasureOptions, compute
+from plumbline.pipelines.requests.measure import compute
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import PAIRS, as_csv, import_pairs, score_rows, write_scores
@@ -118,7 +119,7 @@ def test_metrics_take_imported_figures(store: Store, sets: Path, tmp_path: Path)
     import_scores(store, tmp_path / "results", "r")
     found = {
         (row["metric"], row["eta_nats"]): (row["value"], row["n"])
-        for row in compute(store.root, MeasureOptions(etas=(0.5,)), "r").to_pylist()
+        for row in compute(store.root, MeasureOptions(eta=(0.5,)), "r").to_pylist()
         if row["subset"] == "all" or row["eta_nats"]
     }
     assert found["us", None] == (1.0, 4) and found["us", 0.5] == (1.0, 2)

@@ -10,7 +10,7 @@ import pytest
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.fairpair import leads, verdict
 from plumbline.pipelines.report.write import write_report
@@ -19,7 +19,7 @@ from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill
 from tests.test_report import HOSTILE, Page
 
-FEW = MeasureOptions(n_permutations=199, n_resamples=99)
+FEW = FigureOptions(n_permutations=199, n_resamples=99)
 SET = "FairPair over all prompts; distances in percent, intervals in brackets"
 WHERE = "Phrases more frequent about one of the two, and where"
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
 from plumbline.pipelines import settings
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.requests.plan import ModelPlan, make_plan
-from plumbline.pipelines.settings import Settings
+from plumbline.pipelines.settings import MeasureOptions, Settings
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 
@@ -33,6 +36,27 @@ def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
     file = tmp_path / "printed.toml"
     file.write_text(settings.as_toml(chosen, origin))
     assert settings.load(file, {}, {})[0] == chosen
+
+
+def test_tables_have_the_options_of_commands(tmp_path: Path) -> None:
+    """From every source, a key at a time: the others keep the pipeline's own defaults."""
+    file = tmp_path / "my.toml"
+    file.write_text(
+        '[fairpair]\nn = 9\nphi = ["vader"]\ninstruction = "Go"\n'
+        '[disclosure]\nword_list = "gendered"\n[measure]\neta = [0.4]\nsd_pairs = 7\n'
+    )
+    environment = {"PLUMBLINE_FAIRPAIR_SEED": "3", "PLUMBLINE_MEASURE_LOG_BASE": "2, 10"}
+    chosen, origin = settings.load(file, {"fairpair_n": 8, "measure_eta": (0.3,)}, environment)
+    assert chosen.fairpair == replace(CLOSED_WORLD, n=8, phi=("vader",), instruction="Go", seed=3)
+    assert chosen.disclosure == ProbeOptions(word_list="gendered")
+    assert chosen.measure == MeasureOptions(eta=(0.3,), log_base=(2.0, 10.0), sd_pairs=7)
+    assert origin["fairpair_n"] == "command line" and origin["fairpair_phi"] == str(file)
+    assert origin["fairpair_seed"] == "PLUMBLINE_FAIRPAIR_SEED"
+    assert origin["fairpair_folds"] == "default"
+    printed = tmp_path / "printed.toml"
+    printed.write_text(settings.as_toml(chosen, origin))
+    assert "\n[fairpair]\n" in printed.read_text() and "n = 8\n" in printed.read_text()
+    assert settings.load(printed, {}, {})[0] == chosen
 
 
 @pytest.mark.parametrize(
@@ -60,6 +84,9 @@ def test_a_corpus_is_named_by_its_file_or_directory(corpus: str, name: str) -> N
         ("min_count = 0", UsageProblem, "min_count = 0: should be greater than or equal to 1"),
         ('memory = "lots"', UsageProblem, "memory 'lots': is not a valid size"),
         ("twin = 2", UsageProblem, "twin = 2: should be a valid boolean"),
+        ("[fairpair]\nn = 1", UsageProblem, r"\[fairpair\] n = 1: should be greater than"),
+        ("[fairpair]\nsamples = 9", UsageProblem, "no setting named 'fairpair_samples'"),
+        ("[measure]\neta = [-1.0]", UsageProblem, "eta -1.0: expected a number of nats"),
         ("window = ", BadInput, "not valid TOML"),
     ],
 )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.pipelines.requests.measure import MeasureOptions, compute
+from plumbline.pipelines.requests.measure import compute
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score
@@ -89,7 +90,7 @@ def test_without_a_ratio_there_is_no_figure(
 def test_functions_equal_the_metrics(
     connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
 ) -> None:
-    rows = compute(world["root"], MeasureOptions(epsilon_nats=0.3), "r").to_pylist()
+    rows = compute(world["root"], MeasureOptions(epsilon=0.3), "r").to_pylist()
     for model in ("a", "b"):
         text = "SELECT us(log_ratio_nats, 0.3) AS us, pd(log_ratio_nats, 0.3) AS pd, "
         text += f"aufc(log_ratio_nats) AS aufc FROM scored_pair WHERE model = '{model}'"
@@ -161,7 +162,7 @@ def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str
     # The delta method: each pair's influence on the ratio of means minus the mean.
     influence = inside * (even - even[inside].mean()) / inside.mean() - (even - even.mean())
     assert_close_to_bootstrap(row, gaps, influence.std() / math.sqrt(N))
-    metrics = compute(world["root"], MeasureOptions(etas=(0.4,)), "r").to_pylist()
+    metrics = compute(world["root"], MeasureOptions(eta=(0.4,)), "r").to_pylist()
     (measured,) = (
         r["value"] for r in metrics if (r["metric"], r["model"], r["eta_nats"]) == ("gap", "a", 0.4)
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
-from plumbline.eval_workers.disclosure import measure
 from plumbline.eval_workers.training import options as training
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.shards import documents
@@ -49,7 +48,7 @@ def test_the_page_leads_to_a_report(
     for name in ("PLUMBLINE_DATA", "PLUMBLINE_CONF"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setitem(training.PRESETS, "small", TINY)
-    monkeypatch.setattr(measure, "MAX_NEW_TOKENS", 2)
+    monkeypatch.setenv("PLUMBLINE_DISCLOSURE_MAX_NEW_TOKENS", "2")
     n_files = write_texts(tmp_path / "texts")
     for block in blocks("toml"):
         Path(re.match(r"# ([\w-]+\.toml)", block)[1]).write_text(block, encoding="utf-8")

@@ -7,9 +7,9 @@ TOML file and of what a run records.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -85,16 +85,39 @@ def load(options: Options, path: Path | None, given: Mapping[str, object]) -> Op
     return changed(options, {k: v for k, v in given.items() if v is not None})
 
 
-def description(kind: type, name: str) -> str:
-    """What a field of a dataclass of options means.
+@dataclass(frozen=True)
+class Option:
+    """One option: its name, the fields that lead to it, its type, default and what it means."""
 
-    >>> from plumbline.eval_workers.options import ModelOptions
-    >>> description(ModelOptions, "dtype")
-    'Type of the weights.'
+    name: str
+    path: tuple[str, ...]
+    kind: Any
+    default: Any
+    description: str
+
+
+def declared(kind: type, path: tuple[str, ...] = (), usual: object = None) -> dict[str, Option]:
+    """The options that a dataclass declares, by name; those of a dataclass in it after its name.
+
+    ``usual``: an instance whose values are the defaults, instead of those of the class.
+
+    >>> from plumbline.pipelines.settings import Settings
+    >>> declared(Settings)["dtype"].description, declared(Settings)["fairpair_n"].path
+    ('Type of the weights.', ('fairpair', 'n'))
     """
-    hint = get_type_hints(kind, include_extras=True)[name]
-    (about,) = (mark for mark in get_args(hint) if isinstance(mark, FieldInfo))
-    return str(about.description)
+    found: dict[str, Option] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if get_origin(hint) is not Annotated:  # not an option, such as what a request is about
+            continue
+        inner, *marks = get_args(hint)
+        (about,) = (mark for mark in marks if isinstance(mark, FieldInfo))
+        default, whole = getattr(usual or kind, name, None), (*path, name)
+        if is_dataclass(inner):
+            found |= declared(cast(type, inner), whole, default)
+        else:
+            joined = "_".join(whole)
+            found[joined] = Option(joined, whole, inner, default, str(about.description))
+    return found
 
 
 def words(options: object) -> list[str]:

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.backends.instruction import NONE, Instruction
 from plumbline.eval_workers.backends.sampling import Continuer, SamplingOptions
-from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed
-from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed, load_words
 from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
 from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
 from plumbline.warehouse.storage.store import Store
@@ -24,9 +23,6 @@ from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.options import ModelOptions
-
-#: New tokens of a continuation, at the most.
-MAX_NEW_TOKENS = 50
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,9 @@ def measure_sets(
     options: ModelOptions,
     run_id: str,
     *,
-    word_list: str = WORD_LIST,
+    word_list: str = ProbeOptions.word_list,
     instructions: Sequence[Instruction] = (NONE,),
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    max_new_tokens: int = ProbeOptions.max_new_tokens,
 ) -> list[Disclosed]:
     """Measure sets of ``probe_prompt`` under each instruction, each once, in the order given.
 

@@ -18,8 +18,7 @@ from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.closed_world.writer import WorldOptions, documents
 from plumbline.eval_workers.disclosure.closed_world import SETS, TRAIN, pair_list
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
-from plumbline.eval_workers.disclosure.word_probabilities import Probe
-from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.disclosure.word_probabilities import Probe, load_words
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.backends.sampling import Continuer, SamplingOptions
-from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
-from plumbline.eval_workers.disclosure.words import publish_words
+from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.word_probabilities import publish_words
 from plumbline.eval_workers.sampling.continuations import Continuations, Sampled, check_n
 from plumbline.eval_workers.work.runner import run_opened
 from plumbline.warehouse.errors import UsageProblem
@@ -31,7 +31,7 @@ class Grid:
     top_ps: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
     top_ks: Sequence[int] = (10, 50, 100, 150, 200)
     n: int = 1
-    max_new_tokens: int = MAX_NEW_TOKENS
+    max_new_tokens: int = ProbeOptions.max_new_tokens
     seed: int = 0
 
     def __post_init__(self) -> None:

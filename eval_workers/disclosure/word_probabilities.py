@@ -19,19 +19,18 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_probability,
     words_of,
 )
-from plumbline.eval_workers.disclosure.words import publish_words
 from plumbline.eval_workers.sampling.continuations import check_prompts
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import subject
 from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.wordlists import WordList
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList, load
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import Backend, Identity, TextScore
     from plumbline.eval_workers.options import ModelOptions
-    from plumbline.warehouse.storage.store import Store
 
 #: Prompts of a chunk, of some hundred texts each that differ in their last tokens.
 CHUNK_PROMPTS = 32
@@ -208,3 +207,41 @@ class Probe(Step[Probed]):
             *(len({row["prompt_id"] for row in done.made.rows}), n_rejected),
             tuple(str(row["excerpt"]) for row in of_words),
         )
+
+
+def load_words(store: Store, name: str) -> WordList:
+    """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
+
+    Raises ``BadInput`` for one without pairs or with a word on both sides, ``UsageProblem`` when
+    its name stands for other words in this warehouse.
+    """
+    words = load(name)
+    words_of(words.pairs, f"word list {words.name}")
+    there = store.read("attribute_pair", word_list=words.name).sort_by("pair").to_pylist()
+    if there and [(r["female"], r["male"]) for r in there] != _pairs(words):
+        problem = "stands for other words in this warehouse"
+        raise UsageProblem(f"word list {words.name}", problem, "give the list another name")
+    return words
+
+
+def publish_words(store: Store, words: WordList, run_id: str) -> None:
+    """Write the list to ``attribute_pair``, unless it is there; the view ``gas`` needs no more.
+
+    >>> import tempfile
+    >>> store = Store.open(tempfile.mkdtemp() + "/w")
+    >>> publish_words(store, load_words(store, "she-he"), "r")
+    >>> [(r["female"], r["male"]) for r in store.read("attribute_pair").to_pylist()]
+    [('she', 'he')]
+    """
+    if store.units("attribute_pair", word_list=words.name):
+        return
+    shared = {"word_list": words.name, "source": words.source, "run_id": run_id}
+    rows = [
+        {**shared, "pair": i, "female": female, "male": male}
+        for i, (female, male) in enumerate(_pairs(words), 1)
+    ]
+    store.replace("attribute_pair", rows, {"word_list": words.name}, run_id)
+
+
+def _pairs(words: WordList) -> list[tuple[str, str]]:
+    return [(pair.female, pair.male) for pair in words.pairs]

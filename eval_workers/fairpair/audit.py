@@ -19,6 +19,7 @@ from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptio
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
 from plumbline.eval_workers.fairpair.perturbation import terms
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
@@ -32,6 +33,7 @@ from plumbline.eval_workers.sampling.continuations import Continuations
 from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -208,7 +210,7 @@ def _rules(spec: FairPairSpec) -> RulePerturber:
 
 def score(store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str) -> None:
     """B, V and F by one scoring function; see ``score_set``."""
-    score_set(store, sampled, phi_name, spec.measuring(), run_id)
+    score_set(store, sampled, phi_name, part(FigureOptions, spec), run_id)
 
 
 def converge(
@@ -223,5 +225,5 @@ def calibrate(
 ) -> None:
     """What is found where nothing is: halves of one side's own samples; see ``calibrate_set``."""
     options = CalibrationOptions()
-    measure = replace(options.measure, n_folds=spec.measuring().n_folds, seed=spec.seed)
+    measure = replace(options.measure, folds=spec.folds, seed=spec.seed)
     calibrate_set(store, sampled, phi_name, replace(options, measure=measure), run_id)

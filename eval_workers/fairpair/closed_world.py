@@ -31,8 +31,6 @@ from plumbline.warehouse.text.toml_file import read
 
 #: The name of the set of prompts.
 PROBE_SET = "closed-world"
-#: New tokens a sample.
-MAX_NEW_TOKENS = 1
 
 _FILE = "closed_world.toml"
 _TOPICS = ("planted", "control")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, Endpoint, TokenLimit
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
-from plumbline.eval_workers.fairpair.figures.summary import MeasureOptions
+from plumbline.eval_workers.fairpair.options import FairPairOptions
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import load_wording
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.served import ServedModel
@@ -42,15 +43,12 @@ class Target:
 
 
 @dataclass(frozen=True, config=STRICT)
-class FairPairSpec(ModelOptions):
+class FairPairSpec(ModelOptions, FairPairOptions):
     """What FairPair is run with, model options included. Paths are relative to the working
     directory.
 
-    ``temperature``, ``top_p``, ``max_new_tokens`` and ``seed``: see ``SamplingOptions``; the seed
-    is also that of folds, permutations and resamples. Without ``base_url`` models are loaded here.
-    ``endpoint``, ``token_limit``: see ``ServedModel``. The budget is that of each model's sampling,
-    and of perturbing. ``phi`` is empty for the paper's two, as far as they know the language.
-    ``folds``, ``level``, ``n_permutations``, ``n_resamples``: see ``MeasureOptions``.
+    Without ``base_url`` models are loaded here. ``endpoint``, ``token_limit``: see ``ServedModel``.
+    The budget is that of each model's sampling, and of perturbing.
 
     Raises ``UsageProblem`` for options that contradict each other.
     """
@@ -64,15 +62,6 @@ class FairPairSpec(ModelOptions):
     prompts: Annotated[
         str, Field(description="Templates, names and words of the prompts (TOML).")
     ] = ""
-    n: Annotated[int, Field(ge=2, description="Samples of each prompt and side.")] = 100
-    temperature: Annotated[float, Field(description="Temperature of sampling.")] = 1.0
-    top_p: Annotated[float, Field(description="Nucleus of sampling.")] = 0.9
-    max_new_tokens: Annotated[int, Field(description="Tokens of a sample.")] = 128
-    seed: Annotated[int, Field(ge=0, description="Seed of samples, folds and tests.")] = 0
-    instruction: Annotated[
-        str | None,
-        Field(description="Put before each prompt; chat models get one by default."),
-    ] = None
     base_url: Annotated[
         str, Field(description="Server that holds the models; without it: loaded here.")
     ] = ""
@@ -94,14 +83,6 @@ class FairPairSpec(ModelOptions):
     ] = ""
     terms: Annotated[str, Field(description="Word lists of your own for the rules (TOML).")] = ""
     wording: Annotated[str, Field(description="What a chat perturber is asked (TOML).")] = ""
-    phi: Annotated[
-        tuple[str, ...],
-        Field(description="Scoring functions, by commas; default: jaccard,vader."),
-    ] = ()
-    folds: Annotated[int, Field(description="Folds of each side's samples; 0: none.")] = 0
-    level: Annotated[float, Field(description="Level of the intervals.")] = 0.95
-    n_permutations: Annotated[int, Field(description="Permutations of a test.")] = 999
-    n_resamples: Annotated[int, Field(description="Resamples of an interval.")] = 1000
 
     def __post_init__(self) -> None:
         if (self.text_form, self.per_token) != ("written", False):
@@ -119,29 +100,13 @@ class FairPairSpec(ModelOptions):
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")
         if self.perturber != RULES and self.terms:
             raise UsageProblem("terms", "are for the rules", "leave out --perturber")
-        _ = self.sampling(), self.measuring()
+        super().__post_init__()
 
     def sampling(self) -> SamplingOptions:
-        """How samples are drawn.
-
-        >>> FairPairSpec(n=7).sampling() == SamplingOptions()
-        True
-        """
-        instruction = self.instruction
-        if instruction is None and self.endpoint == "chat":
-            instruction = INSTRUCTION
-        return SamplingOptions(
-            temperature=float(self.temperature),
-            top_p=float(self.top_p),
-            max_new_tokens=self.max_new_tokens,
-            seed=self.seed,
-            instruction=instruction or None,
-        )
-
-    def measuring(self) -> MeasureOptions:
-        """How samples are measured."""
-        counts = (self.n_permutations, self.n_resamples)
-        return MeasureOptions(self.folds, self.level, *counts, seed=self.seed)
+        """How samples are drawn; chat models get an instruction."""
+        if self.instruction is None and self.endpoint == "chat":
+            return replace(super().sampling(), instruction=INSTRUCTION)
+        return super().sampling()
 
     def targets(self) -> tuple[Target, ...]:
         """The models, each once. Raises ``UsageProblem`` without one, and as ``models.load``.

@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.eval_workers.backends.devices import memory_problems
 from plumbline.eval_workers.backends.local.adapter import find_adapter
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.mitigation.card import adapter_card
 from plumbline.eval_workers.mitigation.options import LOSSES, Progress, TuneOptions
 from plumbline.eval_workers.mitigation.prompts import Training, reject, training_prompts

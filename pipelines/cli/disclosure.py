@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.eval_workers.disclosure.attributes import WORD_LIST
+from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.options import (
@@ -15,7 +16,6 @@ from plumbline.pipelines.cli.options import (
     Models,
     Warehouse,
     Without,
-    WordListName,
     expanded,
 )
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 Sets = Annotated[
     list[str], typer.Argument(help="Sets of prompts; topics and released ones are imported.")
 ]
-Smoothing = Annotated[float, typer.Option(help="e of ADD in what is printed.")]
-MaxNewTokens = Annotated[int, typer.Option(help="Tokens of a greedy continuation.")]
 _REPORT = Path("out/report")
 
 
@@ -99,9 +97,7 @@ def probe(
     models: Models = None,
     *,
     loading: Loading,
-    word_list: WordListName = WORD_LIST,
-    smoothing: Smoothing = 0.0,
-    max_new_tokens: MaxNewTokens = 50,
+    options: ProbeOptions,
     out: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
@@ -116,7 +112,7 @@ def probe(
 
     who = subjects(model, models or "", loading)
     chosen = tuple(dict.fromkeys(sets))
-    request = DisclosureRequest(chosen, who, word_list, max_new_tokens, smoothing, warehouse, out)
+    request = DisclosureRequest(chosen, who, options, warehouse, out)
     outcome, store = _run(request)
     for line in after_probe(request, outcome, store):
         say(line)
@@ -143,7 +139,7 @@ def tune(
     loading: Annotated[
         ModelOptions, Without("adapter", "tensor_parallel", "text_form", "per_token")
     ],
-    max_new_tokens: MaxNewTokens = 50,
+    options: Annotated[ProbeOptions, Without("word_list", "smoothing")],
     report: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
@@ -171,9 +167,8 @@ def tune(
     parted = None if test_sets is None else _parted(test_sets)
     tuning = Tuning(plain_name(name), tuple(dict.fromkeys(sets)), parted, tuned, out)
     measured = held_against(tuning, warehouse) if probe else ()
-    request = DisclosureRequest(
-        measured, who, tuned.word_list, max_new_tokens, 0.0, warehouse, report, tuning
-    )
+    options = replace(options, word_list=tuned.word_list)
+    request = DisclosureRequest(measured, who, options, warehouse, report, tuning)
     outcome, store = _run(request)
     for line in after_tune(request, outcome, store):
         say(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
@@ -13,6 +13,7 @@ import typer
 
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse import options
+from plumbline.warehouse.options import Option
 
 Warehouse = Annotated[
     Path,
@@ -72,12 +73,12 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=hints[parameter.name]))
         else:
             sources[parameter.name] = source
-            parameters += [source.parameter(field) for field in source.fields]
+            parameters += map(source.parameter, source.options)
 
     @wraps(command)
     def run(**values: Any) -> None:
         for name, source in sources.items():
-            values[name] = source.value({f.name: values.pop(f.name) for f in source.fields})
+            values[name] = source.value({o.name: values.pop(o.name) for o in source.options})
         command(**values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -87,41 +88,40 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class _Source:
-    """A dataclass whose ``fields`` are options; ``is_given``: of a dict instead of the class."""
+    """A dataclass with ``options``; ``is_given``: of a dict instead of the class."""
 
     kind: type
-    fields: tuple[Field[Any], ...]
+    options: tuple[Option, ...]
     is_given: bool
 
-    def parameter(self, field: Field[Any]) -> inspect.Parameter:
-        """A field as a parameter of which Typer makes an option."""
-        hint = get_type_hints(self.kind, include_extras=True)[field.name]
-        kind = get_args(hint)[0]
-        default = None if field.default is MISSING else field.default
-        if get_origin(kind) is tuple:
-            kind, default = str, ",".join(default or ())
-        name = f"--{field.name.replace('_', '-')}"
+    def parameter(self, option: Option) -> inspect.Parameter:
+        """An option as a parameter of which Typer makes one."""
+        kind, default = option.kind, option.default
+        if kind == tuple[str, ...]:
+            kind, default = str, ",".join(default)
+        elif get_origin(kind) is tuple:
+            kind = list[get_args(kind)[0]]  # type: ignore[misc]
+        name = f"--{option.name.replace('_', '-')}"
         if kind is bool and (default is True or self.is_given):
             name = f"{name}/--no-{name[2:]}"
         shown: bool | str = default not in (None, "", False)
         if self.is_given:
             shown, kind, default = str(default) if shown else False, kind | None, None
-        option = typer.Option(
-            name, help=options.description(self.kind, field.name), show_default=shown
-        )
+        made = typer.Option(name, help=option.description, show_default=shown)
         return inspect.Parameter(
-            field.name,
+            option.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=default,
-            annotation=Annotated[kind, option],
+            annotation=Annotated[kind, made],
         )
 
     def value(self, given: dict[str, Any]) -> Any:
         """What the command receives for these values of the options."""
-        hints = get_type_hints(self.kind)
-        for name, text in given.items():
-            if get_origin(hints[name]) is tuple and text is not None:
-                given[name] = tuple(filter(None, map(str.strip, text.split(","))))
+        for option in self.options:
+            value = given[option.name]
+            if get_origin(option.kind) is tuple and value is not None:
+                parts = map(str.strip, value.split(",")) if isinstance(value, str) else value
+                given[option.name] = tuple(part for part in parts if part != "")
         return given if self.is_given else options.make(self.kind, given)
 
 
@@ -130,13 +130,16 @@ def _source(hint: Any) -> _Source | None:
     kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     for mark in marks:
         if isinstance(mark, Given):
-            own = mark.kind.__annotations__  # before those that it inherits
-            listed = sorted(fields(mark.kind), key=lambda field: field.name not in own)
-            chosen = [f for f in listed if not mark.only or f.name in mark.only]
-            left = tuple(f for f in chosen if f.name not in mark.without)
+            own = mark.kind.__annotations__  # before those that it inherits, and tables last
+            listed = sorted(
+                options.declared(mark.kind).values(),
+                key=lambda option: (len(option.path), option.path[0] not in own),
+            )
+            chosen = [o for o in listed if not mark.only or o.name in mark.only]
+            left = tuple(o for o in chosen if o.name not in mark.without)
             return _Source(mark.kind, left, is_given=True)
     if not is_dataclass(kind):
         return None
     without = {name for mark in marks if isinstance(mark, Without) for name in mark.fields}
-    left = tuple(f for f in fields(kind) if f.name not in without)
-    return _Source(cast(type, kind), left, is_given=False)
+    found = options.declared(cast(type, kind)).values()
+    return _Source(cast(type, kind), tuple(o for o in found if o.name not in without), False)

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from plumbline.pipelines.cli.options import Warehouse
+from plumbline.pipelines.cli.options import Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.text.output import say
 
 
+@expanded
 def measure(
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
-    epsilon: Annotated[
-        float, typer.Option(help="Largest |log ratio| that doesn't count as a preference, in nats.")
-    ] = math.log(1.65),
-    eta: Annotated[
-        list[float] | None,
-        typer.Option(help="Constraint on |MaxPMI| in nats; repeat for several."),
-    ] = None,
-    log_base: Annotated[
-        list[float] | None,
-        typer.Option(help="Base of AuFC's log ratios; repeat for several. Default: e."),
-    ] = None,
-    sd_pairs: Annotated[
-        int | None,
-        typer.Option(help="Pairs in US's standard deviation instead of the subset's own number."),
-    ] = None,
+    *,
+    options: MeasureOptions,
 ) -> None:
     """Compute US, PD, AuFC, gaps and how far models follow their corpus.
 
@@ -45,10 +33,6 @@ def measure(
     from plumbline.warehouse.query.connection import connect, model_labels
     from plumbline.warehouse.storage.store import Store
 
-    usual = metrics.MeasureOptions()
-    options = metrics.MeasureOptions(
-        epsilon, tuple(eta or usual.etas), tuple(log_base or usual.log_bases), sd_pairs
-    )
     store = Store.open(warehouse, create=False)
     with recorded(store, "measure", asdict(options)) as run_id:
         rows = metrics.measure(store, run_id, options)

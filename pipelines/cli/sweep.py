@@ -60,8 +60,7 @@ def sweep(
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
-    from plumbline.eval_workers.disclosure.word_probabilities import Probe
-    from plumbline.eval_workers.disclosure.words import load_words
+    from plumbline.eval_workers.disclosure.word_probabilities import Probe, load_words
     from plumbline.eval_workers.work.runner import opened
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
 from plumbline.pipelines.reproduce.figures import SD_N_PAIRS, PrintedFigure, unprinted
-from plumbline.pipelines.requests.measure import MeasureOptions, measure
+from plumbline.pipelines.requests.measure import measure
+from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
@@ -116,9 +117,9 @@ def reproduce(
         announce("measuring")
         etas = sorted({f.eta_nats for f in figures if f.eta_nats is not None})
         options = MeasureOptions(
-            etas=tuple(etas),
-            log_bases=tuple({f.log_base for f in figures}),
-            sd_n_pairs=SD_N_PAIRS,
+            eta=tuple(etas),
+            log_base=tuple({f.log_base for f in figures}),
+            sd_pairs=SD_N_PAIRS,
         )
         table = measure(store, run_id, options)
     rows = _of_release(store, table, corpus, imported)

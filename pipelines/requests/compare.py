@@ -11,7 +11,7 @@ from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.measure import measure_sets
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
-from plumbline.eval_workers.disclosure.words import load_words
+from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair.spec import FairPairSpec, Target
 from plumbline.eval_workers.options import ModelOptions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
+from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.prompt_sets import (
     PROBE_SETS,
     RELEASED,
@@ -56,28 +57,21 @@ class Tuning:
 class DisclosureRequest:
     """Sets to measure under some models; with ``tuning`` also an adapter for the only model.
 
-    The adapter is measured on the same sets as its base. ``smoothing`` is e of ADD in what is
-    printed, ``out`` the directory of the report.
+    The adapter is measured on the same sets as its base. ``out`` is the directory of the
+    report.
     """
 
     sets: tuple[str, ...]
     subjects: tuple[Subject, ...]
-    word_list: str
-    max_new_tokens: int
-    smoothing: float
+    options: ProbeOptions
     warehouse: Path
     out: Path
     tuning: Tuning | None = None
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.smoothing < float("inf"):
-            raise UsageProblem(f"--smoothing {self.smoothing:g}", "has to be 0 or more")
-        _ = self.sampling
-
     @property
     def sampling(self) -> SamplingOptions:
         """How prompts are continued: by the most likely token, once."""
-        return SamplingOptions(greedy=True, max_new_tokens=self.max_new_tokens)
+        return SamplingOptions(greedy=True, max_new_tokens=self.options.max_new_tokens)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -88,8 +82,7 @@ class DisclosureRequest:
     def config(self, subject: Subject) -> dict[str, object]:
         """What is recorded of the measuring of a model."""
         said: dict[str, object] = {"sets": self.sets, "model": subject.model}
-        said |= {"word_list": self.word_list, "max_new_tokens": self.max_new_tokens}
-        return said | asdict(subject.options)
+        return said | asdict(self.options) | asdict(subject.options)
 
 
 @dataclass(frozen=True)
@@ -134,15 +127,15 @@ def check_means(request: DisclosureRequest) -> None:
     loading the list and opening the model raise.
     """
     from plumbline.eval_workers.disclosure.attributes import words_of
-    from plumbline.eval_workers.disclosure.words import load_words
+    from plumbline.eval_workers.disclosure.word_probabilities import load_words
     from plumbline.warehouse.wordlists import load
 
     held = Store.open(request.warehouse, create=False) if request.warehouse.exists() else None
     missing_sets(held, request.wanted)
     if held:
-        load_words(held, request.word_list)
+        load_words(held, request.options.word_list)
     else:
-        words_of(load(request.word_list).pairs, f"word list {request.word_list}")
+        words_of(load(request.options.word_list).pairs, f"word list {request.options.word_list}")
     if len(request.subjects) == 1:
         check_model(request.subjects[0])
 
@@ -205,8 +198,8 @@ def measure(request: DisclosureRequest, subject: Subject, run_id: str) -> list[D
     """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
     return measure_sets(
         *(_store(request), request.sets, subject.model, subject.options, run_id),
-        word_list=request.word_list,
-        max_new_tokens=request.max_new_tokens,
+        word_list=request.options.word_list,
+        max_new_tokens=request.options.max_new_tokens,
     )
 
 

@@ -57,7 +57,7 @@ def after_probe(
     if outcome.page:
         yield f"Wrote {outcome.page}"
     where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
-    e = f"smoothing := {request.smoothing:g}" if request.smoothing else ""
+    e = f"smoothing := {request.options.smoothing:g}" if request.options.smoothing else ""
     yield f'Next: open the report, or plumbline sql{where} "FROM disclosure({e})"'
 
 
@@ -98,7 +98,7 @@ def figures(
     """Figures of sets under models: the whole set and its topics, with 95% intervals."""
     if not measured:
         return
-    found = rows_of(store.root, sql("report/disclosure"), {"smoothing": request.smoothing})
+    found = rows_of(store.root, sql("report/disclosure"), {"smoothing": request.options.smoothing})
     for one in measured:
         probed, continued = one.probed, one.sampled
         yield (

@@ -148,10 +148,9 @@ def _await_scores(
 
 def measure(settings: Settings) -> None:
     """Every metric of the warehouse."""
-    from plumbline.pipelines.requests.measure import MeasureOptions
     from plumbline.pipelines.requests.measure import measure as measure_all
 
-    store, options = Store.open(settings.warehouse_path()), MeasureOptions()
+    store, options = Store.open(settings.warehouse_path()), settings.measure
     with recorded(store, "measure", asdict(options)) as run_id:
         measure_all(store, run_id, options)
 
@@ -225,22 +224,14 @@ def conclude(settings: Settings, stages: Stages) -> Path:
 def _fairpair(
     settings: Settings, probe_set: str, location: str, options: ModelOptions, stages: Stages
 ) -> None:
-    """FairPair with few samples of a word each: what a closed world's prompts ask for."""
+    """FairPair of one model; without a seed of its own with the pipeline's."""
     from plumbline.eval_workers.fairpair.audit import scoring_functions
-    from plumbline.eval_workers.fairpair.closed_world import MAX_NEW_TOKENS
     from plumbline.eval_workers.fairpair.spec import FairPairSpec
     from plumbline.pipelines.requests.fairpair import FairPairRequest, audit
 
     loading = asdict(replace(options, text_form="written", per_token=False))
-    spec = FairPairSpec(
-        **loading,
-        model=location,
-        n=50,
-        max_new_tokens=MAX_NEW_TOKENS,
-        seed=settings.seed,
-        n_permutations=199,
-        n_resamples=300,
-    )
+    how = {**asdict(settings.fairpair), "seed": settings.fairpair.seed or settings.seed}
+    spec = FairPairSpec(**loading, **how, model=location)
     phi = scoring_functions(spec, [{"language": "en"}])
     out = Path(settings.out) / "report"
     request = FairPairRequest(probe_set, spec, spec.targets(), phi, settings.warehouse_path(), out)
@@ -252,8 +243,6 @@ def _disclosure(
     settings: Settings, name: str, location: str, options: ModelOptions, stages: Stages
 ) -> None:
     """Disclosure of one model on a set of prompts that ships with Plumbline."""
-    from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-    from plumbline.eval_workers.disclosure.measure import MAX_NEW_TOKENS
     from plumbline.pipelines.requests.disclosure import (
         DisclosureRequest,
         Subject,
@@ -264,7 +253,7 @@ def _disclosure(
 
     subject = Subject(location, replace(options, text_form="written", per_token=False))
     places = settings.warehouse_path(), Path(settings.out) / "report"
-    request = DisclosureRequest((name,), (subject,), WORD_LIST, MAX_NEW_TOKENS, 0.0, *places)
+    request = DisclosureRequest((name,), (subject,), settings.disclosure, *places)
     if missing := missing_sets(Store.open(settings.warehouse_path()), request.wanted):
         prompts(request, missing)
     audit(request, subject, stages)

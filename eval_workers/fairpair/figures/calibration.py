@@ -17,11 +17,11 @@ from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
 from plumbline.eval_workers.fairpair.figures.summary import (
     Measured,
-    MeasureOptions,
     measure,
     over_prompts,
 )
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import Phi, find
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -46,8 +46,8 @@ class CalibrationOptions:
 
     n_splits: int = 10
     alpha: float = 0.05
-    measure: MeasureOptions = field(
-        default_factory=lambda: MeasureOptions(n_permutations=199, n_resamples=200)
+    measure: FigureOptions = field(
+        default_factory=lambda: FigureOptions(n_permutations=199, n_resamples=200)
     )
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ def calibrate_set(
     shared = {
         **asdict(sampled),
         "phi": phi_name,
-        "n_folds": options.measure.n_folds,
+        "n_folds": options.measure.folds,
         "alpha": options.alpha,
         "options": json.dumps(asdict(options), sort_keys=True),
         "run_id": run_id,
@@ -86,17 +86,17 @@ def calibrate_set(
             measured = [halved(phi, items, options.measure, rng) for items, rng in some]
             figures = found_nothing(measured, options)
             rows.append({**shared, "side": side, "split": split, **figures})
-    unit = f"folds-{options.measure.n_folds}"
+    unit = f"folds-{options.measure.folds}"
     store.publish("fairpair_calibration", rows, unit=unit, run_id=run_id)
     return len(rows)
 
 
 def halved(
-    phi: Phi, items: Sequence[object], options: MeasureOptions, rng: np.random.Generator
+    phi: Phi, items: Sequence[object], options: FigureOptions, rng: np.random.Generator
 ) -> Measured:
     """One prompt's items, split at random into halves of as many, measured as two groups.
 
-    >>> options = MeasureOptions(n_permutations=9, n_resamples=9)
+    >>> options = FigureOptions(n_permutations=9, n_resamples=9)
     >>> found = halved(find("vader"), [0.1, 0.2, 0.4], options, np.random.default_rng(0))
     >>> found.figures.n_pg, found.figures.n_gp, found.figures.fairpair_f is None
     (1, 1, True)

@@ -12,11 +12,11 @@ import numpy as np
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
 from plumbline.eval_workers.fairpair.figures.summary import (
     Measured,
-    MeasureOptions,
     measure,
     over_prompts,
 )
 from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import find
 from plumbline.warehouse.storage.store import Store
 
@@ -37,7 +37,7 @@ class Scored:
 
 
 def score_set(
-    store: Store, sampled: Sampled, phi_name: str, options: MeasureOptions, run_id: str
+    store: Store, sampled: Sampled, phi_name: str, options: FigureOptions, run_id: str
 ) -> Scored:
     """Measure every prompt and side of a set and write both tables, replacing earlier rows.
 
@@ -53,7 +53,7 @@ def score_set(
     shared = {
         **asdict(sampled),
         "phi": phi_name,
-        "n_folds": options.n_folds,
+        "n_folds": options.folds,
         "options": json.dumps(asdict(options), sort_keys=True),
         "run_id": run_id,
     }
@@ -65,7 +65,7 @@ def score_set(
         for side, pairs in by_side.items()
         for subset, some in _subsets(pairs)
     ]
-    unit = f"folds-{options.n_folds}"
+    unit = f"folds-{options.folds}"
     store.publish("fairpair_prompt", prompts, unit=unit, run_id=run_id)
     store.publish("fairpair_set", sets, unit=unit, run_id=run_id)
     without = sum(row["fairpair_f"] is None for row in prompts)

@@ -23,42 +23,8 @@ from plumbline.eval_workers.fairpair.figures.significance import (
     resampled,
     t_test,
 )
+from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means
-from plumbline.warehouse.errors import UsageProblem
-
-
-@dataclass(frozen=True)
-class MeasureOptions:
-    """How continuations are measured.
-
-    Attributes:
-        n_folds: folds that each group's samples are combined into; 0 takes single samples.
-        level: of the intervals.
-        n_permutations: exchanges behind a p-value, whose smallest is 1 / (n_permutations + 1).
-        n_resamples: bootstrap draws behind an interval.
-        seed: of folds, exchanges and resamples; a prompt's do not depend on other prompts.
-
-    Raises ``UsageProblem`` for values out of range.
-
-    >>> MeasureOptions(n_folds=1)
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.UsageProblem: folds 1: 0 for single samples, or 2 and more
-    """
-
-    n_folds: int = 0
-    level: float = 0.95
-    n_permutations: int = 999
-    n_resamples: int = 1000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.n_folds < 0 or self.n_folds == 1:
-            raise UsageProblem(f"folds {self.n_folds}", "0 for single samples, or 2 and more")
-        if not 0 < self.level < 1:
-            raise UsageProblem(f"level {self.level}", "should be between 0 and 1, such as 0.95")
-        if self.n_permutations < 1 or self.n_resamples < 1:
-            raise UsageProblem("permutations and resamples", "there should be 1 of each at least")
 
 
 @dataclass(frozen=True)
@@ -98,7 +64,7 @@ def measure(
     phi: Phi,
     pg: Sequence[Any],
     gp: Sequence[Any],
-    options: MeasureOptions,
+    options: FigureOptions,
     rng: np.random.Generator,
 ) -> Measured:
     """Measure one prompt from the items of p(g(x)) and of g(p(x)), valid samples only.
@@ -107,13 +73,13 @@ def measure(
     exchanged in the test only with folds of as many samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
-    >>> options, rng = MeasureOptions(n_permutations=99), np.random.default_rng(0)
+    >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
     >>> apart = measure(find("vader"), [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
     >>> round(apart.figures.bias_b, 9), round(apart.figures.fairpair_f, 6), apart.p_permutation
     (0.8, 51.84, 0.01)
     """
     n_pg, n_gp = len(pg), len(gp)
-    n_samples, k = min(n_pg, n_gp), options.n_folds
+    n_samples, k = min(n_pg, n_gp), options.folds
     strata = None
     if k > n_samples:
         nan = float("nan")
@@ -135,7 +101,7 @@ def measure(
     return Measured(found, low, high, observed, p_value(observed, permuted), permuted)
 
 
-def over_prompts(measured: Sequence[Measured], options: MeasureOptions) -> SetFigures:
+def over_prompts(measured: Sequence[Measured], options: FigureOptions) -> SetFigures:
     """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
 
     Means are taken first, so that a prompt with little variability of its own can't carry F away:
@@ -143,7 +109,7 @@ def over_prompts(measured: Sequence[Measured], options: MeasureOptions) -> SetFi
     whose B or V is not defined are left out and counted. Prompts are sampled independently of
     one another; one with both of its sides is two that are not, so keep sides apart.
 
-    >>> over_prompts([], MeasureOptions()).fairpair_f is None
+    >>> over_prompts([], FigureOptions()).fairpair_f is None
     True
     """
     kept = [m for m in measured if m.permuted is not None]

@@ -1,0 +1,27 @@
+"""How disclosure is probed: the options of its command, and of the pipeline."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
+from plumbline.warehouse.options import STRICT
+
+
+@dataclass(frozen=True, config=STRICT)
+class ProbeOptions:
+    """Which words' probabilities are measured, and how prompts are continued: greedily, once.
+
+    ``smoothing`` changes only what is printed: probabilities are kept as they are.
+    """
+
+    word_list: Annotated[
+        str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
+    ] = WORD_LIST
+    smoothing: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="e of ADD in what is printed.")
+    ] = 0.0
+    max_new_tokens: Annotated[int, Field(gt=0, description="Tokens of a greedy continuation.")] = 50

@@ -1,0 +1,88 @@
+"""How FairPair samples and measures: the options of its commands, and of the pipeline."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class FigureOptions:
+    """How continuations are measured.
+
+    The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` is that of folds, permutations
+    and resamples; a prompt's do not depend on other prompts.
+
+    Raises ``UsageProblem`` for values out of range.
+
+    >>> FigureOptions(folds=1)
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: folds 1: 0 for single samples, or 2 and more
+    """
+
+    folds: Annotated[int, Field(description="Folds of each side's samples; 0: none.")] = 0
+    level: Annotated[float, Field(description="Level of the intervals.")] = 0.95
+    n_permutations: Annotated[int, Field(description="Permutations of a test.")] = 999
+    n_resamples: Annotated[int, Field(description="Resamples of an interval.")] = 1000
+    seed: Annotated[int, Field(ge=0, description="Seed of samples, folds and tests.")] = 0
+
+    def __post_init__(self) -> None:
+        if self.folds < 0 or self.folds == 1:
+            raise UsageProblem(f"folds {self.folds}", "0 for single samples, or 2 and more")
+        if not 0 < self.level < 1:
+            raise UsageProblem(f"level {self.level}", "should be between 0 and 1, such as 0.95")
+        if self.n_permutations < 1 or self.n_resamples < 1:
+            raise UsageProblem("permutations and resamples", "there should be 1 of each at least")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class FairPairOptions(FigureOptions):
+    """How samples are drawn and measured.
+
+    ``temperature``, ``top_p`` and ``max_new_tokens``: see ``SamplingOptions``. ``phi`` is empty for
+    the paper's two, as far as they know the language.
+
+    Raises ``UsageProblem`` for values out of range.
+    """
+
+    n: Annotated[int, Field(ge=2, description="Samples of each prompt and side.")] = 100
+    temperature: Annotated[float, Field(description="Temperature of sampling.")] = 1.0
+    top_p: Annotated[float, Field(description="Nucleus of sampling.")] = 0.9
+    max_new_tokens: Annotated[int, Field(description="Tokens of a sample.")] = 128
+    instruction: Annotated[
+        str | None,
+        Field(description="Put before each prompt; chat models get one by default."),
+    ] = None
+    phi: Annotated[
+        tuple[str, ...],
+        Field(description="Scoring functions, by commas; default: jaccard,vader."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.sampling()
+
+    def sampling(self) -> SamplingOptions:
+        """How samples are drawn.
+
+        >>> FairPairOptions(n=7).sampling() == SamplingOptions()
+        True
+        """
+        return SamplingOptions(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_new_tokens=self.max_new_tokens,
+            seed=self.seed,
+            instruction=self.instruction or None,
+        )
+
+
+#: For the closed world, whose prompts ask for a word: few samples of one token.
+CLOSED_WORLD = FairPairOptions(n=50, max_new_tokens=1, n_permutations=199, n_resamples=300)
