@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.mitigation.card import adapter_card
 from plumbline.eval_workers.mitigation.options import LOSSES, TuneOptions
 from plumbline.eval_workers.mitigation.prompts import training_prompts
 from plumbline.eval_workers.mitigation.train import _Run
@@ -337,6 +339,8 @@ def test_the_warehouse_and_the_card_tell_what_was_done(
     steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
     assert row["total_start"] == steps[0]["total"] and row["total_end"] == steps[-1]["total"]
     card = (tuned.path / "README.md").read_text(encoding="utf-8")
+    odd = adapter_card({**row, "base": "./a: b #c"})
+    assert yaml.safe_load(odd.split("---")[1])["base_model"] == "./a: b #c"
     for told in (
         row["base_revision"],
         row["prompts_hash"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,7 @@ def adapter_card(figures: Mapping[str, Any]) -> str:
     table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     losses = "\n".join(_loss(figures, *loss) for loss in _LOSSES)
     return f"""---
-base_model: {figures["base"]}
+base_model: {json.dumps(figures["base"], ensure_ascii=False)}
 library_name: peft
 tags:
 - lora
