@@ -24,6 +24,7 @@ EXTRA_OF = {
     "vaderSentiment": "models",
     "fastapi": "schedule",
     "prefect": "schedule",
+    "obstore": "cloud",
     "pandas": "spark",
     "py4j": "spark",
     "pyspark": "spark",

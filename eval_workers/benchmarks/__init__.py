@@ -183,6 +183,7 @@ def import_benchmark(store: Store, name: str, source: Path | None, run_id: str) 
         raise BadInput(f"benchmark {name}", problem)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
-    store.replace("benchmark_pair", pairs, {"benchmark": name}, run_id)
-    store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
+    with store.together(run_id, f"benchmark {name}"):
+        store.replace("benchmark_pair", pairs, {"benchmark": name}, run_id)
+        store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     return Imported(name, len(pairs), len(rejects))

@@ -137,9 +137,10 @@ class Prompts:
             raise BadInput(self.source_file, problem)
         rows = [{**row, "run_id": run_id} for row in self.rows]
         rejects = [{**row, "run_id": run_id} for row in self.rejects]
-        store.replace("probe_prompt", rows, {"probe_set": self.probe_set}, run_id)
         where = {"stage": "prompts", "subject": self.probe_set}
-        store.replace("reject", rejects, where, run_id)
+        with store.together(run_id, f"prompts {self.probe_set}"):
+            store.replace("probe_prompt", rows, {"probe_set": self.probe_set}, run_id)
+            store.replace("reject", rejects, where, run_id)
         return ImportedProbe(self.probe_set, len(rows), len(rejects))
 
 

@@ -244,10 +244,10 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
         fix = f"see table reject, subject {name}/write and {name}/pair"
         raise BadInput(f"benchmark {name}", "no sentence became a pair", fix)
     rows = [{"benchmark": name, **pair} for pair in pairs]
-    with disk_problems(store.root):
+    with disk_problems(store.root), store.together(run_id, f"benchmark {name}"):
         store.replace("benchmark_pair", rows, {"benchmark": name}, run_id)
-    for step in set(_STEPS) - set(steps):
-        _put_rejects(store, name, step, [], run_id)
+        for step in set(_STEPS) - set(steps):
+            _put_rejects(store, name, step, [], run_id)
 
 
 def write_offline(

@@ -195,9 +195,8 @@ def _description(benchmark: str) -> str:
 
 
 def _run_of_pairs(store: Store, benchmark: str) -> str:
-    directory = store.directory("benchmark_pair", {"benchmark": benchmark})
-    metadata = pq.read_schema(sorted(directory.glob("*.parquet"))[0]).metadata or {}
-    return str(metadata.get(b"plumbline.run_id", b"").decode())
+    files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
+    return files[0].units[0].run_id
 
 
 def _keep(store: Store, benchmark: str, made: Mapping[str, object], run_id: str) -> None:

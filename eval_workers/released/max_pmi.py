@@ -68,8 +68,9 @@ def _import_benchmark(
         {**common, "pair_id": pair_id, "max_pmi_nats": finite(line.figures[0])}
         for pair_id, line in sorted(found.items())
     ]
-    store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
-    store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    with store.together(run_id, f"MaxPMI of {subject}"):
+        store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
+        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
     n_missing = len(pairs) - len(found)
     return ImportedMaxPmi(benchmark, len(pairs), len(found), len(rejects), n_missing)
 

@@ -81,11 +81,12 @@ def _import_model(
     found, rejects = gather(files, pairs, _COLUMNS, _figures, reject)
     identity = _identity(model, run_id)
     key = identity["model_key"]
-    store.publish("model", [identity], unit=key, run_id=run_id)
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
     scores = [{**common, "pair_id": i, **_score(line)} for i, line in sorted(found.items())]
-    store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
-    store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    with store.together(run_id, f"scores of {subject}"):
+        store.publish("model", [identity], unit=key, run_id=run_id)
+        store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
+        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
     n_missing = len(pairs) - len(found)
     names = tuple(file.name for file in files)
     return ImportedScores(model, benchmark, len(pairs), len(found), len(rejects), n_missing, names)

@@ -196,18 +196,19 @@ def publish(step: Step[Any], done: Done) -> None:
     """
     store, state, made, run_id = done.store, done.state, done.made, done.run_id
     identity = done.model.identity
-    if state.missing:
-        publish_model(store, done.model, run_id)
-    step.publish_before(done)
     partition = step.partition(identity)
-    if made.rows or len(state.kept) < len(state.found):
-        shared = {**partition, "model": identity.model, "run_id": run_id}
-        rows: list[Row] = [*state.kept, *({**shared, **row} for row in made.rows)]
-        rows.sort(key=lambda row: tuple(row[name] for name in step.order))
-        store.replace(step.table, rows, partition, run_id)
     where = {"stage": step.stage, "subject": subject(step, identity)}
     rejects = [{**where, "run_id": run_id, **row} for row in made.rejects]
-    store.replace("reject", rejects, where, run_id)
+    with store.together(run_id, f"{step.stage} {where['subject']}"):
+        if state.missing:
+            publish_model(store, done.model, run_id)
+        step.publish_before(done)
+        if made.rows or len(state.kept) < len(state.found):
+            shared = {**partition, "model": identity.model, "run_id": run_id}
+            rows: list[Row] = [*state.kept, *({**shared, **row} for row in made.rows)]
+            rows.sort(key=lambda row: tuple(row[name] for name in step.order))
+            store.replace(step.table, rows, partition, run_id)
+        store.replace("reject", rejects, where, run_id)
 
 
 def subject(step: Step[Any], identity: Any) -> str:

@@ -69,13 +69,14 @@ def associate(store: Store, corpus: str) -> Associated:
             row["rule"],
             row["window"],
         )
-        for table in ("pair_association", "seed_word"):
-            store.drop(table, {"corpus": corpus})
         by_name = contrasts(lists.values())
         associations = association_rows(counts, own.targets)
         deltas = (delta_rows(counts, name, pairs) for name, pairs in by_name.items())
-        n_associations = _write(store, "word_association", corpus, run_id, associations)
-        n_deltas = _write(store, "word_delta", corpus, run_id, deltas)
+        with store.together(run_id, "corpus associate"):
+            for table in ("pair_association", "seed_word"):
+                store.drop(table, {"corpus": corpus})
+            n_associations = _write(store, "word_association", corpus, run_id, associations)
+            n_deltas = _write(store, "word_delta", corpus, run_id, deltas)
     return Associated(n_associations, n_deltas, tuple(by_name))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -201,11 +200,6 @@ def _write(
     wanted = request.min_count, {(x.shard, x.fingerprint, x.status) for x in ledgers}
     if not request.replace and _state(store, request.corpus) == wanted:
         return Counted(store.read("corpus", **partition).to_pylist()[0], tuple(ledgers), False)
-    for table in DERIVED:
-        store.drop(table, partition)
-    store.drop("reject", {"stage": "import", "subject": request.corpus})
-    # Without its row of `corpus` a corpus does not exist: that is dropped first and written last.
-    store.drop("corpus", partition)
     where, good = partials_directory(store, options), [x for x in ledgers if x.status == "counted"]
     words, pruned, n_kept = _merge_words(engine, store, request, where, good, run_id)
     pairs = store.stage("pair_count", partition, run_id)
@@ -218,16 +212,20 @@ def _write(
             all_pairs=request.all_pairs,
             pruned=bool(pruned.n_words),
         )
-    for staged in (words, pairs):
-        store.commit(staged)
     shard_rows = [{**asdict(x), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
-    store.replace("corpus_shard", shard_rows, partition, run_id)
     rejects = _rejects(where, good, request.corpus, run_id)
-    store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
     listed = request.word_list().rows(request.corpus)
-    store.replace("word_list", listed, partition, run_id)
     row = _corpus_row(request, ledgers, n_kept, pruned, run_id)
-    store.publish("corpus", [row], unit="corpus", run_id=run_id)
+    with store.together(run_id, "corpus count"):
+        for table in DERIVED:
+            store.drop(table, partition)
+        store.drop("reject", {"stage": "import", "subject": request.corpus})
+        for staged in (words, pairs):
+            store.commit(staged)
+        store.replace("corpus_shard", shard_rows, partition, run_id)
+        store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
+        store.replace("word_list", listed, partition, run_id)
+        store.publish("corpus", [row], unit="corpus", run_id=run_id)
     return Counted(row, tuple(ledgers), True)
 
 
@@ -248,7 +246,7 @@ def _merge_words(
         return words, Pruned(), n_words
     kept = store.stage("word_count", partition, run_id)
     pruned = prune(words, kept, request.min_count, request.word_list().targets)
-    shutil.rmtree(words.directory, ignore_errors=True)
+    store.discard(words)
     return kept, pruned, n_words - pruned.n_words
 
 

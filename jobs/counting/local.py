@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, files
+from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
 from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
 from plumbline.jobs.kernel import CountOptions
@@ -124,7 +124,7 @@ class LocalEngine:
     ) -> int:
         """Write the co-occurrences of each word and target; returns how many pairs."""
         column = pa.chunked_array(
-            [x for file in files(words) for x in pq.read_table(file)["word"].chunks], pa.string()
+            [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
         )
         ranks = column.cast(pa.large_string()).combine_chunks()
         with TemporaryDirectory(prefix="merge-", dir=self._work) as directory:

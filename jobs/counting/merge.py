@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,11 +39,6 @@ class Output:
         return batch
 
 
-def files(staged: Staged) -> list[Path]:
-    """The files of a staged partition."""
-    return sorted(Path(staged.directory).glob("*.parquet"))
-
-
 @dataclass(frozen=True)
 class Pruned:
     """The words left out: how many, and their occurrences (tokens)."""
@@ -70,6 +64,6 @@ def prune(counted: Staged, kept: Staged, min_count: int, targets: Sequence[str])
             n_words, n_tokens = n_words + len(rare), n_tokens + (pc.sum(rare).as_py() or 0)
             yield batch.filter(pc.invert(is_rare))
 
-    for number, file in enumerate(files(counted)):
+    for number, file in enumerate(counted.parts()):
         kept.write_part(f"part-{number:05}", common(pq.ParquetFile(file).iter_batches(BATCH_ROWS)))
     return Pruned(n_words, n_tokens)

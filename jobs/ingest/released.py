@@ -16,7 +16,8 @@ from pathlib import Path
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.kernel.json_lines import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.text.csv_rows import Record, records
 
 #: The contrast of the released deltas.
@@ -190,15 +191,6 @@ def _write(
         }
         for r in rejected
     ]
-    before = store.read("word_delta", **partition)
-    # Without its row of `corpus` a corpus does not exist: that is dropped first and written last.
-    store.drop("corpus", partition)
-    store.replace("word_count", counts, partition, run_id)
-    store.replace("word_delta", deltas, partition, run_id)
-    store.replace("reject", rejects, key, run_id)
-    if not store.read("word_delta", **partition).equals(before):
-        for table in ("pair_association", "vocabulary", "seed_word"):
-            store.drop(table, partition)
     row = {
         **{"corpus": corpus, "source": "imported", "run_id": run_id},
         **dict.fromkeys(("n_shards", "n_shards_failed", "n_rejected"), 0),
@@ -206,4 +198,11 @@ def _write(
         "n_words_kept": len(good),
         "n_tokens_pruned": total - sum(r.n_word for r in good),
     }
-    store.publish("corpus", [row], unit="corpus", run_id=run_id)
+    is_new = not cast(TABLES["word_delta"], deltas).equals(store.read("word_delta", **partition))
+    with store.together(run_id, "corpus import"):
+        store.replace("word_count", counts, partition, run_id)
+        store.replace("word_delta", deltas, partition, run_id)
+        store.replace("reject", rejects, key, run_id)
+        for table in ("pair_association", "vocabulary", "seed_word") if is_new else ():
+            store.drop(table, partition)
+        store.publish("corpus", [row], unit="corpus", run_id=run_id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from plumbline.jobs.counting.merge import WORDS, Output, files
+from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
 from plumbline.jobs.spark.session import losses_named, spark_session, stop_jobs, tasks_done
 from plumbline.jobs.spark.watch import watched
@@ -84,7 +84,7 @@ class SparkEngine:
         self._read(partials).createOrReplaceTempView("partials")
         query = _ALL_PAIRS if all_pairs else _PAIRS
         if pruned:
-            self._read(files(words)).createOrReplaceTempView("words")
+            self._read(words.parts()).createOrReplaceTempView("words")
             query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
             query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
         return self._write(self._spark.sql(query).sortWithinPartitions("word", "target"), output)

@@ -14,10 +14,17 @@ import typer
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse import options
 from plumbline.warehouse.options import Option
+from plumbline.warehouse.storage.bucket import address
 
 Warehouse = Annotated[
     Path,
-    typer.Option("--warehouse", envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse."),
+    typer.Option(
+        "--warehouse",
+        envvar="PLUMBLINE_WAREHOUSE",
+        help="Directory of the warehouse, or s3://BUCKET/DIR.",
+        parser=lambda text: address(text) or Path(text),
+        metavar="DIRECTORY",
+    ),
 ]
 Models = Annotated[
     str | None,

@@ -6,7 +6,6 @@ import atexit
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +22,8 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import check, lock
 from plumbline.warehouse.query.reference import Question, questions
-from plumbline.warehouse.storage.paths import retry_missing
+from plumbline.warehouse.storage.history import version_of
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
 if TYPE_CHECKING:
@@ -56,15 +56,10 @@ def run_query(
     """
     with _one_line():
         check(connection, text, write=write)
-        run = partial(_result, connection, text)
-        return run() if write else retry_missing(run)
-
-
-def _result(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
-    cursor = connection.execute(text)
-    if not cursor.description:
-        return [], []
-    return [column[0] for column in cursor.description], cursor.fetchall()
+        cursor = connection.execute(text)
+        if not cursor.description:
+            return [], []
+        return [column[0] for column in cursor.description], cursor.fetchall()
 
 
 @contextmanager
@@ -262,6 +257,9 @@ def command(
     relative: Annotated[
         bool, typer.Option("--relative", help="In that file, paths from its own directory.")
     ] = False,
+    at: Annotated[
+        str, typer.Option(help="As of a version, the start of a run's id, or a time.")
+    ] = "",
     write: Annotated[
         bool, typer.Option("--write", help="Let queries write files: COPY, EXPORT, ATTACH.")
     ] = False,
@@ -283,8 +281,12 @@ def command(
     if chosen != "table" and not query:
         raise UsageProblem("the shell", "prints tables", f"give a query with --format {chosen}")
 
+    store = Store.open(warehouse, create=False)
+    if at:
+        store = Store(store.place, version_of(store, at))
+
     def run(text: str | None) -> None:
-        connection = connect(warehouse, text)
+        connection = connect(store, text)
         lock(connection)
         if chosen != "table":
             _write_query(connection, query, chosen, out, write)

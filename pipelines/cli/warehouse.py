@@ -1,9 +1,9 @@
-"""``plumbline warehouse``: check, compact, migrate, export and copy a warehouse."""
+"""``plumbline warehouse``: check, compact, migrate, export, history and copies of a warehouse."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,15 +17,13 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
 
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.mirror import Mirrored
-
-Uri = Annotated[str, typer.Argument(help="s3://BUCKET/DIR, gs://, abfs://, hdfs:// or file:///.")]
-Force = Annotated[bool, typer.Option("--force", help="Also while a run may be writing.")]
+KeepDays = Annotated[float, typer.Option(min=0, help="How long earlier versions are kept.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what the copy's own runs wrote.")]
+Uri = Annotated[Path, typer.Argument(help="s3://BUCKET/DIR, gs://, az://, or a directory.")]
 
 
 def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
-    """Read every file: schema, run, partition, unique keys, nothing left behind.
+    """Read every file: hash, schema, run, partition, unique keys, nothing left behind.
 
     Names each problem with its fix; status 3 if there is one.
 
@@ -43,65 +41,112 @@ def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
 
 def compact(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also while a run may be writing.")
-    ] = False,
+    keep_days: KeepDays = 7.0,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Merge the small files of each partition, and remove what stopped commands left.
+    """Merge small files, forget old versions, and remove what stopped commands left.
 
-    Every merged file is compared with the rows of its parts before it replaces them. Work that
-    saves time later is kept.
+    Others may read and write meanwhile. Every merged file is compared with the rows of its parts.
+    Work that saves time later is kept.
 
     Example: plumbline warehouse compact --dry-run
     """
-    from plumbline.warehouse.provenance.runs import recorded, refuse_beside_runs
+    from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage import compaction as steps
 
     store = Store.open(warehouse, create=False)
-    todo = steps.plan(store)
+    todo = steps.plan(store, keep_days)
     for leftover in todo.leftovers:
         say(f"remove {leftover.path}: {leftover.why}")
     for merge in todo.merges:
-        say(f"merge {len(merge.files)} files in {merge.directory}")
+        say(f"merge {len(merge.files)} files of {merge.table} {' '.join(merge.partition)}".rstrip())
     if dry_run or not (todo.leftovers or todo.merges):
         say("nothing was changed")
         return
-    if not force:
-        refuse_beside_runs(store, "compact")
-    with recorded(store, "warehouse compact", {"force": force}) as run_id:
-        done = steps.compact(store, run_id, force=force)
+    with recorded(store, "warehouse compact", {"keep_days": keep_days}) as run_id:
+        done = steps.compact(store, run_id, keep_days)
     say(
-        f"merged files in {len(done.merges)} directories, removed {len(done.leftovers)} leftovers; "
+        f"merged the files of {len(done.merges)} partitions, removed {len(done.leftovers)} files; "
         "next: plumbline warehouse check"
     )
 
 
 def migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also while a run may be writing.")
-    ] = False,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Rewrite the files of an older warehouse in the current format. Run it again to resume.
+    """Bring an older warehouse to the current format, in one commit.
+
+    Old files stay until `plumbline warehouse compact --keep-days 0`. After an interruption run the
+    same command again.
 
     Example: plumbline warehouse migrate --dry-run
     """
-    from plumbline.warehouse.provenance.runs import refuse_beside_runs
-    from plumbline.warehouse.storage.format import MARKER
     from plumbline.warehouse.storage.migration import migrate as bring
 
     if not (warehouse / MARKER).exists():
         Store.open(warehouse, create=False)  # says what it is instead
         raise UsageProblem(f"warehouse {warehouse}", "not a Plumbline warehouse")
-    if not (dry_run or force):
-        refuse_beside_runs(Store(warehouse), "migrate")
     done = bring(warehouse, dry_run=dry_run)
     would = "would write" if dry_run else "wrote"
     say(f"version {done.before} to {done.after}: {would} {len(done.files)} files of {warehouse}")
     if not dry_run:
         say("next: plumbline warehouse check")
+
+
+def history(
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """The versions that are kept, newest first: when each was made, by which run, doing what.
+
+    Example: plumbline warehouse history --limit 5
+    """
+    from plumbline.warehouse.storage import log
+
+    store = Store.open(warehouse, create=False)
+    states = [log.snapshot(store.place, v) for v in reversed(log.versions(store.place)[-limit:])]
+    rows = [(s.version, f"{s.time:%Y-%m-%d %H:%M:%S}", s.run_id, s.about) for s in states]
+    show(Console(highlight=False, markup=False), ["version", "time (UTC)", "run", "what"], rows)
+    say("next: plumbline sql --at VERSION, or plumbline warehouse restore VERSION")
+
+
+def restore(
+    version: Annotated[str, typer.Argument(help="A version, the start of a run's id, or a time.")],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Make all tables what they were at an earlier version, in a new commit. No file is removed.
+
+    Example: plumbline warehouse restore 12
+    """
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage import history as past
+
+    store = Store.open(warehouse, create=False)
+    number = past.version_of(store, version)
+    with recorded(store, "warehouse restore", {"version": number}) as run_id:
+        past.restore(store, number, run_id)
+    say(f"{warehouse}: as of version {number} again; next: plumbline warehouse check")
+
+
+def forget(
+    path: Annotated[Path, typer.Argument(help="A data file, as the message about it names it.")],
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Take a damaged data file out of its table. Run again what wrote it.
+
+    Example: plumbline warehouse forget out/warehouse/word_count/corpus=pile/0a1b.parquet
+    """
+    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage import history as past
+
+    store = Store.open(warehouse, create=False)
+    table, file = past.file_of(store, path)
+    with recorded(store, "warehouse forget", {"path": file.path}) as run_id:
+        past.forget(store, table, file, run_id)
+    say(f"{file.path}: {file.n_rows:,} rows are no longer in {table}")
+    wrote = ", ".join(sorted({unit.run_id for unit in file.units}))
+    say(f"next: plumbline runs show {wrote}, and run that command again")
 
 
 def export(
@@ -126,61 +171,33 @@ def export(
     say(f"wrote {len(made)} tables and dictionary.md to {out}; next: read {out}/dictionary.md")
 
 
-def push(
-    uri: Uri,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Remove files there that are not here.")
-    ] = False,
-    force: Force = False,
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-) -> None:
-    """Copy the warehouse to object storage or another file system: only what changed.
+def push(uri: Uri, force: Force = False, warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
+    """Copy the warehouse's newest version to an object store or another directory.
 
-    Each file is read back and compared by its hash; the list of all comes last. After an
-    interruption run the same command again to resume. What the server wants to know (keys, region)
-    comes from its own environment variables and files.
+    Only files that are missing there are sent, then all tables change in one commit. What the
+    server wants to know (keys, region) comes from its own environment variables and files.
 
     Example: plumbline warehouse push s3://bucket/warehouse
     """
-    from plumbline.warehouse.provenance.runs import refuse_beside_runs
-    from plumbline.warehouse.storage.mirror import push as send
-    from plumbline.warehouse.storage.remote import shown
-
-    store = Store.open(warehouse, create=False)
-    if not force:
-        refuse_beside_runs(store, "push")
-    with progress("push", "files") as update:
-        done = send(warehouse, uri, delete=delete, progress=update)
-    say(f"{shown(uri)}: {_copied(done)}")
-    say(f"next, on another machine: plumbline warehouse pull {shown(uri)}")
+    _copy(warehouse, uri, force)
+    say(f"next, on another machine: plumbline sql --warehouse {uri}")
 
 
-def pull(
-    uri: Uri,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Remove files here that are not there.")
-    ] = False,
-    force: Force = False,
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-) -> None:
-    """Bring a warehouse that was pushed to this machine, or up to date: only what changed.
+def pull(uri: Uri, force: Force = False, warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
+    """Copy the newest version of a warehouse that lies elsewhere to this one.
 
-    Every file is compared by its hash before any takes its place. After an
-    interruption run the same command again to resume.
+    Only files that are missing here are fetched, then all tables change in one commit.
 
     Example: plumbline warehouse pull s3://bucket/warehouse
     """
-    from plumbline.warehouse.provenance.runs import refuse_beside_runs
-    from plumbline.warehouse.storage.mirror import pull as fetch
-
-    if (warehouse / MARKER).exists() and not force:
-        refuse_beside_runs(Store.open(warehouse, create=False), "pull")
-    with progress("pull", "files") as update:
-        done = fetch(uri, warehouse, delete=delete, progress=update)
-    say(f"{warehouse}: {_copied(done)}")
+    _copy(uri, warehouse, force)
     say("next: plumbline warehouse check")
 
 
-def _copied(done: Mirrored) -> str:
-    copied = f"{done.n_copied:,} of {done.n_files:,} files copied, {done.n_bytes / 1e6:,.1f} MB"
-    return f"{copied}, {done.n_removed:,} removed"
+def _copy(source: Path, target: Path, force: bool) -> None:
+    from plumbline.warehouse.storage.history import copy
+
+    into = Store.open(target)
+    with progress("copy", "files") as update:
+        n_files, n_sent = copy(Store.open(source, create=False), into, force, update)
+    say(f"{target}: {n_sent:,} of {n_files:,} files copied")

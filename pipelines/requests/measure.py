@@ -39,7 +39,8 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     """
     rows = compute(store.root, options or MeasureOptions(), run_id)
     stale = set(store.read("metric_value")["benchmark"].unique().to_pylist())
-    for benchmark in sorted(stale | set(rows["benchmark"].unique().to_pylist())):
-        of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
-        store.replace("metric_value", of_benchmark, {"benchmark": benchmark}, run_id)
+    with store.together(run_id, "measure"):
+        for benchmark in sorted(stale | set(rows["benchmark"].unique().to_pylist())):
+            of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
+            store.replace("metric_value", of_benchmark, {"benchmark": benchmark}, run_id)
     return rows

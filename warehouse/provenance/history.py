@@ -10,7 +10,6 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.storage.units import units_of
 
 Row: TypeAlias = dict[str, Any]
 _METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset", "options")
@@ -49,15 +48,14 @@ def written(store: Store, run_id: str) -> dict[str, int]:
     """Rows that a run wrote and that still exist, by table, without `run` itself.
 
     They are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
-    metadata of its files.
+    list of its files.
     """
     query = "SELECT table_name, n_rows FROM run_written WHERE run_id = $run"
-    rows = rows_of(store.root, query, {"run": run_id})
+    rows, snapshot = rows_of(store.root, query, {"run": run_id}), store.snapshot()
     found = {row["table_name"]: row["n_rows"] for row in rows}
     for name, table in TABLES.items():
         if "run_id" not in table.arrow.names:
-            files = (store.root / name).glob("**/*.parquet")
-            units = (unit for path in files for unit in units_of(path))
+            units = (unit for file in snapshot.files(name) for unit in file.units)
             found[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
     return {name: found[name] for name in TABLES if found.get(name)}
 

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
+from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
 from plumbline.warehouse.storage.store import Store
 
 _PACKAGES = (
@@ -122,13 +122,11 @@ def may_be_running(row: dict[str, Any]) -> bool:
     return True
 
 
-def refuse_beside_runs(store: Store, what: str) -> None:
-    """Raises ``UsageProblem`` naming a run of another process that may be writing."""
+def others_may_be_writing(store: Store) -> bool:
+    """Whether a run of another process has no end yet and may still be writing."""
     mine = f"process {os.getpid()} on {socket.gethostname()}"
-    for row in store.read("run").to_pylist():
-        if may_be_running(row) and not (row["error"] or "").endswith(mine):
-            problem = f"run {row['run_id']} ({row['command']}) may be writing: {row['error']}"
-            raise UsageProblem(what, problem, "wait until it ends, or use --force if it is gone")
+    rows = store.read("run").to_pylist()
+    return any(may_be_running(row) and not (row["error"] or "").endswith(mine) for row in rows)
 
 
 def package_versions() -> dict[str, str]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.format import older_tables, open_warehouse
-from plumbline.warehouse.storage.paths import parquet_files, retry_missing
+from plumbline.warehouse.storage.log import File, columns_id
+from plumbline.warehouse.storage.store import Store, damage
 from plumbline.warehouse.text.escape import sql_text
 
 if TYPE_CHECKING:
@@ -27,26 +26,28 @@ _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 
 
-def connect(root: str | Path, text: str | None = None) -> duckdb.DuckDBPyConnection:
-    """Open an in-memory DuckDB with a view for each table over the Parquet files.
+def connect(source: str | Path | Store, text: str | None = None) -> duckdb.DuckDBPyConnection:
+    """Open an in-memory DuckDB with a view for each table over its Parquet files.
 
-    A table without files is an empty view with the right columns. Nothing is written to the
-    warehouse, and DuckDB neither loads nor fetches extensions.
+    All views are of one commit: the newest now, or that of the store given. A table without files
+    is an empty view with the right columns. Nothing is written to the warehouse, and DuckDB neither
+    loads nor fetches extensions.
 
     Args:
         text: the SQL that will be run, if known: views and tables that it doesn't use are not
             made, which saves half of the time.
 
     Raises:
-        BadInput: ``root`` is not a warehouse of this version, or a table's file is damaged or has
-            other columns.
+        BadInput: it is not a warehouse of this version, or a table's file is damaged or has other
+            columns.
 
     >>> import tempfile
-    >>> connection = connect(open_warehouse(tempfile.mkdtemp() + "/w"))
+    >>> connection = connect(Store.open(tempfile.mkdtemp() + "/w"))
     >>> connection.execute("SELECT count(*) FROM pair_score").fetchone()
     (0,)
     """
-    root = open_warehouse(root, create=False)
+    store = opened(source)
+    snapshot = store.snapshot()
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
@@ -55,8 +56,15 @@ def connect(root: str | Path, text: str | None = None) -> duckdb.DuckDBPyConnect
     # DuckDB binds a view to what it reads: first to empty tables, which views of files replace.
     connection.execute(_on_empty_tables(views, tables))
     for table in tables:
-        _make_view(connection, root, table)
+        files = snapshot.files(table.name)
+        with damage(store.place, store.root / table.name, duckdb.Error):
+            connection.execute(_view(table, files, [str(store.path(file)) for file in files]))
     return connection
+
+
+def opened(source: str | Path | Store) -> Store:
+    """The store of a warehouse that exists, or that store itself."""
+    return source if isinstance(source, Store) else Store.open(source, create=False)
 
 
 def _needed(text: str | None) -> tuple[list[str], list[Table]]:
@@ -90,39 +98,21 @@ def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
     return ";\n".join([*creates, *views, *drops])
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, root: Path, table: Table) -> None:
-    try:
-        retry_missing(lambda: connection.execute(table_view(root, table)))
-    except duckdb.Error as e:
-        problem = f"a file of {table.name} can't be read: {str(e).splitlines()[0]}"
-        fix = f"move {root / table.name} away and write it again"
-        raise BadInput(f"warehouse {root}", problem, fix) from e
-
-
-def table_view(root: Path, table: Table, named_root: Path | None = None) -> str:
-    """The statement that makes a table's view over its Parquet files; an empty view without files.
-
-    ``named_root`` is how the statement names the directory, by default its absolute path.
-    """
+def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
+    """The statement that makes a table's view over files; an empty view without any."""
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
+    nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
+    if not files:
+        return f"{create} {', '.join(nulls)} WHERE false"
     columns = ", ".join(f'"{c.name}"' for c in table.columns)
-    directory = root / table.name
-    if next(directory.glob("**/*.parquet"), None) is None and not parquet_files(directory):
-        nulls = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns)
-        return f"{create} {nulls} WHERE false"
-    files = (named_root or root.resolve()) / table.name / "**" / "*.parquet"
-    pattern = sql_text(str(files))
-    source = f"read_parquet({pattern}, hive_partitioning = false)"
-    if not table.partitions or table.name in older_tables(root):
-        source = _with_new_columns(table, pattern)
+    listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
+    source = f"read_parquet({listed})"
+    if {file.columns for file in files} != {columns_id(table)}:
+        # Files that lack columns which were added since, and which are NULL there.
+        added = ", ".join(n for n, c in zip(nulls, table.columns, strict=True) if c.nullable)
+        union = f"FROM read_parquet({listed}, union_by_name = true)"
+        source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"
     return f"{create} {columns} FROM {source}"
-
-
-def _with_new_columns(table: Table, pattern: str) -> str:
-    """The source of files some of which lack columns added since, which are NULL there."""
-    nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable]
-    files = f"read_parquet({pattern}, hive_partitioning = false, union_by_name = true)"
-    return f"(SELECT {', '.join(nulls)} WHERE false UNION ALL BY NAME FROM {files})"
 
 
 def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
@@ -132,45 +122,51 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
         relative_to: name the Parquet files by their path from this directory, in which DuckDB must
             then be started; by default by their absolute path.
 
-    A table without files is an empty view: make the SQL again once it has some. Raises ``BadInput``
+    The views are of the newest commit: make the SQL again to see later ones. Raises ``BadInput``
     when ``root`` is not a warehouse of this version.
 
     >>> import tempfile
-    >>> init_sql(open_warehouse(tempfile.mkdtemp() + "/w")).count('CREATE OR REPLACE VIEW "run"')
+    >>> store = Store.open(tempfile.mkdtemp() + "/w")
+    >>> init_sql(store.root).count('CREATE OR REPLACE VIEW "run"')
     1
     """
-    root = open_warehouse(root, create=False)
-    named_root = root.resolve()
-    where = "anywhere"
-    if relative_to is not None:
-        named_root = Path(os.path.relpath(named_root, relative_to.resolve()))
-        where = "in this file's directory"
+    store = opened(root)
+    snapshot = store.snapshot()
+    where = "anywhere" if relative_to is None else "in this file's directory"
+
+    def named(file: File) -> str:
+        path = store.path(file).resolve()
+        return str(path if relative_to is None else os.path.relpath(path, relative_to.resolve()))
+
     parts = [
-        "-- A Plumbline warehouse: a view for each table, then the views and functions on them.\n"
+        f"-- A Plumbline warehouse as of version {snapshot.version}, {snapshot.time:%Y-%m-%d %H:%M}"
+        " UTC:\n-- a view for each table, then the views and functions on them.\n"
         f"-- Start DuckDB {where}: duckdb -init FILE\n"
         "SET TimeZone = 'UTC';"
     ]
-    parts += [f"{table_view(root, table, named_root)};" for table in TABLES.values()]
+    for table in TABLES.values():
+        files = snapshot.files(table.name)
+        parts.append(f"{_view(table, files, list(map(named, files)))};")
     parts += [sql(name).strip() for name in sql_names("views")]
     return "\n\n".join(parts) + "\n"
 
 
 def rows_of(
-    root: str | Path, text: str, params: Mapping[str, object] | None = None
+    source: str | Path | Store, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Rows of one query over the warehouse at ``root``, which may have ``$params``.
+    """Rows of one query over a warehouse, which may have ``$params``.
 
     Raises as ``connect``, and as DuckDB where the query is wrong.
 
     >>> import tempfile
-    >>> root = open_warehouse(tempfile.mkdtemp() + "/w")
-    >>> rows_of(root, "SELECT count(*) AS n FROM run WHERE status = $status", {"status": "ok"})
+    >>> store = Store.open(tempfile.mkdtemp() + "/w")
+    >>> rows_of(store, "SELECT count(*) AS n FROM run WHERE status = $status", {"status": "ok"})
     [{'n': 0}]
     """
-    with connect(root, text) as connection:
-        rows: list[dict[str, Any]] = retry_missing(
-            lambda: connection.sql(text, params=params).to_arrow_table()
-        ).to_pylist()
+    with connect(source, text) as connection:
+        rows: list[dict[str, Any]] = (
+            connection.sql(text, params=params).to_arrow_table().to_pylist()
+        )
     return rows
 
 
@@ -208,4 +204,4 @@ def query(
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     given = {key: value for key, value in (params or {}).items() if key in named}
-    return retry_missing(lambda: connection.sql(text, params=given).to_arrow_table())
+    return connection.sql(text, params=given).to_arrow_table()

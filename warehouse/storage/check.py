@@ -1,26 +1,25 @@
-"""Check of a warehouse: files, schemas, runs, partitions, keys, leftovers of stopped commands."""
+"""Check of a warehouse: log, files, hashes, schemas, runs, partitions, keys, leftovers."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.provenance.runs import may_be_running
+from plumbline.warehouse.errors import BadInput, PlumblineError
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.compaction import leftovers, lost_partition
-from plumbline.warehouse.storage.format import MARKER, older_tables
-from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.storage.units import units_of
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.compaction import leftovers
+from plumbline.warehouse.storage.format import MARKER
+from plumbline.warehouse.storage.log import File, Snapshot, columns_id
+from plumbline.warehouse.storage.store import README, Store, sha256_of
 
 
 @dataclass(frozen=True)
@@ -35,135 +34,118 @@ class Problem:
 def check(store: Store) -> list[Problem]:
     """All problems of a warehouse, in the order of their paths; nothing is written.
 
-    Every file is read to its end. While a run may be writing, leftovers are not reported, since
-    they may be its unfinished work.
+    Every file of the newest version is read to its end and compared with its hash. While a run may
+    be writing, leftovers are not reported, since they may be its unfinished work.
 
     >>> import tempfile
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
     []
     """
-    runs = _runs(store)
-    found = list(_foreign(store.root))
-    good_files: list[Path] = []
-    for table in TABLES.values():
-        good = []
-        for path in sorted((store.root / table.name).rglob("*")):
-            if path.is_file() and not path.name.endswith(".tmp"):
-                problems = list(_file_problems(store, table, path))
-                found += problems
-                good += [] if problems else [path]
-        found += _repeated_keys(store.root / table.name, table, good)
-        good_files += good
-    if not any(may_be_running(row) for row in runs):
-        found += _leftover_problems(store)
-    # Read again: a command may have begun, and written files, since the first time.
-    found += _without_run(good_files, {row["run_id"] for row in _runs(store)})
-    return sorted(found, key=lambda problem: problem.path)
-
-
-def _runs(store: Store) -> list[dict[str, Any]]:
-    try:
-        rows: list[dict[str, Any]] = store.read("run").to_pylist()
-    except (OSError, pa.ArrowInvalid):  # reported as problems of its files
-        return []
-    return rows
-
-
-def _without_run(paths: Iterable[Path], runs: set[str]) -> Iterator[Problem]:
-    for path in paths:
+    snapshot = store.snapshot()
+    found = list(_foreign(store)) + list(_past(store, snapshot))
+    good: list[tuple[str, File]] = []
+    for name in snapshot.tables:
         try:
-            run_ids = {unit.run_id for unit in units_of(path)}
-        except FileNotFoundError:  # replaced meanwhile
+            files = snapshot.files(name)
+        except PlumblineError as e:
+            restore = "plumbline warehouse restore VERSION"
+            found.append(Problem(store.root / name, str(e), f"{restore} of an earlier one"))
             continue
-        for run_id in sorted(run_ids - runs):
-            yield Problem(path, f"its run {run_id or '(none)'} is not in `run`", _move_away(path))
-
-
-def _foreign(root: Path) -> Iterator[Problem]:
-    for path in root.iterdir():
-        if path.name not in {*TABLES, MARKER, "_staging", "_work"} and path.suffix != ".tmp":
-            yield Problem(path, "belongs to no table", _move_away(path))
-
-
-def _move_away(path: Path) -> str:
-    return f"mv {shlex.quote(str(path))} elsewhere"
-
-
-def _write_again(path: Path) -> str:
-    return f"{_move_away(path)}, then run again what wrote it"
-
-
-def _leftover_problems(store: Store) -> Iterator[Problem]:
+        whole = []
+        for file in files:
+            problems = list(_file_problems(store, TABLES[name], file))
+            found += problems
+            whole += [] if problems else [file]
+        found += _repeated_keys(store, TABLES[name], whole)
+        good += [(name, file) for file in whole]
     for leftover in leftovers(store):
-        yield Problem(leftover.path, leftover.why, "plumbline warehouse compact")
-    for path in (store.root / "_staging").glob("*"):
-        destination = lost_partition(store.root, path)
-        if destination is not None:
-            move = shlex.join(["mv", str(path), str(destination)])
-            fix = f"{shlex.join(['mkdir', '-p', str(destination.parent)])} && {move}"
-            yield Problem(path, "a partition whose replacement was not finished", fix)
+        if leftover.why != "a version of the past":
+            path = store.place.scratch() / leftover.path
+            found.append(Problem(path, leftover.why, "plumbline warehouse compact"))
+    return sorted([*found, *_without_run(store, good)], key=lambda problem: problem.path)
 
 
-def _file_problems(store: Store, table: Table, path: Path) -> Iterator[Problem]:
-    """Problems of one file; its rows are checked only if it has the table's schema."""
-    if path.suffix != ".parquet":
-        yield Problem(path, "is not a Parquet file", _move_away(path))
-        return
+def _foreign(store: Store) -> Iterator[Problem]:
+    known = {"_log", MARKER, README}
+    for name in store.place.walk():
+        top, _, rest = name.partition("/")
+        is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
+        if top not in known and not (top in TABLES and is_of_table):
+            path = store.root / name
+            fix = f"{shlex.join(['mv', str(path)])} elsewhere"
+            yield Problem(path, "belongs to no table", fix)
+
+
+def _past(store: Store, newest: Snapshot) -> Iterator[Problem]:
+    """Versions that can't be read, other than the newest, which opening has read."""
+    for version in log.versions(store.place):
+        if version != newest.version:
+            try:
+                log.snapshot(store.place, version)
+            except PlumblineError as e:
+                path = store.root / log.COMMITS / f"{version:020}.json"
+                yield Problem(path, str(e), f"{shlex.join(['mv', str(path)])} elsewhere")
+
+
+def _without_run(store: Store, files: list[tuple[str, File]]) -> Iterator[Problem]:
     try:
-        file = pq.ParquetFile(path)
-        rows = file.read()
-        units_of(path)
-    except FileNotFoundError:  # replaced meanwhile
+        runs = set(store.read("run")["run_id"].to_pylist())
+    except BadInput:  # reported as a problem of its file
         return
-    except (pa.ArrowException, OSError, ValueError) as e:
-        problem = f"can't be read: {str(e).splitlines()[0]}"
-        yield Problem(path, problem, _write_again(path))
-        return
-    of_schema = list(_schema_problems(store, table, path, rows.schema))
-    yield from of_schema
-    if of_schema:
-        return
-    metadata = rows.schema.metadata or {}
-    named = metadata.get(b"plumbline.table", b"").decode()
-    if named != table.name:
-        yield Problem(path, f"belongs to table {named or 'unknown'}", _move_away(path))
-    yield from _row_problems(store, table, path, rows)
+    for _, file in files:
+        for run_id in sorted({unit.run_id for unit in file.units} - runs):
+            problem = f"its run {run_id or '(none)'} is not in `run`"
+            yield Problem(store.root / file.path, problem, _again(store, file))
 
 
-def _schema_problems(
-    store: Store, table: Table, path: Path, schema: pa.Schema
-) -> Iterator[Problem]:
+def _again(store: Store, file: File) -> str:
+    path = shlex.quote(str(store.root / file.path))
+    return f"plumbline warehouse forget {path}, then run again what wrote it"
+
+
+def _file_problems(store: Store, table: Table, file: File) -> Iterator[Problem]:
+    """Problems of one file; its rows are checked only if it has the table's schema."""
+    where, fix = store.root / file.path, _again(store, file)
+    try:
+        path = store.path(file)
+        if sha256_of(path) != file.sha256:
+            yield Problem(where, "is damaged: its hash is not that of what was published", fix)
+            return
+        rows = pq.ParquetFile(path).read()
+    except (PlumblineError, pa.ArrowException, OSError, ValueError) as e:
+        yield Problem(where, str(e).splitlines()[0], fix)
+        return
+    of_schema = list(_schema_problems(table, file, rows.schema))
+    for problem in of_schema or _row_problems(table, file, rows):
+        yield Problem(where, problem, fix)
+
+
+def _schema_problems(table: Table, file: File, schema: pa.Schema) -> Iterator[str]:
     for field in table.arrow:
         if field.name in schema.names:
             found = schema.field(field.name).type
             if found != field.type:
-                problem = f"{field.name} is {found}, not {field.type}"
-                yield Problem(path, problem, _write_again(path))
-        elif not field.nullable:
-            yield Problem(path, f"has no column {field.name}", _write_again(path))
-        elif table.name not in older_tables(store.root):
-            problem = f"has no column {field.name}"
-            yield Problem(path, problem, "plumbline warehouse migrate")
+                yield f"{field.name} is {found}, not {field.type}"
+        elif not field.nullable or file.columns == columns_id(table):
+            yield f"has no column {field.name}"
     for name in schema.names:
         if name not in table.arrow.names:
-            yield Problem(path, f"has the unknown column {name}", _write_again(path))
+            yield f"has the unknown column {name}"
 
 
-def _row_problems(store: Store, table: Table, path: Path, rows: pa.Table) -> Iterator[Problem]:
+def _row_problems(table: Table, file: File, rows: pa.Table) -> Iterator[str]:
+    if rows.num_rows != file.n_rows:
+        yield f"holds {rows.num_rows:,} rows instead of {file.n_rows:,}"
     for field in table.arrow:
         if not field.nullable and rows[field.name].null_count:
-            problem = f"{field.name} holds NULL, which is not allowed"
-            yield Problem(path, problem, _write_again(path))
-    values = {name: pc.unique(rows[name]).to_pylist() for name in table.partitions}
-    expected = [f"{name}={quote(str(v[0]), safe='')}" for name, v in values.items() if len(v) == 1]
-    if list(path.parent.relative_to(store.root / table.name).parts) != expected:
-        several = ", ".join(f"{name}: {len(v)}" for name, v in values.items() if len(v) != 1)
-        problem = f"its rows belong to {'/'.join(expected) or 'no partition'}"
-        problem += f" and several ({several})" if several else ""
-        yield Problem(path, problem, _write_again(path))
+            yield f"{field.name} holds NULL, which is not allowed"
+    for name, expected in zip(table.partitions, file.partition, strict=True):
+        values = pc.unique(rows[name]).to_pylist()
+        if values != [expected]:
+            yield f"its rows are of {name} {', '.join(map(str, values[:3]))}, not {expected}"
 
 
-def _repeated_keys(directory: Path, table: Table, files: list[Path]) -> Iterator[Problem]:
+def _repeated_keys(store: Store, table: Table, files: list[File]) -> Iterator[Problem]:
     if not files:
         return
     key = ", ".join(f'"{name}"' for name in table.key)
@@ -172,9 +154,11 @@ def _repeated_keys(directory: Path, table: Table, files: list[Path]) -> Iterator
         f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
     )
     with duckdb.connect() as connection:
-        found = connection.execute(query, {"files": [str(path) for path in files]}).fetchone()
+        found = connection.execute(
+            query, {"files": [str(store.path(file)) for file in files]}
+        ).fetchone()
     if found is not None:
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, found[1:], strict=True))
         problem = f"{found[0]:,} keys more than once, such as {first}"
         fix = "run again the command that wrote it, see `plumbline runs list`"
-        yield Problem(directory, problem, fix)
+        yield Problem(store.root / table.name, problem, fix)

@@ -1,29 +1,32 @@
-"""Compaction: merge the small files of each partition, and remove what stopped commands left."""
+"""Compaction: merge small files, forget old versions, and remove what stopped commands left."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import uuid
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput, disk_problems
-from plumbline.warehouse.provenance.runs import refuse_beside_runs
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.paths import replace_directory
-from plumbline.warehouse.storage.store import Store, cast, file_metadata, write_file
-from plumbline.warehouse.storage.units import PREFIX, units_metadata, units_of
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.log import Draft, File
+from plumbline.warehouse.storage.place import STAGING
+from plumbline.warehouse.storage.store import Store, cast
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
+#: How long versions of the past are kept, unless another time is asked for.
+KEEP_DAYS = 7.0
 #: Kind of unfinished work -> the table it is published in, and the columns its directories name.
 _PUBLISHED_IN = {
     "score": ("pair_score", ("model_key", "benchmark")),
@@ -35,18 +38,18 @@ _PUBLISHED_IN = {
 
 @dataclass(frozen=True)
 class Merge:
-    """Small files of one partition's directory that become one."""
+    """Small files of one partition that become one."""
 
     table: str
-    directory: Path
-    files: tuple[Path, ...]
+    partition: tuple[str, ...]
+    files: tuple[File, ...]
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """A file or directory that can go, and why."""
+    """A file or directory of the warehouse that can go, by its path in it, and why."""
 
-    path: Path
+    path: str
     why: str
 
 
@@ -58,79 +61,58 @@ class Plan:
     leftovers: tuple[Leftover, ...]
 
 
-def plan(store: Store) -> Plan:
-    """What ``compact`` would do; nothing is written.
+def plan(store: Store, keep_days: float = KEEP_DAYS) -> Plan:
+    """What ``compact`` would do; nothing is written."""
+    return Plan(tuple(_merges(store, "")), tuple(leftovers(store, keep_days)))
 
-    A directory with anything but published files in it is left alone (``check`` names that).
+
+def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Plan:
+    """Do what ``plan`` says, and return it. Others may read and write meanwhile.
+
+    A merged file is read back and compared with the rows of its parts; in the commit it replaces
+    only files that nobody has replaced since. Versions older than ``keep_days`` go, with the files
+    that only they name. Raises ``BadInput`` for a file that can't be read.
     """
-    merges = []
-    for table in TABLES:
-        for directory, files in _directories(store.root / table):
-            small = tuple(f for f in files if f.stat().st_size < SMALL_BYTES)
-            if len(small) > 1:
-                merges.append(Merge(table, directory, small))
-    return Plan(tuple(merges), tuple(leftovers(store)))
-
-
-def _directories(top: Path) -> Iterator[tuple[Path, list[Path]]]:
-    for directory in [top, *sorted(p for p in top.rglob("*") if p.is_dir())]:
-        inside = sorted(directory.iterdir()) if directory.exists() else []
-        if inside and all(p.suffix == ".parquet" and p.is_file() for p in inside):
-            yield directory, inside
-
-
-def compact(store: Store, run_id: str, *, force: bool = False) -> Plan:
-    """Do what ``plan`` says, and return it.
-
-    A merged file is read back and compared with the rows of its parts before it replaces them; it
-    records their units and runs. The whole directory is replaced, as the store does. Raises
-    ``UsageProblem`` while a run may be writing, unless ``force``; ``BadInput`` for a file that
-    can't be read.
-    """
-    if not force:
-        refuse_beside_runs(store, "compact")
-    todo = plan(store)
+    merges = tuple(_merges(store, run_id))
     with disk_problems(store.root):
-        for leftover in todo.leftovers:
-            if leftover.path.is_dir():
-                shutil.rmtree(leftover.path)
-            else:
-                leftover.path.unlink(missing_ok=True)
-        for merge in todo.merges:
+        for merge in merges:
             _merge(store, merge, run_id)
-    return todo
+        gone = tuple(leftovers(store, keep_days))
+        for leftover in gone:
+            _remove(store, leftover.path)
+    return Plan(merges, gone)
+
+
+def _merges(store: Store, run_id: str) -> Iterator[Merge]:
+    now = store.snapshot()
+    for table in now.tables:
+        small = defaultdict(list)
+        for file in now.files(table):
+            # This run's own row is written again when it ends.
+            mine = table == "run" and run_id in (unit.name for unit in file.units)
+            if file.n_bytes < SMALL_BYTES and not mine:
+                small[file.partition].append(file)
+        for partition, files in small.items():
+            if len(files) > 1:
+                yield Merge(table, partition, tuple(files))
 
 
 def _merge(store: Store, merge: Merge, run_id: str) -> None:
-    # This run's own row is written again when it ends.
-    files = [path for path in merge.files if path.stem != run_id]
-    if len(files) < 2:
-        return
-    staged = store.root / "_staging" / uuid.uuid4().hex
-    staged.mkdir(parents=True)
-    made = staged / f"{PREFIX}{uuid.uuid4().hex[:12]}.parquet"
-    rows = pa.concat_tables([_rows(merge.table, path) for path in files])
-    units = units_metadata(unit for path in files for unit in units_of(path))
-    write_file(made, rows.replace_schema_metadata(file_metadata(merge.table, run_id) | units))
-    if not _same(pq.ParquetFile(made).read(), rows):
-        raise BadInput(str(made), "does not hold the rows of its parts", "nothing was changed")
-    # `_chunks` compares file times to see which unfinished work has been published since.
-    newest = max(path.stat().st_mtime_ns for path in files)
-    os.utime(made, ns=(newest, newest))
-    for path in merge.directory.iterdir():
-        if path not in files:
-            try:
-                os.link(path, staged / path.name)
-            except OSError:  # no hard links on this file system
-                shutil.copy2(path, staged / path.name)
-    replace_directory(staged, merge.directory)
+    table = TABLES[merge.table]
+    rows = pa.concat_tables([cast(table, store.rows(store.path(f))) for f in merge.files])
+    partition = dict(zip(table.partitions, merge.partition, strict=True))
+    units = [unit for file in merge.files for unit in file.units]
+    written_ms = max(file.written_ms for file in merge.files)
+    made = store.write(merge.table, partition, rows, units, written_ms)
+    if not _same(cast(table, store.rows(store.path(made))), rows):
+        problem = "does not hold the rows of its parts"
+        raise BadInput(str(store.path(made)), problem, "nothing was changed")
 
+    def change(draft: Draft) -> None:
+        if set(merge.files) <= set(draft.files(merge.table)):
+            draft.swap(merge.table, merge.files, [made])
 
-def _rows(table: str, path: Path) -> pa.Table:
-    try:
-        return cast(TABLES[table], pq.ParquetFile(path).read())
-    except (pa.ArrowInvalid, OSError) as e:
-        raise BadInput(str(path), "can't be read", "run `plumbline warehouse check`") from e
+    log.commit(store.place, change, run_id, f"compact {merge.table}")
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
@@ -147,73 +129,108 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
     return True
 
 
-def leftovers(store: Store) -> list[Leftover]:
-    """Everything that may be removed while no run is writing; paths in order.
+def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
+    """What may be removed, in order: old versions, unfinished files, work that was published since.
 
     Results that save work later are not leftovers: counts of shards, paid replies, unpublished
-    chunks of scores, samples and probabilities.
+    chunks of scores, samples and probabilities. Nor is what another process may be working on.
     """
-    found = [*_temporary(store.root), *_staged(store.root), *_chunks(store), *_partials(store.root)]
+    # In this order, since what somebody writes meanwhile must not go: what is in a list was begun
+    # before it; if nobody writes after that, it was committed by then, or never will be.
+    there, staged = set(store.place.walk()), list(_staged(store))
+    work = [*_chunks(store), *_partials(store)]
+    is_busy, is_quiet = others_may_be_writing(store), store.place.is_quiet()
+    before = datetime.now(timezone.utc) - timedelta(days=keep_days)
+    kept, past = _commits(store, before)
+    # A commit's name must stay taken while somebody may still try to create it.
+    past -= set() if is_quiet else {n for n in past if n.startswith(f"{log.COMMITS}/")}
+    found = [Leftover(name, "a version of the past") for name in past & there]
+    if is_quiet or (is_quiet is None and not is_busy):
+        data = {n for n in there - kept - past if _is_data(n)}
+        found += [Leftover(name, "a file that no version names") for name in data]
+        found += staged
+    if not is_busy:
+        found += work
     return sorted(found, key=lambda leftover: leftover.path)
 
 
-def _temporary(root: Path) -> Iterator[Leftover]:
-    for path in root.rglob("_*.tmp"):
-        if "_staging" not in path.relative_to(root).parts:
-            yield Leftover(path, "a file that was not finished")
+def _commits(store: Store, before: datetime) -> tuple[set[str], set[str]]:
+    """Files that are needed by versions to keep, and those that only older ones need."""
+    kept: set[str] = set()
+    past: set[str] = set()
+    *older, newest = log.versions(store.place)
+    for version in (newest, *reversed(older)):
+        state = log.snapshot(store.place, version)
+        is_kept = version == newest or state.time >= before
+        names = {f"{log.COMMITS}/{version:020}.json"}
+        names |= {f"{log.MANIFESTS}/{name}" for name in state.tables.values()}
+        with suppress(UsageProblem):  # only its commit is left
+            names |= {f.path for table in state.tables for f in state.files(table)}
+        (kept if is_kept else past).update(names)
+    return kept, past - kept
 
 
-def _staged(root: Path) -> Iterator[Leftover]:
-    for path in (root / "_staging").glob("*"):
-        if lost_partition(root, path) is None:
-            yield Leftover(path, "a partition that was not finished, or has been replaced")
+def _is_data(name: str) -> bool:
+    top, _, rest = name.partition("/")
+    return name.startswith(f"{log.MANIFESTS}/") or (top in TABLES and rest.endswith(".parquet"))
 
 
-def lost_partition(root: Path, staged: Path) -> Path | None:
-    """Where a retired partition belongs if its replacement is missing, otherwise ``None``.
+def _remove(store: Store, name: str) -> None:
+    path = store.place.scratch() / name
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    elif name.split("/")[0] in (STAGING, "_work"):
+        path.unlink(missing_ok=True)
+    else:
+        store.place.remove(name)
 
-    A command killed between the two renames that replace a partition leaves it like this.
-    """
-    part = next(staged.glob("*.parquet"), None)
-    if not staged.name.endswith("-retired") or part is None:
-        return None
-    try:
-        name = (pq.read_schema(part).metadata or {})[b"plumbline.table"].decode()
-        table = TABLES[name]
-        first = pq.ParquetFile(part).read_row_group(0, columns=list(table.partitions)).to_pylist()
-    except (OSError, ValueError, KeyError):
-        return None
-    destination = Store(root).directory(name, first[0] if table.partitions else {})
-    return None if destination.exists() else destination
+
+def _named(store: Store, path: Path) -> str:
+    return path.relative_to(store.place.scratch()).as_posix()
+
+
+def _staged(store: Store) -> Iterator[Leftover]:
+    for path in (store.place.scratch() / STAGING).glob("*"):
+        yield Leftover(_named(store, path), "a file or partition that was not finished")
 
 
 def _chunks(store: Store) -> Iterator[Leftover]:
+    now = store.snapshot()
     for kind, (table, names) in _PUBLISHED_IN.items():
-        work = store.root / "_work" / kind
+        work = store.work_directory(kind, create=False)
         for path in work.glob("/".join("*" * len(names))):
             if path.suffix == ".claim":
-                yield Leftover(path, "the lock of a command that has ended")
+                yield Leftover(_named(store, path), "the lock of a command that has ended")
                 continue
             values = dict(zip(names, map(unquote, path.relative_to(work).parts), strict=True))
             ordered = {p: values[p] for p in TABLES[table].partitions if p in values}
-            published = _newest(store.directory(table, ordered))
-            inside = _newest(path)
-            if inside is None or (published is not None and published > inside):
+            published = max((f.written_ms for f in now.files(table, ordered)), default=None)
+            inside = _newest_ms(path)
+            if inside is None or (published is not None and published >= inside):
                 why = f"published in {table} since" if inside else "an empty directory"
-                yield Leftover(path, why)
+                yield Leftover(_named(store, path), why)
 
 
-def _newest(directory: Path) -> int | None:
-    times = [path.stat().st_mtime_ns for path in directory.rglob("*.parquet")]
+def _newest_ms(directory: Path) -> int | None:
+    times = [path.stat().st_mtime_ns // 1_000_000 for path in directory.rglob("*.parquet")]
     return max(times, default=None)
 
 
-def _partials(root: Path) -> Iterator[Leftover]:
+def _partials(store: Store) -> Iterator[Leftover]:
     """Files of attempts at a shard that no ledger names."""
-    for directory in (root / "_work" / "count").glob("*"):
+    for directory in store.work_directory("count", create=False).glob("*"):
         named: set[str] = set()
         for ledger in directory.glob("*.json"):
-            named |= set(json.loads(ledger.read_text("utf-8"))["files"])
+            named |= _files_of(ledger)
         for path in directory.glob("*.parquet"):
             if path.name not in named:
-                yield Leftover(path, "counts of a shard that were not finished")
+                yield Leftover(_named(store, path), "counts of a shard that were not finished")
+
+
+def _files_of(ledger: Path) -> set[str]:
+    try:
+        values: Mapping[str, list[str]] = json.loads(ledger.read_text("utf-8"))
+        return set(map(str, values["files"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
+        fix = f"remove {ledger}: its shard is counted again then"
+        raise BadInput(str(ledger), "is not the ledger of a shard", fix) from e

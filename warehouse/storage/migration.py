@@ -1,21 +1,26 @@
-"""Rewrite every file of an older warehouse in the current format."""
+"""Bring a warehouse of an older version to the newest one, in one commit."""
 
 from __future__ import annotations
 
-import os
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import format as formats
-from plumbline.warehouse.storage.format import Change, newest_version, write_format
-from plumbline.warehouse.storage.store import Store, cast, write_file
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.format import LOGGED, MARKER, changes_since, newest_version
+from plumbline.warehouse.storage.log import Draft, File, Unit, columns_id
+from plumbline.warehouse.storage.place import Disk
+from plumbline.warehouse.storage.store import Store, cast, damage, marked_version, sha256_of
 
 _VERSION = b"plumbline.warehouse_version"
+_UNITS = b"plumbline.units"
+_RUN = b"plumbline.run_id"
 
 
 @dataclass(frozen=True)
@@ -28,73 +33,111 @@ class Migrated:
 
 
 def migrate(root: Path, *, dry_run: bool = False) -> Migrated:
-    """Apply to each file the migrations that are newer than it, and fill in added columns.
+    """Bring every file to the newest version, and fill in columns that were added.
 
-    The new file is complete, and its rows counted, before the old one is removed. After an
-    interruption the same call resumes; until it is done, other commands refuse the warehouse. With
-    ``dry_run`` nothing is written. Raises ``BadInput`` for a newer warehouse, and for a file that
-    can't be read or does not fit; nothing is lost then.
+    Files that are as they should be stay where they are; of the others a new one is written, and
+    the old one stays until ``compact`` removes it. All tables change in one commit: until then the
+    warehouse is as it was, so after an interruption the same call begins again. With ``dry_run``
+    nothing is written. Raises ``BadInput`` for a newer warehouse, and for a file that can't be read
+    or does not fit; nothing is changed then.
     """
-    content = formats.read_format(root)
-    formats.refuse_newer(root, content)
-    before, after = content.get("migrating_from", content["warehouse_version"]), newest_version()
-    files = [(name, path) for name in TABLES for path in _outdated(root, name, before)]
+    store = Store(Disk(root))
+    before = marked_version(store.place)
+    with disk_problems(root):
+        if before < LOGGED:
+            return _begin_log(store, before, dry_run)
+        return _rewrite_all(store, dry_run)
+
+
+def _begin_log(store: Store, before: int, dry_run: bool) -> Migrated:
+    """Make the commit log of a warehouse whose tables were the files of its directories."""
+    root = store.root
+    found: list[tuple[str, Path, int, tuple[Unit, ...]]] = []
+    for name in TABLES:
+        for path in sorted((root / name).glob("**/*.parquet")):
+            with damage(store.place, path):
+                metadata = pq.read_schema(path).metadata or {}
+                found.append((name, path, *_described(path, metadata, before)))
+    outdated = [f for f in found if _is_outdated(f[0], f[1], f[2])]
     if not dry_run:
-        with disk_problems(root):
-            if files:
-                write_format(
-                    root, {**content, "warehouse_version": after, "migrating_from": before}
-                )
-            for name, path in files:
-                _rewrite(Store(root), name, path, before)
-            write_format(root, formats.current_format())
-    return Migrated(before, after, tuple(path for _, path in files))
+        files: dict[str, list[File]] = {}
+        for name, path, version, units in found:
+            if (name, path, version, units) in outdated:
+                made = _rewritten(store, name, path, version, units)
+            else:
+                made = _as_it_is(store, name, path, units)
+            files.setdefault(name, []).append(made)
+        log.begin(store.place, adopting=True)
+        log.commit(store.place, lambda draft: _put(draft, files), "", "migrate")
+        content = json.dumps({"warehouse_version": LOGGED})
+        (root / MARKER).with_suffix(".new").write_text(content, encoding="utf-8")
+        (root / MARKER).with_suffix(".new").replace(root / MARKER)
+    return Migrated(before, newest_version(), tuple(f[1] for f in outdated))
 
 
-def _outdated(root: Path, name: str, before: int) -> list[Path]:
-    """Files that lack columns, or are older than a migration of their table."""
-    found = []
-    for path in sorted((root / name).glob("**/*.parquet")):
-        try:
-            schema = pq.read_schema(path)
-        except (pa.ArrowInvalid, OSError) as e:
-            fix = "`plumbline warehouse check` names all damaged files"
-            raise BadInput(str(path), "can't be read", fix) from e
-        if schema.names != TABLES[name].arrow.names or _changes(name, schema, before):
-            found.append(path)
-    return found
+def _described(
+    path: Path, metadata: Mapping[bytes, bytes], before: int
+) -> tuple[int, tuple[Unit, ...]]:
+    """The version of a file without a log, and its units."""
+    version = int(metadata.get(_VERSION, before))
+    if _UNITS in metadata:
+        return version, tuple(Unit(unquote(n), *rest) for n, *rest in json.loads(metadata[_UNITS]))
+    n_rows = pq.read_metadata(path).num_rows
+    return version, (Unit(unquote(path.stem), n_rows, metadata.get(_RUN, b"").decode()),)
 
 
-def _changes(name: str, schema: pa.Schema, before: int) -> list[Change]:
-    version = int((schema.metadata or {}).get(_VERSION, before))
-    newer = formats.MIGRATIONS[version - 1 :]
-    return [m.changes[name] for m in newer if name in m.changes]
+def _is_outdated(name: str, path: Path, version: int) -> bool:
+    names = pq.read_schema(path).names
+    return names != TABLES[name].arrow.names or bool(changes_since(version, name))
 
 
-def _rewrite(store: Store, name: str, path: Path, before: int) -> None:
-    rows = pq.ParquetFile(path).read()
-    metadata = dict(rows.schema.metadata or {})
-    n_rows, changed = rows.num_rows, path.stat().st_mtime_ns
-    for change in _changes(name, rows.schema, before):
+def _as_it_is(store: Store, name: str, path: Path, units: tuple[Unit, ...]) -> File:
+    table = TABLES[name]
+    rows = store.rows(path).select(list(table.partitions))
+    partition = tuple(store.partition_of(name, rows).values())
+    where = path.relative_to(store.root).as_posix()
+    about = path.stat()
+    known = about.st_size, sha256_of(path), about.st_mtime_ns // 1_000_000, columns_id(table)
+    return File(where, *known, partition, units)
+
+
+def _rewritten(store: Store, name: str, path: Path, version: int, units: tuple[Unit, ...]) -> File:
+    rows = store.rows(path)
+    for change in changes_since(version, name):
         rows = change(rows)
     try:
         made = cast(TABLES[name], rows)
-        destination = store.directory(name, store.partition_of(name, made)) / path.name
+        partition = store.partition_of(name, made)
     except BadInput as e:
         fix = "no migration leads to the current format: move it away and write it again"
         raise BadInput(str(path), str(e), fix) from e
-    metadata[_VERSION] = str(newest_version()).encode()
-    write_file(destination, made.replace_schema_metadata(metadata))
-    if pq.read_metadata(destination).num_rows != n_rows:
-        raise BadInput(str(destination), f"does not hold the {n_rows} rows of {path}")
-    # Compaction compares times to see which unfinished work has been published since.
-    os.utime(destination, ns=(changed, changed))
-    if destination != path:
-        path.unlink()
-        _remove_empty(path.parent, store.root / name)
+    return store.write(name, partition, made, units, path.stat().st_mtime_ns // 1_000_000)
 
 
-def _remove_empty(directory: Path, above: Path) -> None:
-    while directory != above and not any(directory.iterdir()):
-        directory.rmdir()
-        directory = directory.parent
+def _put(draft: Draft, files: Mapping[str, list[File]]) -> None:
+    for name, made in files.items():
+        draft.swap(name, draft.files(name), made)
+
+
+def _rewrite_all(store: Store, dry_run: bool) -> Migrated:
+    """Rewrite the files of a warehouse with a log that are of an older version."""
+    now = log.snapshot(store.place)
+    outdated: list[tuple[str, File]] = [
+        (name, file)
+        for name in now.tables
+        for file in now.files(name)
+        if changes_since(now.format, name) or file.columns != columns_id(TABLES[name])
+    ]
+
+    def change(draft: Draft) -> None:
+        draft.format = newest_version()
+        for name, file in outdated:
+            if file not in draft.files(name):
+                continue  # replaced meanwhile, by rows of the newest version or an older one
+            made = _rewritten(store, name, store.path(file), now.format, file.units)
+            draft.swap(name, [file], [made])
+
+    if not dry_run:
+        log.commit(store.place, change, "", "migrate")
+    paths = tuple(store.root / file.path for _, file in outdated)
+    return Migrated(now.format, newest_version(), paths)

@@ -11,10 +11,9 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput
@@ -26,10 +25,6 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 #: Errors of a system or file system without that exchange, such as a network disk.
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
-_TRIES = 20
-#: DuckDB's errors for a file that it has listed and that was removed since.
-_MISSING = ("No such file or directory", "No files found that match the pattern")
-_Found = TypeVar("_Found")
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
@@ -98,57 +93,6 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def parquet_files(directory: Path) -> list[Path]:
-    """The Parquet files below a directory, sorted; none where there is no such directory.
-
-    A partition that is replaced while it is listed may show none or some of its old files, so it is
-    listed until two listings in a row are of the same files.
-
-    >>> parquet_files(Path("/nowhere/at/all"))
-    []
-    """
-    before = None
-    while (found := _inodes(directory)) != before:
-        before = found
-    return sorted(found)
-
-
-def _inodes(directory: Path) -> dict[Path, int]:
-    """The inode of each Parquet file below a directory: files of one name differ by it."""
-    found = {}
-    for folder, _, names in os.walk(directory):
-        for path in (Path(folder, name) for name in names if name.endswith(".parquet")):
-            with suppress(FileNotFoundError):
-                found[path] = path.stat().st_ino
-    return found
-
-
-def retry_missing(read: Callable[[], _Found]) -> _Found:
-    """What ``read`` returns; it is called again when a file that it listed has been replaced.
-
-    It must list the files anew each time. If the file never reappears, the original error
-    propagates.
-
-    >>> found = iter([FileNotFoundError(), "rows"])
-    >>> def read():
-    ...     one = next(found)
-    ...     if isinstance(one, Exception):
-    ...         raise one
-    ...     return one
-    >>> retry_missing(read)
-    'rows'
-    """
-    for _ in range(_TRIES - 1):
-        try:
-            return read()
-        except Exception as e:
-            of_duckdb = type(e).__module__.partition(".")[0] in ("duckdb", "_duckdb")
-            missing = of_duckdb and any(message in str(e) for message in _MISSING)
-            if not (missing or isinstance(e, FileNotFoundError)):
-                raise
-    return read()
 
 
 def replace_directory(directory: Path, destination: Path) -> None:

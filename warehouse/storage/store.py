@@ -1,15 +1,20 @@
-"""The only door to the warehouse's Parquet files: cast, publish atomically, replace, read.
+"""The tables of a warehouse: cast rows, publish them in commits, replace, drop, read.
 
-Layout: ``<root>/<table>/<partition>=<value>/.../<unit>.parquet``. A file or a partition appears
-under its final name by one rename after it is complete: the name itself is the completion marker.
-Unfinished work is under ``_staging`` and ``_work``, which no view reads.
+A data file is ``<table>/<partition>=<value>/.../<name>.parquet``; it belongs to its table once a
+commit names it (``log.py``). Unfinished work is under ``_staging`` and ``_work``.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shlex
 import shutil
+import stat
+import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,19 +23,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.format import newest_version, note_format, open_warehouse
-from plumbline.warehouse.storage.paths import (
-    parquet_files,
-    refuse_links,
-    replace_directory,
-    replacing,
-    retry_missing,
-    segment,
-)
-from plumbline.warehouse.storage.units import PREFIX, merged_with, replaced, units_of
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
+from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
+from plumbline.warehouse.storage.paths import refuse_links, replacing, segment
+from plumbline.warehouse.storage.place import Place, place_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -92,7 +92,7 @@ class Staged:
 
     table: str
     directory: str
-    destination: str
+    partition: tuple[tuple[str, str], ...]
     run_id: str
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
@@ -116,111 +116,204 @@ class Staged:
                 n_rows += part.num_rows
         return n_rows
 
+    def parts(self) -> list[Path]:
+        """The parts written so far."""
+        return sorted(Path(self.directory).glob("*.parquet"))
+
+
+README = "README.md"
+_README = """# A Plumbline warehouse
+
+Not every file that ends in `.parquet` is part of a table: some are of the past. A table is what
+the newest commit in `_log/commits` names.
+
+- `plumbline sql` reads all tables; `plumbline sql --init FILE` writes views for plain DuckDB.
+- pandas, polars and Spark read a table's directory as a Delta Lake table (`deltalake`,
+  `polars.read_delta`, `spark.read.format("delta")`).
+- `plumbline warehouse export` writes tables as plain Parquet, CSV or JSON lines.
+
+Nothing but Plumbline may write here.
+"""
+
 
 class Store:
-    """A warehouse directory.
+    """A warehouse, as of its newest commit, or of an earlier one for reading only.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")
     >>> row = {"corpus": "c", "word": "tea", "n_word": 2}
-    >>> _ = store.publish("word_count", [row], unit="all", run_id="r")
+    >>> store.publish("word_count", [row], unit="all", run_id="r")
     >>> store.read("word_count", corpus="c").to_pylist()
     [{'corpus': 'c', 'word': 'tea', 'n_word': 2}]
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, place: Place, at: int | None = None) -> None:
+        self.place = place
+        self._at = at
+        self._together: list[log.Change] | None = None
+        self._staged: dict[str, ExitStack] = {}
 
     @classmethod
-    def open(cls, root: str | Path, *, create: bool = True) -> Store:
-        """Open a warehouse as :func:`format.open_warehouse` does."""
-        return cls(open_warehouse(root, create=create))
+    def open(cls, root: str | Path, *, create: bool = True, at: int | None = None) -> Store:
+        """Open a warehouse, made if missing unless ``create`` is false; ``at``: a version of it.
 
-    def directory(self, table: str, partition: Mapping[str, str]) -> Path:
-        """Directory of a partition; a prefix of the partition columns names a whole subtree."""
-        path = self.root / table
-        columns = TABLES[table].partitions
-        if len(partition) > len(columns):  # otherwise this would be another partition's
-            raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
-        for name in columns[: len(partition)]:
-            path /= segment(partition[name], f"{name}=")
-        return path
+        Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
+        older one that must be migrated first; ``UsageProblem`` for a path with glob characters,
+        which DuckDB would read as a pattern.
+        """
+        place = place_of(root)
+        if not _is_marked(place):
+            if next(place.walk(), None) is not None:
+                raise BadInput(
+                    f"warehouse {place}", f"not a Plumbline warehouse, no {MARKER} in it"
+                )
+            if not create:
+                fix = "run `plumbline pipeline` first"
+                raise BadInput(f"warehouse {place}", "does not exist", fix)
+            place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
+            place.create(README, _README.encode())
+        version = marked_version(place)
+        if version >= LOGGED:
+            log.begin(place)
+            version = log.snapshot(place).format
+        if version < newest_version():
+            problem = f"has version {version}, this Plumbline reads version {newest_version()}"
+            fix = f"run `plumbline warehouse migrate --warehouse {place}`"
+            raise BadInput(f"warehouse {place}", problem, fix)
+        return cls(place, at)
 
-    def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> Path | None:
-        """Publish rows of one partition as one file named by ``unit``, replacing that unit.
+    @property
+    def root(self) -> Path:
+        """The directory or address of the warehouse."""
+        return self.place.root
+
+    def snapshot(self) -> Snapshot:
+        """The state that this store reads now."""
+        return log.snapshot(self.place, self._at)
+
+    @contextmanager
+    def together(self, run_id: str, about: str = "") -> Iterator[None]:
+        """Publish everything that the block publishes in one commit, at its end.
+
+        After an error nothing of it is published. Inside the block the store reads the state before
+        it. A block inside another one belongs to that.
+        """
+        if self._together is not None:
+            yield
+            return
+        self._together = []
+
+        def change_all(draft: Draft) -> None:
+            for change in changes:
+                change(draft)
+
+        with self.place.writing():
+            try:
+                yield
+                changes = self._together
+            finally:
+                self._together = None
+            self._commit(change_all, run_id, about)
+
+    def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
+        """Publish rows of one partition under the name ``unit``, replacing that unit.
 
         All rows must share the partition's values. Without rows nothing is written.
-        A unit that was merged with others is replaced inside the merged file.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
-            return None
+            return
         partition = self.partition_of(table, data)
-        directory = refuse_links(self.root, self.directory(table, partition))
-        path = directory / segment(unit, after=".parquet")
-        note_format(self.root)
-        merged = merged_with(path.parent, path.stem)
-        if merged is not None:
-            write_file(merged, replaced(merged, path.stem, data, run_id))
-            return merged
-        write_file(path, data.replace_schema_metadata(file_metadata(table, run_id)))
-        return path
+
+        def change(draft: Draft) -> None:
+            old = [f for f in draft.files(table, partition) if unit in (u.name for u in f.units)]
+            rest = [self._without(table, f, unit) for f in old if len(f.units) > 1]
+            draft.swap(table, old, [*rest, file])
+
+        with self.place.writing():
+            file = self.write(table, partition, data, (Unit(unit, data.num_rows, run_id),))
+            self._commit(change, run_id, f"publish {table}")
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
-        """Replace a whole partition by these rows in one step; without rows it becomes empty."""
-        staged = self.stage(table, partition, run_id)
-        staged.write_part("part-0", cast(TABLES[table], rows).to_batches())
-        self.commit(staged)
+        """Replace a whole partition by these rows; without rows it becomes empty."""
+        data = cast(TABLES[table], rows)
+        units = (Unit("part-0", data.num_rows, run_id),)
+        with self.place.writing():
+            files = [self.write(table, partition, data, units)] if data.num_rows else []
+            self._replace(table, partition, files, run_id, "replace")
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin a partition that readers do not see; see ``Staged.write_part`` and ``commit``."""
-        note_format(self.root)
-        destination = refuse_links(self.root, self.directory(table, partition))
-        directory = refuse_links(self.root, self.root / "_staging") / uuid.uuid4().hex
-        directory.mkdir(parents=True)
-        return Staged(table, str(directory.resolve()), str(destination.resolve()), run_id)
+        held = ExitStack()
+        held.enter_context(self.place.writing())
+        directory = staging(self.place) / uuid.uuid4().hex
+        directory.mkdir()
+        staged = Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
+        self._staged[staged.directory] = held
+        return staged
 
     def commit(self, staged: Staged) -> None:
         """Replace the published partition by a staged one."""
-        replace_directory(Path(staged.directory), Path(staged.destination))
+        partition = dict(staged.partition)
+        with self._staged.pop(staged.directory):
+            files = []
+            for part in staged.parts():
+                units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
+                files.append(self.adopt(staged.table, partition, part, units))
+            shutil.rmtree(staged.directory, ignore_errors=True)
+            self._replace(staged.table, partition, files, staged.run_id, "replace")
 
-    def drop(self, table: str, partition: Mapping[str, str]) -> None:
-        """Remove a partition, or with a prefix of the partition columns a subtree of them."""
-        directory = refuse_links(self.root, self.directory(table, partition))
-        shutil.rmtree(directory, ignore_errors=True)
+    def discard(self, staged: Staged) -> None:
+        """Remove a staged partition."""
+        with self._staged.pop(staged.directory):
+            shutil.rmtree(staged.directory, ignore_errors=True)
+
+    def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
+        """Remove a partition, or with some leading partition columns all that have their values."""
+        self._replace(table, partition, [], run_id, "drop")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """All rows of a table, or of one partition, in the table's schema; empty if none.
 
-        ``where`` selects rows; ``partition`` gives the leading partition columns in order. If the
-        partition is replaced meanwhile, all are the old rows or all are the new ones.
+        ``where`` selects rows; ``partition`` gives the leading partition columns in order. Raises
+        ``BadInput`` naming a file that is damaged or gone.
         """
-        directory, schema = self.directory(table, partition), TABLES[table].arrow
+        schema, files = TABLES[table].arrow, self.snapshot().files(table, partition)
+        paths = [self.path(file) for file in files]
+        if where is None or not files:
+            found = [self.rows(path) for path in paths]
+            rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
+            return pa.table(rows.select(schema.names).columns, schema=schema)
+        import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
 
-        def selected() -> pa.Table:
-            files = parquet_files(directory)
-            if where is None or not files:
-                found = (pq.ParquetFile(file).read() for file in files)
-                rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
-                return pa.table(rows.select(schema.names).columns, schema=schema)
-            import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+        with damage(self.place, paths[0]):
+            return ds.dataset([str(p) for p in paths], schema=schema).to_table(filter=where)
 
-            return ds.dataset([str(f) for f in files], schema=schema).to_table(filter=where)
+    def path(self, file: File) -> Path:
+        """Where a data file can be read. Raises ``BadInput`` if it isn't what was published."""
+        path = self.place.local(file.path, file.sha256)
+        with damage(self.place, path):
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode) or found.st_size != file.n_bytes:
+                raise ValueError(f"holds {found.st_size:,} bytes instead of {file.n_bytes:,}")
+        return path
 
-        return retry_missing(selected)
+    def rows(self, path: Path) -> pa.Table:
+        """All rows of a data file. Raises ``BadInput`` if it can't be read."""
+        with damage(self.place, path):
+            return pq.ParquetFile(path).read()
 
     def units(self, table: str, **partition: str) -> set[str]:
-        """Names of the units published in a partition, quoted as in file names."""
-        files = list(self.directory(table, partition).glob("*.parquet"))
-        merged = [f for f in files if f.name.startswith(PREFIX)]
-        names = {f.stem for f in files if f not in merged}
-        return names | {unit.name for f in merged for unit in units_of(f)}
+        """Names of the units published in a partition."""
+        files = self.snapshot().files(table, partition)
+        return {unit.name for file in files for unit in file.units}
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, which no view reads."""
-        path = self.root.joinpath("_work", *map(segment, parts))
+        top = self.place.scratch()
+        path = top.joinpath("_work", *map(segment, parts))
         if create:
-            refuse_links(self.root, path)
+            refuse_links(top, path)
             path.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -233,6 +326,121 @@ class Store:
                 raise BadInput(f"table {table}", f"one file holds one {name}, got {len(values)}")
             partition[name] = values[0]
         return partition
+
+    def adopt(
+        self,
+        table: str,
+        partition: Mapping[str, str],
+        made: Path,
+        units: Sequence[Unit],
+        written_ms: int = 0,
+    ) -> File:
+        """Move a finished Parquet file to a table's directory; a commit must name it then."""
+        values = log.partition_values(table, partition)
+        columns = TABLES[table].partitions
+        folders = [segment(v, f"{c}=") for c, v in zip(columns, values, strict=True)]
+        name = "/".join([table, *folders, f"{uuid.uuid4().hex[:20]}.parquet"])
+        known = made.stat().st_size, sha256_of(made), written_ms or time.time_ns() // 1_000_000
+        self.place.put(made, name)
+        return File(name, *known, columns_id(TABLES[table]), values, tuple(units))
+
+    def write(
+        self,
+        table: str,
+        partition: Mapping[str, str],
+        data: pa.Table,
+        units: Sequence[Unit],
+        written_ms: int = 0,
+    ) -> File:
+        """Write rows as a data file of a partition; a commit must name it then."""
+        made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
+        metadata = file_metadata(table, units[0].run_id)
+        write_file(made, data.replace_schema_metadata(metadata))
+        return self.adopt(table, partition, made, units, written_ms)
+
+    def _without(self, table: str, file: File, unit: str) -> File:
+        """A new file with the units of another except one."""
+        whole = cast(TABLES[table], self.rows(self.path(file)))
+        parts, units, start = [], [], 0
+        for one in file.units:
+            if one.name != unit:
+                parts.append(whole.slice(start, one.n_rows))
+                units.append(one)
+            start += one.n_rows
+        columns = TABLES[table].partitions
+        partition = dict(zip(columns, file.partition, strict=True))
+        return self.write(table, partition, pa.concat_tables(parts), units, file.written_ms)
+
+    def _replace(
+        self,
+        table: str,
+        partition: Mapping[str, str],
+        files: Sequence[File],
+        run_id: str,
+        verb: str,
+    ) -> None:
+        self._commit(
+            lambda draft: draft.swap(table, draft.files(table, partition), files),
+            run_id,
+            f"{verb} {table}",
+        )
+
+    def _commit(self, change: log.Change, run_id: str, about: str) -> None:
+        if self._at is not None:
+            raise UsageProblem(f"version {self._at}", "is of the past, and can't be written to")
+        if self._together is not None:
+            self._together.append(change)
+        else:
+            log.commit(self.place, change, run_id, about)
+
+
+def _is_marked(place: Place) -> bool:
+    try:
+        place.read(MARKER)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def marked_version(place: Place) -> int:
+    """The version in a warehouse's marker: at most ``LOGGED``, since later ones are in the log.
+
+    Raises ``BadInput`` when it can't be read as one, or a newer Plumbline wrote it.
+    """
+    try:
+        version = json.loads(place.read(MARKER))["warehouse_version"]
+        if not isinstance(version, int) or version < 1:
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
+        raise BadInput(f"warehouse {place}", f"{MARKER} is not readable") from e
+    if version > newest_version():
+        problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
+        fix = "upgrade Plumbline, or use another --warehouse directory"
+        raise BadInput(f"warehouse {place}", problem, fix)
+    return version
+
+
+@contextmanager
+def damage(place: Place, path: Path, *further: type[Exception]) -> Iterator[None]:
+    """Turn errors of reading a data file inside the block into one line that names it."""
+    try:
+        yield
+    except (OSError, ValueError, pa.ArrowException, *further) as e:
+        reason = str(e).splitlines()[0] if str(e) else type(e).__name__
+        fix = (
+            f"get it from a copy, or `plumbline warehouse forget {shlex.quote(str(path))}` and run "
+            "again what wrote it"
+        )
+        raise BadInput(f"warehouse {place}, {path}", f"is damaged: {reason}", fix) from e
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:

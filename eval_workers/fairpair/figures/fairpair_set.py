@@ -66,8 +66,9 @@ def score_set(
         for subset, some in _subsets(pairs)
     ]
     unit = f"folds-{options.folds}"
-    store.publish("fairpair_prompt", prompts, unit=unit, run_id=run_id)
-    store.publish("fairpair_set", sets, unit=unit, run_id=run_id)
+    with store.together(run_id, "fairpair"):
+        store.publish("fairpair_prompt", prompts, unit=unit, run_id=run_id)
+        store.publish("fairpair_set", sets, unit=unit, run_id=run_id)
     without = sum(row["fairpair_f"] is None for row in prompts)
     return Scored(len(prompts), len(sets), without)
 

@@ -1,0 +1,420 @@
+"""The commit log: whole states for readers, no row lost, whatever fails and whoever else writes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage import history, log, place
+from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.migration import migrate
+from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
+from tests.metric_rows import delta
+from tests.old_warehouse import downgrade
+
+N_UNITS, N_ROWS = 12, 40
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+#: Reads until its input ends; then what it found, and how often.
+_READER = """
+import json, select, sys
+from collections import Counter
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage.store import Store
+root, how = sys.argv[1:]
+connection, seen = connect(root), Counter()
+print("in", flush=True)
+ask = "SELECT count(*), count(DISTINCT word) FROM word_count"
+while True:
+    if how == "store":
+        words = Store.open(root).read("word_count")["word"].to_pylist()
+        found = len(words), len(set(words))
+    else:
+        if how == "fresh":
+            connection = connect(root)
+        found = connection.execute(ask).fetchone()
+    seen[str(tuple(found))] += 1
+    if select.select([sys.stdin], [], [], 0)[0]:
+        break
+print(json.dumps(seen), flush=True)
+"""
+#: Publishes its unit again and again, the last time with its number of times in every row.
+_WRITER = """
+import sys
+from plumbline.warehouse.storage.store import Store
+root, unit, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+store = Store.open(root)
+for k in range(1, n + 1):
+    rows = [{"corpus": "c", "word": f"{unit}-{i}", "n_word": k} for i in range(40)]
+    store.publish("word_count", rows, unit=unit, run_id="r")
+"""
+
+
+def rows(unit: object, n_word: int = 1, n_rows: int = N_ROWS) -> list[dict[str, object]]:
+    words = (f"{unit}-{i}" for i in range(n_rows))
+    return [{"corpus": "c", "word": word, "n_word": n_word} for word in words]
+
+
+def words(store: Store) -> dict[str, int]:
+    return {row["word"]: row["n_word"] for row in store.read("word_count").to_pylist()}
+
+
+def started(code: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=ENVIRONMENT, **pipes)
+
+
+# Others at the same time
+
+
+@pytest.mark.parametrize("n_rounds", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_readers_see_every_row_once_while_others_replace_and_compact(
+    store: Store, n_rounds: int
+) -> None:
+    for unit in range(N_UNITS):
+        store.publish("word_count", rows(unit), unit=str(unit), run_id="r")
+    readers = [started(_READER, str(store.root), how) for how in ("store", "view", "fresh")]
+    for reader in readers:
+        assert reader.stdout is not None and reader.stdout.readline() == "in\n"
+    for _ in range(n_rounds):
+        assert [m.table for m in compact(store, "r").merges] == ["word_count"]
+        staged = store.stage("word_count", {"corpus": "c"}, "r")
+        for unit in range(N_UNITS):
+            staged.write_part(str(unit), [pa.RecordBatch.from_pylist(rows(unit))])
+        store.commit(staged)
+    n = N_UNITS * N_ROWS
+    for reader in readers:
+        out, _ = reader.communicate("\n", timeout=60)
+        assert reader.returncode == 0 and set(json.loads(out)) == {str((n, n))}
+
+
+@pytest.mark.parametrize("n_times", [8, pytest.param(60, marks=pytest.mark.slow)])
+def test_units_of_one_merged_file_are_published_by_four_processes(
+    store: Store, n_times: int
+) -> None:
+    """Each reads, changes and writes the file that holds the units of all."""
+    for unit in "abcd":
+        store.publish("word_count", rows(unit), unit=unit, run_id="r")
+    compact(store, "r")
+    writers = [started(_WRITER, str(store.root), unit, str(n_times)) for unit in "abcd"]
+    while any(writer.poll() is None for writer in writers):
+        compact(store, "r")
+    assert [writer.wait() for writer in writers] == [0] * 4
+    expected = {row["word"]: row["n_word"] for unit in "abcd" for row in rows(unit, n_times)}
+    assert words(store) == expected
+    assert store.units("word_count", corpus="c") == set("abcd")
+
+
+# Every interleaving of two, at the operations of a commit
+
+
+class Watched:
+    """The module ``os`` with something done at one of the operations that change or list files."""
+
+    NAMES = ("link", "rename", "unlink", "fsync", "mkdir", "rmdir", "listdir")
+
+    def __init__(self, at: int, do: Callable[[str], object]) -> None:
+        self.n, self._at, self._do, self.is_dead = 0, at, do, False
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        if name not in self.NAMES:
+            return real
+
+        def watched(*arguments: Any, **named: Any) -> Any:
+            self.n += 1
+            if self.n - 1 == self._at or (self.is_dead and self.n > self._at):
+                self._do(name)
+            return real(*arguments, **named)
+
+        return watched
+
+
+@contextmanager
+def watched(patch: pytest.MonkeyPatch, at: int, do: Callable[[str], object]) -> Iterator[Watched]:
+    with patch.context() as patched:
+        seen = Watched(at, do)
+        patched.setattr(place, "os", seen)
+        yield seen
+
+
+def n_operations(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> int:
+    with watched(patch, 1 << 30, lambda _: None) as seen:
+        act()
+    return seen.n
+
+
+def test_whoever_comes_between_the_operations_of_a_commit_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer is stopped before each of its operations; another writer, a compactor and a reader
+    act there."""
+
+    def begun(name: str) -> Store:
+        store = Store.open(tmp_path / name)
+        for unit in "abc":
+            store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+        compact(store, "r")
+        store.publish("word_count", rows("b", n_rows=2), unit="b", run_id="r")
+        return store
+
+    def outer(store: Store) -> None:
+        store.publish("word_count", rows("a", 5, 2), unit="a", run_id="r")
+
+    expected = {"a-0": 5, "a-1": 5, "b-0": 1, "b-1": 1, "c-0": 7, "c-1": 7}
+    first, n_acted = begun("count"), 0
+    n = n_operations(monkeypatch, lambda: outer(first))
+    for at in range(n):
+        store = begun(f"at-{at}")
+
+        def others(_: str, store: Store = store) -> None:
+            nonlocal n_acted
+            n_acted += 1
+            with monkeypatch.context() as patched:
+                patched.setattr(place, "os", os)
+                store.publish("word_count", rows("c", 7, 2), unit="c", run_id="r")
+                compact(store, "r", 0)
+                found = words(store)
+                assert found in (expected, expected | {"a-0": 1, "a-1": 1})
+
+        with watched(monkeypatch, at, others):
+            outer(store)
+        assert words(store) == expected, f"operation {at}"
+    assert n_acted == n > 10
+
+
+# Faults and kills at every operation
+
+
+class Death(BaseException):
+    """The process is gone: nothing that it would still do happens."""
+
+
+def _publish(store: Store) -> None:
+    with store.together("r"):
+        store.publish("word_count", rows("a", 5, 2), unit="a", run_id="r")
+        store.replace("word_list", [], {"corpus": "c"}, "r")
+        store.publish("word_delta", [DELTA], unit="d", run_id="r")
+
+
+DELTA = delta("a-0", 0.5)
+ACTIONS: dict[str, Callable[[Store], object]] = {
+    "publish two tables": _publish,
+    "replace": lambda store: store.replace("word_count", rows("z", 9, 3), {"corpus": "c"}, "r"),
+    "compact": lambda store: compact(store, "r", 0),
+    "restore": lambda store: history.restore(store, 1, "r"),
+    "migrate": lambda store: migrate(store.root),
+}
+
+
+@pytest.mark.parametrize("fault", ["EIO", "ENOSPC", "EACCES", "death"])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, fault: str
+) -> None:
+    act = ACTIONS[action]
+
+    def begun(name: str) -> Store:
+        store = Store.open(tmp_path / name)
+        for unit in "ab":
+            store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+        if action == "migrate":
+            downgrade(store.root)
+        return store
+
+    def state(store: Store) -> tuple[dict[str, int], int]:
+        return words(store), store.read("word_delta").num_rows
+
+    whole = begun("whole")
+    old = ({f"{u}-{i}": 1 for u in "ab" for i in range(2)}, 0)
+    n = n_operations(monkeypatch, lambda: act(whole))
+    new, n_old, n_new = state(whole), 0, 0
+    for at in range(n):
+        store = begun(f"at-{at}")
+
+        def fail(_: str) -> None:
+            if fault == "death":
+                seen.is_dead = True
+                raise Death
+            raise OSError(getattr(errno, fault), os.strerror(getattr(errno, fault)))
+
+        try:
+            with watched(monkeypatch, at, fail) as seen:
+                act(store)
+        except (Death, OSError, PlumblineError):
+            pass
+        if action == "migrate":
+            try:
+                store = Store.open(store.root)
+            except BadInput as e:
+                assert "warehouse migrate" in str(e)
+                n_old += 1
+                act(store)
+                store = Store.open(store.root)
+        found = state(store)
+        assert found in (old, new), f"operation {at}"
+        n_old, n_new = n_old + (found == old), n_new + (found == new)
+        act(store)
+        assert state(store) == new, f"again after operation {at}"
+        assert {p.problem for p in check(store)} <= {
+            "its run r is not in `run`",
+            "a file that no version names",
+            "a file or partition that was not finished",
+        }
+        compact(store, "r", 0)
+        assert {p.problem for p in check(store)} <= {"its run r is not in `run`"}
+    assert n_old and n_new and n > 5
+
+
+# What a command writes appears at once, and its past stays
+
+
+def test_tables_of_one_block_appear_together_or_not_at_all(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError), store.together("r"):
+        store.publish("word_count", rows("a"), unit="a", run_id="r")
+        raise ZeroDivisionError
+    assert words(store) == {}
+    before = store.snapshot().version
+    with store.together("r"):
+        store.publish("word_count", rows("a"), unit="a", run_id="r")
+        store.publish("word_delta", [DELTA], unit="d", run_id="r")
+        assert words(store) == {} and store.read("word_delta").num_rows == 0
+    assert store.snapshot().version == before + 1
+    assert len(words(store)) == N_ROWS and store.read("word_delta").num_rows == 1
+
+
+def test_a_connection_keeps_its_state(store: Store) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    with connect(store) as connection:
+        store.replace("word_count", rows("b", n_rows=1), {"corpus": "c"}, "r")
+        compact(store, "r")
+        found = connection.execute("SELECT count(*) FROM word_count").fetchone()
+    assert found == (N_ROWS,) and len(words(store)) == 1
+
+
+def test_a_past_state_is_read_by_version_run_and_time_and_restored(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--warehouse", str(store.root)]
+    with recorded(store, "one", {}) as first:
+        store.publish("word_count", rows("a"), unit="a", run_id=first)
+    version = store.snapshot().version
+    time = store.snapshot().time.isoformat()
+    with recorded(store, "two", {}) as second:
+        store.drop("word_count", {"corpus": "c"}, second)
+    query = "SELECT count(*) AS n FROM word_count"
+
+    def counted(*options: str) -> str:
+        assert main(["sql", query, "--format", "csv", *options, *where]) == 0
+        return capsys.readouterr().out.split()[-1]
+
+    assert counted() == "0"
+    for at in (str(version), first, time):
+        assert counted("--at", at) == str(N_ROWS), at
+    assert main(["sql", query, "--at", "2001-01-01", *where]) == 2
+    assert main(["sql", query, "--at", "77", *where]) == 2
+    past = Store(store.place, version)
+    with pytest.raises(UsageProblem, match="of the past"):
+        past.publish("word_count", rows("b"), unit="b", run_id="r")
+    assert main(["warehouse", "history", *where]) == 0
+    assert "drop word_count" in capsys.readouterr().out
+    assert main(["warehouse", "restore", str(version), *where]) == 0
+    assert len(words(store)) == N_ROWS and store.read("run").num_rows == 3
+    compact(store, "r", 0)
+    assert main(["sql", query, "--at", str(version), *where]) == 2
+
+
+def test_a_damaged_file_is_named_and_can_be_left_out(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--warehouse", str(store.root)]
+    with recorded(store, "one", {}) as run_id:
+        for unit in "ab":
+            store.publish("word_count", rows(unit), unit=unit, run_id=run_id)
+    (file,) = (f for f in store.snapshot().files("word_count") if f.units[0].name == "a")
+    path = store.root / file.path
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] + b"\0" + whole[len(whole) // 2 + 1 :])
+    (problem,) = check(store)
+    assert problem.path == path and "hash" in problem.problem
+    path.write_bytes(whole[:-40])
+    for command in (["sql", "FROM word_count"], ["warehouse", "compact"], ["measure"]):
+        status = main([*command, *where])
+        assert status == 3 or command == ["measure"], command
+        if status:
+            assert f"{path}" in capsys.readouterr().err
+    with pytest.raises(BadInput, match="is damaged"):
+        store.read("word_count")
+    assert main(["warehouse", "forget", str(path), *where]) == 0
+    assert run_id in capsys.readouterr().out and len(words(store)) == N_ROWS
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"null",
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        b'{"tables": {"word_count": "../../x"}, "format": 3}',
+        b'{"format": 1' + b"0" * 5000 + b"}",
+    ],
+)
+def test_a_log_of_somebody_else_is_refused_in_one_line(store: Store, content: bytes) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    (store.root / log.COMMITS / f"{2:020}.json").write_bytes(content)
+    for opening in (Store.open, connect):
+        with pytest.raises(BadInput, match="is damaged"):
+            opening(store.root)
+
+
+@pytest.mark.parametrize("name", ["../secret.parquet", "/etc/passwd", "run/x.parquet"])
+def test_a_manifest_names_only_files_of_its_table(
+    store: Store, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    (path,) = (store.root / log.MANIFESTS).iterdir()
+    values = json.loads(path.read_text())
+    values["files"][0]["path"] = name
+    path.write_text(json.dumps(values))
+    log._read_manifest.cache_clear()
+    with pytest.raises(BadInput, match="is damaged"):
+        store.read("word_count")
+
+
+def test_a_pipe_in_the_place_of_a_file_ends_nothing(store: Store) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    (file,) = store.snapshot().files("word_count")
+    (store.root / file.path).unlink()
+    os.mkfifo(store.root / file.path)
+    with pytest.raises(BadInput, match="is damaged"):
+        store.read("word_count")
+    os.mkfifo(store.root / log.COMMITS / f"{9:020}.json")
+    with pytest.raises(BadInput, match="is not a file of a warehouse"):
+        Store.open(store.root)
+
+
+def test_a_lost_log_is_not_taken_for_an_empty_warehouse(store: Store) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    for path in (store.root / log.COMMITS).iterdir():
+        path.unlink()
+    with pytest.raises(BadInput, match="its commit log is gone"):
+        Store.open(store.root)

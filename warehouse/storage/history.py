@@ -1,0 +1,112 @@
+"""A warehouse's past: find a version, restore it, take a file out, copy a state elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from uuid import uuid4
+
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.log import Draft, File, Snapshot
+from plumbline.warehouse.storage.place import staging
+from plumbline.warehouse.storage.store import Store, sha256_of
+
+_HISTORY = "see `plumbline warehouse history`"
+
+
+def version_of(store: Store, text: str) -> int:
+    """The version that a text means: its number, a time, or the start of a run's id.
+
+    A time is ISO 8601, in UTC unless it names a zone, and means the last version made by then; a
+    run means the last version it made. Raises ``UsageProblem`` for one that means none.
+
+    >>> import tempfile
+    >>> version_of(Store.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
+    0
+    """
+    kept = log.versions(store.place)
+    if text.isdecimal() and len(text) < 8:
+        if int(text) in kept:
+            return int(text)
+        raise UsageProblem(f"version {text}", f"there are {kept[0]} to {kept[-1]}", _HISTORY)
+    wanted = _time(text)
+    for version in reversed(kept):
+        state = log.snapshot(store.place, version)
+        if state.time <= wanted if wanted else state.run_id.startswith(text):
+            return version
+    problem = "no version is that old" if wanted else "no run of that id made a version"
+    raise UsageProblem(f"version {text!r}", problem, _HISTORY)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def restore(store: Store, version: int, run_id: str) -> None:
+    """Make every table, except ``run``, what it was at a version. Raises as ``log.snapshot``."""
+    then = log.snapshot(store.place, version)
+    for table in then.tables:
+        for file in then.files(table):
+            store.path(file)  # says which is gone, before anything changes
+    log.commit(store.place, lambda draft: _set(draft, then), run_id, f"restore {version}")
+
+
+def _set(draft: Draft, state: Snapshot) -> None:
+    for table in {*draft.base.tables, *state.tables} - {"run"}:
+        draft.swap(table, draft.files(table), state.files(table))
+
+
+def file_of(store: Store, path: Path) -> tuple[str, File]:
+    """The table and entry of a data file, given by its path or its path in the warehouse."""
+    now = store.snapshot()
+    for table in now.tables:
+        for file in now.files(table):
+            if str(path) in (file.path, str(store.root / file.path)):
+                return table, file
+    raise UsageProblem(f"file {path}", "belongs to no table of the newest version")
+
+
+def forget(store: Store, table: str, file: File, run_id: str) -> None:
+    """Take a data file out of its table; it stays on the disk until ``compact`` removes it."""
+    log.commit(store.place, lambda draft: draft.swap(table, [file], []), run_id, f"forget {table}")
+
+
+def copy(
+    source: Store, target: Store, force: bool, progress: Callable[[int, int], None]
+) -> tuple[int, int]:
+    """Make a warehouse's newest state that of another; returns how many files, and how many sent.
+
+    Files that are there already are not sent again, so an interrupted copy resumes. Raises
+    ``UsageProblem`` where the target has runs that the source lacks, unless ``force``; ``BadInput``
+    for a file that isn't what was published.
+    """
+    state = source.snapshot()
+    ours, theirs = (set(s.read("run")["run_id"].to_pylist()) for s in (source, target))
+    if theirs - ours and not force:
+        problem = f"holds {len(theirs - ours)} runs that {source.root} lacks"
+        raise UsageProblem(f"warehouse {target.root}", problem, "--force replaces what they wrote")
+    files = [file for table in state.tables for file in state.files(table)]
+    there = set(target.place.walk())
+    missing = [file for file in files if file.path not in there]
+
+    def change(draft: Draft) -> None:
+        for table in {*draft.base.tables, *state.tables}:
+            draft.swap(table, draft.files(table), state.files(table))
+
+    with target.place.writing():
+        for done, file in enumerate(missing):
+            progress(done, len(missing))
+            made = staging(target.place) / f"{uuid4().hex}.parquet"
+            shutil.copyfile(source.path(file), made)
+            if sha256_of(made) != file.sha256:
+                raise BadInput(f"warehouse {source.root}, {file.path}", "is damaged", "check it")
+            target.place.put(made, file.path)
+        log.commit(target.place, change, state.run_id, f"copy of {source.root}")
+    return len(files), len(missing)

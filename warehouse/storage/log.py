@@ -1,0 +1,320 @@
+"""The commit log of a warehouse: which data files are its tables, at each point of its history.
+
+``_log/commits/<version>.json`` names one manifest for each table; ``_log/tables/...`` are the
+manifests, each the whole list of a table's data files. None of these files ever changes. A commit
+is the creation of the next version, which only one of several writers can do; the others apply
+their change to the winner's state and try again. So whatever one commit changes, in however many
+tables, is seen at once or not at all, and a reader keeps the state that it began with.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import astuple, dataclass, field
+from datetime import datetime, timezone
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, TypeAlias, TypeVar, cast
+
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Table
+from plumbline.warehouse.storage import delta
+from plumbline.warehouse.storage.format import newest_version
+from plumbline.warehouse.storage.place import Place
+
+COMMITS = "_log/commits"
+MANIFESTS = "_log/tables"
+_NEWER = "upgrade Plumbline, or use another --warehouse directory"
+_DAMAGED = "`plumbline warehouse check` names all damaged files"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is published and replaced as one: its name, number of rows, and the run of its rows."""
+
+    name: str
+    n_rows: int
+    run_id: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file: where it is, how its content is recognised, and which units it holds.
+
+    ``columns`` identifies the columns it was written with; ``partition`` holds the values of the
+    table's partition columns. The units are in the order of their rows. ``written_ms`` is when the
+    youngest of its rows was written (Unix time in milliseconds).
+    """
+
+    path: str
+    n_bytes: int
+    sha256: str
+    written_ms: int
+    columns: str
+    partition: tuple[str, ...]
+    units: tuple[Unit, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all units."""
+        return sum(unit.n_rows for unit in self.units)
+
+    @classmethod
+    def of(cls, table: str, values: Mapping[str, Any]) -> File:
+        """A file as a manifest lists it. Raises ``ValueError`` for anything that can't be one."""
+        path, partition = values["path"], values["partition"]
+        parts = path.split("/")
+        if parts[0] != table or len(parts) < 2 or {"", ".", ".."} & set(parts) or "\0" in path:
+            raise ValueError(f"{path!r} is not a data file of {table}")
+        units = tuple(Unit(str(name), int(n), str(run)) for name, n, run in values["units"])
+        written_ms, columns = int(values["written_ms"]), str(values["columns"])
+        known = int(values["n_bytes"]), str(values["sha256"]), written_ms, columns
+        return cls(path, *known, tuple(map(str, partition)), units)
+
+
+def columns_id(table: Table) -> str:
+    """Identifies the columns of a table, by their names and order.
+
+    >>> len(columns_id(TABLES["word_count"]))
+    8
+    """
+    return sha256(" ".join(table.names).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All data files of a table. ``version`` counts its changes; ``previous`` names the one before.
+
+    ``columns`` are the names of the table's columns, as the newest of its writers knew them.
+    """
+
+    table: str
+    version: int = -1
+    previous: str | None = None
+    columns: tuple[str, ...] = ()
+    files: tuple[File, ...] = ()
+
+    def content(self) -> bytes:
+        """The manifest as JSON, which the same manifest always is."""
+        files = [{**vars(f), "units": [astuple(unit) for unit in f.units]} for f in self.files]
+        return json.dumps({**vars(self), "files": files}).encode()
+
+
+def _manifest(place: Place, table: str, name: str) -> Manifest:
+    return _read_manifest(cast(Hashable, place), table, name)
+
+
+@lru_cache(maxsize=512)
+def _read_manifest(place: Hashable, table: str, name: str) -> Manifest:
+    def parsed(values: dict[str, Any]) -> Manifest:
+        files = tuple(File.of(table, file) for file in values["files"])
+        columns = tuple(map(str, values["columns"]))
+        return Manifest(table, int(values["version"]), values["previous"], columns, files)
+
+    return _parsed(cast(Place, place), f"{MANIFESTS}/{name}", parsed)
+
+
+_Parsed = TypeVar("_Parsed")
+
+
+def _parsed(place: Place, name: str, make: Callable[[dict[str, Any]], _Parsed]) -> _Parsed:
+    """What ``make`` makes of a JSON file of the log; ``BadInput`` where it can't."""
+    try:
+        return make(json.loads(place.read(name)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise BadInput(f"warehouse {place}", f"{name} is damaged", _DAMAGED) from e
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A warehouse as of one commit: ``tables`` names the manifest of each table that has rows."""
+
+    place: Place
+    version: int
+    format: int
+    time: datetime
+    run_id: str
+    about: str
+    tables: Mapping[str, str]
+    leases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def manifest(self, table: str) -> Manifest:
+        """The manifest of a table, empty if it never had rows.
+
+        Raises ``BadInput`` where a newer Plumbline wrote columns that this one doesn't know.
+        """
+        if table not in self.tables:
+            return Manifest(table)
+        try:
+            found = _manifest(self.place, table, self.tables[table])
+        except FileNotFoundError as e:
+            fix = "see `plumbline warehouse history`"
+            raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
+        if unknown := set(found.columns) - set(TABLES[table].names):
+            problem = f"a newer Plumbline wrote {table}.{min(unknown)}"
+            raise BadInput(f"warehouse {self.place}", problem, _NEWER)
+        return found
+
+    def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
+        """Data files of a table, or of the leading partition values given."""
+        wanted = partition_values(table, partition or {})
+        return [f for f in self.manifest(table).files if f.partition[: len(wanted)] == wanted]
+
+
+def partition_values(table: str, partition: Mapping[str, str]) -> tuple[str, ...]:
+    """Values of the leading partition columns, in their order; ``KeyError`` if one is left out."""
+    columns = TABLES[table].partitions[: len(partition)]
+    if len(columns) < len(partition):
+        raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
+    return tuple(partition[name] for name in columns)
+
+
+def versions(place: Place) -> list[int]:
+    """Versions of the commits that are kept, oldest first."""
+    names = (name.removesuffix(".json") for name in place.names(COMMITS))
+    return [int(name) for name in names if name.isdecimal()]
+
+
+def snapshot(place: Place, version: int | None = None) -> Snapshot:
+    """The warehouse as of a commit, by default the newest.
+
+    Raises ``BadInput`` for a log that is damaged or of a newer Plumbline, ``UsageProblem`` for a
+    version that does not exist, or no longer.
+    """
+    kept = versions(place)
+    if not kept:
+        raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
+    if version is not None and version not in kept:
+        problem = f"is not kept: there are {kept[0]} to {kept[-1]}"
+        raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse history`")
+    number = kept[-1] if version is None else version
+
+    def parsed(values: dict[str, Any]) -> Snapshot:
+        texts = str(values["run_id"]), str(values["about"])
+        tables = {str(table): str(name) for table, name in values["tables"].items()}
+        if any("/" in name for name in tables.values()):
+            raise ValueError("manifests are in one directory")
+        leases = {str(name): dict(lease) for name, lease in values["leases"].items()}
+        time = datetime.fromisoformat(values["time"])
+        return Snapshot(place, number, int(values["format"]), time, *texts, tables, leases)
+
+    try:
+        made = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
+    except FileNotFoundError:
+        if version is None and number not in versions(place):  # compacted since it was listed
+            return snapshot(place)
+        raise
+    if made.format > newest_version():
+        problem = f"has the newer version {made.format}, this Plumbline reads {newest_version()}"
+        raise BadInput(f"warehouse {place}", problem, _NEWER)
+    for table in made.tables:
+        if table not in TABLES:
+            problem = f"a newer Plumbline wrote table {table}"
+            raise BadInput(f"warehouse {place}", problem, _NEWER)
+    return made
+
+
+class Draft:
+    """The next state of a warehouse, which a commit's change is applied to."""
+
+    def __init__(self, base: Snapshot) -> None:
+        self.base = base
+        self.format = base.format
+        self.leases = dict(base.leases)
+        self._files: dict[str, tuple[File, ...]] = {}
+
+    def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
+        """As ``Snapshot.files``, with what was changed before."""
+        if table not in self._files:
+            self._files[table] = self.base.manifest(table).files
+        wanted = partition_values(table, partition or {})
+        return [f for f in self._files[table] if f.partition[: len(wanted)] == wanted]
+
+    def swap(self, table: str, old: Iterable[File], new: Iterable[File]) -> None:
+        """Take files out of a table, and put others in."""
+        gone = {file.path for file in old}
+        kept = (file for file in self.files(table) if file.path not in gone)
+        self._files[table] = (*kept, *new)
+
+    def manifests(self) -> dict[str, Manifest]:
+        """The manifests of the tables that changed."""
+        made = {}
+        for table, files in self._files.items():
+            before = self.base.manifest(table)
+            if before.files != files:
+                columns = tuple(TABLES[table].names)
+                previous = self.base.tables.get(table)
+                made[table] = Manifest(table, before.version + 1, previous, columns, files)
+        return made
+
+
+#: Changes a draft; called again on the newer state when another writer was faster.
+Change: TypeAlias = Callable[[Draft], None]
+
+
+def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapshot:
+    """Apply a change to the newest state and make the result the next version.
+
+    Nothing is written when the change changes nothing. Raises what ``change`` raises, such as for a
+    lease that was lost; the warehouse is as before then.
+    """
+    with place.writing():
+        made = None
+        while made is None:
+            draft = Draft(snapshot(place))
+            change(draft)
+            manifests = draft.manifests()
+            same = draft.leases == dict(draft.base.leases) and draft.format == draft.base.format
+            if not manifests and same:
+                return draft.base
+            made = _create(place, draft, manifests, run_id, about)
+        for table in manifests:
+            delta.tell(place, made.manifest(table), load=_manifest)
+    return made
+
+
+def _create(
+    place: Place, draft: Draft, manifests: Mapping[str, Manifest], run_id: str, about: str
+) -> Snapshot | None:
+    """Create the next version; ``None`` if another writer did, and nothing is left behind then."""
+    named, mine = {}, uuid.uuid4().hex
+    for table, manifest in manifests.items():
+        named[table] = f"{table}-{manifest.version:010}-{mine[:12]}.json"
+        place.create(f"{MANIFESTS}/{named[table]}", manifest.content())
+    base = draft.base
+    tables = {**base.tables, **named}
+    time = max(datetime.now(timezone.utc), base.time)
+    made = Snapshot(
+        place, base.version + 1, draft.format, time, run_id, about, tables, draft.leases
+    )
+    if _create_commit(place, made, mine):
+        return made
+    for name in named.values():
+        place.remove(f"{MANIFESTS}/{name}")
+    return None
+
+
+def _create_commit(place: Place, made: Snapshot, mine: str) -> bool:
+    values = {k: v for k, v in vars(made).items() if k not in ("place", "version")}
+    content = json.dumps({**values, "time": made.time.isoformat(), "id": mine}).encode()
+    name = f"{COMMITS}/{made.version:020}.json"
+    # An object store may have created it and lost the answer: then it is ours all the same.
+    return place.create(name, content) or place.read(name) == content
+
+
+def begin(place: Place, *, adopting: bool = False) -> None:
+    """Make the first, empty version of a warehouse, unless there is one.
+
+    Raises ``BadInput`` where there are data files, whose log has been lost then, unless
+    ``adopting`` them.
+    """
+    if place.names(COMMITS):
+        return
+    if not adopting and any(name.split("/")[0] in TABLES for name in place.walk()):
+        raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
+    now = datetime.now(timezone.utc)
+    first = Snapshot(place, 0, newest_version(), now, "", "a new warehouse", {})
+    _create_commit(place, first, "")

@@ -1,0 +1,217 @@
+"""Where a warehouse lies: a directory, or a prefix of an object store, behind the same verbs.
+
+Both create a file only if its name is free, which is all that commits need. Names are relative,
+with ``/``, and already quoted (see ``paths.segment``).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.bucket import Bucket, address
+from plumbline.warehouse.storage.paths import refuse_links
+
+#: Directory of files that are being written, in a warehouse on a disk.
+STAGING = "_staging"
+#: Locked, shared, by everyone who writes.
+_WRITERS = "_log/writers"
+#: Most bytes of a file that is read as a whole: a commit, a manifest.
+_MOST_BYTES = 256 << 20
+_GLOB_CHARACTERS = frozenset("*?[]{}")
+_NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
+
+
+class Place(Protocol):
+    """What storage needs of a disk or an object store; ``root`` is its path or address."""
+
+    @property
+    def root(self) -> Path: ...
+
+    def read(self, name: str) -> bytes:
+        """Content of a small file; ``FileNotFoundError`` without one."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Make a file unless its name is taken; returns whether it did. Survives a power cut."""
+
+    def put(self, made: Path, name: str) -> None:
+        """Move a complete local file to a name that nobody else uses. Survives a power cut."""
+
+    def names(self, directory: str) -> list[str]:
+        """Names of the files in a directory, sorted; none without it."""
+
+    def walk(self) -> Iterator[str]:
+        """Names of all files, without those of unfinished work."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
+
+    def local(self, name: str, sha256: str) -> Path:
+        """A local path of a data file, for reading."""
+
+    def scratch(self) -> Path:
+        """A local directory for unfinished work: ``_staging`` and ``_work`` are in it."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep files that no commit names yet from being removed, for the block."""
+
+    def is_quiet(self) -> bool | None:
+        """Whether nobody is in a block of ``writing``; ``None`` where that can't be known."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A directory of a file system with hard links.
+
+    >>> import tempfile
+    >>> disk = Disk(Path(tempfile.mkdtemp()))
+    >>> disk.create("_log/1.json", b"a"), disk.create("_log/1.json", b"b"), disk.names("_log")
+    (True, False, ['1.json'])
+    >>> disk.read("_log/1.json")
+    b'a'
+    """
+
+    root: Path
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def read(self, name: str) -> bytes:
+        # Not blocking: a pipe of that name would wait for a writer forever.
+        path = self.root / name
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(number, "rb") as file:
+            about = os.fstat(number)
+            if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
+                raise BadInput(str(path), "is not a file of a warehouse")
+            return file.read()
+
+    def create(self, name: str, content: bytes) -> bool:
+        temporary = staging(self) / f"{uuid.uuid4().hex}.tmp"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            target = self._parent_made(name)
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                return False
+            except OSError as e:
+                if e.errno in _NO_LINKS:
+                    fix = "use a directory on another disk, or an s3:// address"
+                    raise BadInput(str(self.root), "its file system has no hard links", fix) from e
+                raise
+            _sync(target.parent)
+            return True
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    def put(self, made: Path, name: str) -> None:
+        with open(made, "rb") as file:
+            os.fsync(file.fileno())
+        target = self._parent_made(name)
+        os.rename(made, target)
+        _sync(target.parent)
+
+    def names(self, directory: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self.root / directory))
+        except FileNotFoundError:
+            return []
+
+    def walk(self) -> Iterator[str]:
+        for folder, folders, names in os.walk(self.root):
+            here = Path(folder).relative_to(self.root)
+            if here == Path():
+                folders[:] = [f for f in folders if f not in (STAGING, "_work")]
+            yield from ((here / name).as_posix() for name in names)
+
+    def remove(self, name: str) -> None:
+        path = refuse_links(self.root, self.root / name)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        with suppress(OSError):  # others are in it, or it is gone
+            os.rmdir(path.parent)
+
+    def local(self, name: str, sha256: str) -> Path:
+        return self.root / name
+
+    def scratch(self) -> Path:
+        return self.root
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        path = self._parent_made(_WRITERS)
+        with path.open("ab") as file:
+            with suppress(OSError):  # no locks here: then nothing is removed by them
+                fcntl.flock(file, fcntl.LOCK_SH)
+            yield
+
+    def is_quiet(self) -> bool | None:
+        try:
+            with (self.root / _WRITERS).open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return None
+        return True
+
+    def _parent_made(self, name: str) -> Path:
+        """The path of a name, whose directories are made, and survive a power cut."""
+        target = self.root / name
+        missing = []
+        parent = refuse_links(self.root, target.parent)
+        while not parent.exists():
+            missing.append(parent)
+            parent = parent.parent
+        for directory in reversed(missing):
+            with suppress(FileExistsError):
+                os.mkdir(directory)
+            _sync(directory.parent)
+        return target
+
+
+def place_of(root: str | Path) -> Place:
+    """The place of a path or address.
+
+    Raises ``UsageProblem`` for a path that DuckDB would read as a pattern.
+
+    >>> str(place_of("out/warehouse"))
+    'out/warehouse'
+    """
+    if remote := address(root):
+        return Bucket(remote)
+    if _GLOB_CHARACTERS & set(str(root)):
+        raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
+    return Disk(Path(root))
+
+
+def staging(place: Place) -> Path:
+    """The directory of files that are being written."""
+    path = refuse_links(place.scratch(), place.scratch() / STAGING)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _sync(directory: Path) -> None:
+    """Make the names in a directory survive a power cut."""
+    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
