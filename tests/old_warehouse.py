@@ -7,21 +7,36 @@ import shutil
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow.parquet as pq
+
 from plumbline.warehouse.storage.store import Store
 
 
 def downgrade(root: Path, version: int = 2) -> None:
-    """Make a warehouse of a version without a log out of one of today's, file by file."""
-    store = Store.open(root)
-    now = store.snapshot()
+    """Make a warehouse of a version without a log out of one of today's, file by file.
+
+    A file was named by its unit; one of several units listed them in its metadata.
+    """
+    now = Store.open(root).snapshot()
+    live = {root / file.path for table in now.tables for file in now.files(table)}
+    for path in set(root.rglob("*/*.parquet")) - live:
+        path.unlink()
     for table in now.tables:
         for file in now.files(table):
-            (unit,) = file.units
-            path = root / file.path
-            path.rename(path.with_name(f"{quote(unit.name, safe='')}.parquet"))
+            path, units = (
+                root / file.path,
+                [(quote(u.name, safe=""), u.n_rows, u.run_id) for u in file.units],
+            )
+            rows = pq.ParquetFile(path).read()
+            kept = {b"plumbline.table": table.encode(), b"plumbline.run_id": units[0][2].encode()}
+            kept[b"plumbline.warehouse_version"] = str(version).encode()
+            if len(units) > 1:
+                kept[b"plumbline.units"] = json.dumps(units).encode()
+            name = units[0][0] if len(units) == 1 else "+merged-0123456789ab"
+            path.unlink()
+            pq.write_table(rows.replace_schema_metadata(kept), path.with_name(f"{name}.parquet"))
         shutil.rmtree(root / table / "_delta_log")
     for name in ("_log", "_staging"):
         shutil.rmtree(root / name)
     (root / "README.md").unlink()
-    columns = {"warehouse_version": version}
-    (root / "plumbline.json").write_text(json.dumps(columns))
+    (root / "plumbline.json").write_text(json.dumps({"warehouse_version": version}))

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import tables
 from plumbline.warehouse.storage import format as formats
-from plumbline.warehouse.storage.format import MARKER, Migration, constant, read_format
+from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.format import Migration, constant, newest_version
 from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
+from tests.old_warehouse import downgrade
 
 OLD, GROWN, REKEYED = tables("""
 planted: Old.
@@ -37,15 +39,10 @@ key: corpus form / word
     word
     note: text? -- n
 """)
-#: Those of the project; the tests above the last have their own.
+#: Those of the project.
 REAL = formats.MIGRATIONS
+NOW = newest_version()
 STEP = Migration("forms", {"planted": constant("form", "none")})
-
-
-@pytest.fixture(autouse=True)
-def at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first version, without any migration."""
-    monkeypatch.setattr(formats, "MIGRATIONS", ())
 
 
 @pytest.fixture
@@ -66,7 +63,7 @@ def rows(store: Store) -> list[tuple[object, ...]]:
 
 def rekey(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TABLES, "planted", REKEYED)
-    monkeypatch.setattr(formats, "MIGRATIONS", (STEP,))
+    monkeypatch.setattr(formats, "MIGRATIONS", (*REAL, STEP))
 
 
 def test_an_added_column_is_null_in_older_files(
@@ -79,10 +76,9 @@ def test_an_added_column_is_null_in_older_files(
     new = {"corpus": "a", "word": "jug", "note": "new"}
     store.publish("planted", [new], unit="all", run_id="r")  # sorted before the older files
     assert rows(store)[0] == ("a", "jug", "new") and len(rows(store)) == 4
-    assert read_format(store.root)["older"] == ["planted"]
     done = migrate(store.root)
     assert [path.parent.name for path in done.files] == ["corpus=c", "corpus=d"]
-    assert read_format(store.root)["older"] == [] and len(rows(store)) == 4
+    assert migrate(store.root).files == () and len(rows(store)) == 4
 
 
 def test_an_added_table_is_an_empty_view(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +94,7 @@ def test_what_a_newer_plumbline_added_is_refused(
         "planted", [{"corpus": "e", "word": "w", "note": "n"}], unit="u", run_id="r"
     )
     monkeypatch.setitem(TABLES, "planted", OLD)
-    for opening in (Store.open, connect, migrate):
+    for opening in (connect, migrate):
         with pytest.raises(BadInput, match=r"a newer Plumbline wrote planted\.note .*upgrade"):
             opening(old.root)
     monkeypatch.delitem(TABLES, "planted")
@@ -111,42 +107,20 @@ def test_a_new_key_column_gets_its_constant_in_old_rows(
 ) -> None:
     rekey(monkeypatch)
     for opening in (Store.open, connect):
-        with pytest.raises(BadInput, match=r"version 1, .*version 2 .*warehouse migrate"):
+        with pytest.raises(BadInput, match=rf"version {NOW}, .*{NOW + 1} .*warehouse migrate"):
             opening(old.root)
     planned = migrate(old.root, dry_run=True)
-    assert len(planned.files) == 2 and read_format(old.root)["warehouse_version"] == 1
+    assert len(planned.files) == 2 and Store(old.place).snapshot().format == NOW
     done = migrate(old.root)
-    assert (done.before, done.after, done.files) == (1, 2, planned.files)
+    assert (done.before, done.after, done.files) == (NOW, NOW + 1, planned.files)
     expected = [("c", "none", "cup", None), ("c", "none", "tea", None), ("d", "none", "pot", None)]
-    assert rows(Store.open(old.root)) == expected
-    found = sorted((old.root / "planted").glob("**/*.parquet"))
-    assert [p.parent.name for p in found] == ["form=none"] * 2
-    metadata = pq.read_schema(found[0]).metadata
-    assert metadata[b"plumbline.run_id"] == b"run-c"
-    assert metadata[b"plumbline.warehouse_version"] == b"2"
+    store = Store.open(old.root)
+    assert rows(store) == expected
+    files = store.snapshot().files("planted")
+    assert [f.partition for f in files] == [("c", "none"), ("d", "none")]
+    assert [u.run_id for f in files for u in f.units] == ["run-c", "run-d"]
     assert migrate(old.root).files == ()
-
-
-@pytest.mark.parametrize("moment", ["before the old file goes", "before the marker"])
-def test_a_migration_that_was_stopped_goes_on(
-    old: Store, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    rekey(monkeypatch)
-
-    def stop(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as stopped:
-        stopped.setattr(
-            *((Path, "unlink", stop) if "old file" in moment else ())
-            or ("plumbline.warehouse.storage.format.current_format", stop)
-        )
-        with pytest.raises(KeyboardInterrupt):
-            migrate(old.root)
-    with pytest.raises(BadInput, match=r"not finished .*plumbline warehouse migrate"):
-        Store.open(old.root)
-    assert migrate(old.root).before == 1
-    assert len(rows(Store.open(old.root))) == 3
+    assert all(path.exists() for path in planned.files), "kept until they are compacted"
 
 
 def test_later_migrations_meet_files_of_several_versions(
@@ -163,9 +137,9 @@ def test_later_migrations_meet_files_of_several_versions(
     monkeypatch.setattr(
         formats,
         "MIGRATIONS",
-        (STEP, Migration("elsewhere", {}), Migration("case", {"planted": shout})),
+        (*REAL, STEP, Migration("elsewhere", {}), Migration("case", {"planted": shout})),
     )
-    assert (migrate(old.root).before, len(migrate(old.root).files)) == (2, 0)
+    assert (migrate(old.root).before, len(migrate(old.root).files)) == (NOW + 1, 0)
     assert [row[2] for row in rows(Store.open(old.root))] == ["CUP", "TEA", "POT"]
 
 
@@ -177,18 +151,36 @@ def test_a_change_without_a_migration_names_the_file(
         migrate(old.root)
 
 
-def test_a_marker_from_before_columns_were_noted(store: Store) -> None:
-    """Every table may then have files that lack columns."""
-    (store.root / MARKER).write_text(json.dumps({"warehouse_version": 1}))
+def test_a_warehouse_from_before_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files stay where they are; a merged one still holds its units, a short one is filled in."""
+    store = Store.open(tmp_path / "w")
     fill(store, "word_delta", [delta("tea", 1.0)])
-    path = next((store.root / "word_delta").glob("**/*.parquet"))
-    whole = pq.read_table(path)
-    pq.write_table(whole.drop_columns(["delta_se_nats"]), path.with_name("_earlier.parquet"))
-    with connect(Store.open(store.root).root) as connection:
-        found = connection.execute("SELECT count(*), count(delta_se_nats) FROM word_delta")
-        assert found.fetchone() == (2, whole["delta_se_nats"].drop_null().length())
-    assert [p.name for p in migrate(store.root).files] == ["_earlier.parquet"]
-    assert read_format(store.root)["columns"]["word_delta"] == TABLES["word_delta"].arrow.names
+    for unit, n in (("a/", 1), ("b", 2)):
+        row = {"corpus": "c s", "word": unit, "n_word": n}
+        store.publish("word_count", [row], unit=unit, run_id=f"run-{n}")
+    compact(store, "r")
+    (merged,) = store.snapshot().files("word_count")
+    units = {unit.name for unit in merged.units}
+    downgrade(store.root)
+    short = next((store.root / "word_delta").glob("**/*.parquet"))
+    pq.write_table(pq.read_table(short).drop_columns(["delta_se_nats"]), short)
+    before = {p: p.read_bytes() for p in store.root.rglob("*.parquet")}
+    where = ["--warehouse", str(store.root)]
+    assert main(["sql", "FROM word_count", *where]) == 3
+    assert "plumbline warehouse migrate" in capsys.readouterr().err
+    assert main(["warehouse", "migrate", "--dry-run", *where]) == 0
+    assert "would write 1 files" in capsys.readouterr().out
+    assert not (store.root / "_log").exists()
+    assert main(["warehouse", "migrate", *where]) == 0
+    now = Store.open(store.root)
+    assert {p: p.read_bytes() for p in before} == before
+    assert now.units("word_count", corpus="c s") == units == {"a/", "b"}
+    assert [f.units for f in now.snapshot().files("word_count")] == [merged.units]
+    assert now.read("word_delta")["delta_se_nats"].to_pylist() == [None]
+    assert main(["warehouse", "compact", *where]) == 0
+    assert not short.exists() and now.read("word_count").num_rows == 2
 
 
 def test_every_migration_names_tables_and_says_what_it_is_about() -> None:
@@ -215,8 +207,8 @@ def test_probabilities_from_before_instructions(
     words = (("she", "f", 0.3), ("he", "m", 0.1))
     found = [{**shared, "word": w, "gender": g, "probability": p} for w, g, p in words]
     fill(Store.open(root), "pronoun_probability", found)
+    downgrade(root, version=1)
     monkeypatch.setitem(TABLES, "pronoun_probability", today)
-    monkeypatch.setattr(formats, "MIGRATIONS", REAL)
     with pytest.raises(BadInput, match="plumbline warehouse migrate"):
         Store.open(root)
     assert len(migrate(root).files) == 1

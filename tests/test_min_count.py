@@ -22,7 +22,9 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
+from tests.old_warehouse import downgrade
 from tests.oracle_counts import OracleCounts, oracle
 
 Row = dict[str, Any]
@@ -209,15 +211,17 @@ def test_all_words_may_be_rare(store: Store, tmp_path: Path) -> None:
     assert holds(store, "c")
 
 
-def test_a_corpus_without_the_columns_is_merged_again(store: Store, shards: list[Path]) -> None:
-    """As written before there was a min_count: it has no value, so it is not the one asked for."""
+def test_a_corpus_from_before_there_was_a_min_count(store: Store, shards: list[Path]) -> None:
+    """No word was left out of it: it is migrated, not merged again."""
     count_corpus(store, request(shards))
     every = rows(store, "corpus", "c")
-    (file,) = store.directory("corpus", {"corpus": "c"}).glob("*.parquet")
+    downgrade(store.root)
+    (file,) = (store.root / "corpus" / "corpus=c").glob("*.parquet")
     columns = ["min_count", "n_words_kept", "n_tokens_pruned"]
     pq.write_table(pq.read_table(file, partitioning=None).drop_columns(columns), file)
-    assert count_corpus(store, request(shards)).changed
+    migrate(store.root)
     assert rows(store, "corpus", "c") == every and holds(store, "c")
+    assert not count_corpus(store, request(shards)).changed
 
 
 def test_what_the_commands_say(

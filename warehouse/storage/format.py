@@ -41,13 +41,23 @@ def constant(column: str, value: object) -> Change:
     return lambda rows: rows.append_column(column, [[value] * rows.num_rows])
 
 
+def _all_words_kept(rows: pa.Table) -> pa.Table:
+    """A corpus counted before there was a ``min_count``, which left no word out."""
+    if "min_count" in rows.column_names:
+        return rows
+    made = rows.append_column("n_words_kept", rows["n_words"])
+    for column, value in (("min_count", 1), ("n_tokens_pruned", 0)):
+        made = constant(column, value)(made)
+    return made
+
+
 #: The first leads from version 1 to 2. Add at the end; never change one.
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         "instructions given before a prompt",
         {"pronoun_probability": constant("instruction_key", "none")},
     ),
-    Migration("a commit log", {}),
+    Migration("a commit log", {"corpus": _all_words_kept}),
 )
 
 

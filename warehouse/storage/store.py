@@ -244,6 +244,7 @@ class Store:
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin a partition that readers do not see; see ``Staged.write_part`` and ``commit``."""
+        _folders(table, partition)  # says now what is wrong with a name
         held = ExitStack()
         held.enter_context(self.place.writing())
         directory = staging(self.place) / uuid.uuid4().hex
@@ -337,8 +338,7 @@ class Store:
     ) -> File:
         """Move a finished Parquet file to a table's directory; a commit must name it then."""
         values = log.partition_values(table, partition)
-        columns = TABLES[table].partitions
-        folders = [segment(v, f"{c}=") for c, v in zip(columns, values, strict=True)]
+        folders = _folders(table, partition)
         name = "/".join([table, *folders, f"{uuid.uuid4().hex[:20]}.parquet"])
         known = made.stat().st_size, sha256_of(made), written_ms or time.time_ns() // 1_000_000
         self.place.put(made, name)
@@ -392,6 +392,12 @@ class Store:
             self._together.append(change)
         else:
             log.commit(self.place, change, run_id, about)
+
+
+def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
+    """Names of the directories of a partition; ``BadInput`` for values that can't be in one."""
+    values = log.partition_values(table, partition)
+    return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]
 
 
 def _is_marked(place: Place) -> bool:
