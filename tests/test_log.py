@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -19,6 +21,7 @@ from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import history, log, place
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
@@ -418,3 +421,40 @@ def test_a_lost_log_is_not_taken_for_an_empty_warehouse(store: Store) -> None:
         path.unlink()
     with pytest.raises(BadInput, match="its commit log is gone"):
         Store.open(store.root)
+
+
+def test_others_read_a_table_as_delta_lake_says(store: Store) -> None:
+    """Whole, and only rows that are not replaced; also of a name that an address must quote."""
+    for unit in "ab":
+        store.publish("word_count", rows(unit), unit=unit, run_id="r")
+    compact(store, "r", 0)
+    store.publish("word_count", rows("a", 5), unit="a", run_id="r")
+    odd = [{"corpus": "an/other %41", "word": "tea", "n_word": 1}]
+    store.publish("word_count", odd, unit="x", run_id="r")
+    table = deltalake.DeltaTable(store.root / "word_count")
+    read = table.to_pyarrow_table().sort_by([("corpus", "ascending"), ("word", "ascending")])
+    ours = store.read("word_count").sort_by([("corpus", "ascending"), ("word", "ascending")])
+    assert read.to_pylist() == ours.to_pylist() and read.num_rows == 2 * N_ROWS + 1
+    assert table.version() == 4
+    assert table.to_pandas()["n_word"].sum() == 6 * N_ROWS + 1
+
+
+def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(log.delta, "tell", lambda *_, **__: None)
+        for unit in "ab":
+            store.publish("word_count", rows(unit), unit=unit, run_id="r")
+    store.publish("word_count", rows("c"), unit="c", run_id="r")
+    table = deltalake.DeltaTable(store.root / "word_count")
+    assert table.version() == 2 and table.to_pyarrow_table().num_rows == 3 * N_ROWS
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_type_of_every_table_is_one_that_delta_lake_knows(store: Store, name: str) -> None:
+    values = {"text": "x", "bool": True, "int": 3, "int32": 4, "float": 0.5, "float32": 0.25}
+    values["time"] = datetime(2026, 5, 1, tzinfo=timezone.utc)
+    row = {column.name: values[column.kind] for column in TABLES[name].columns}
+    store.publish(name, [row], unit="one", run_id="r")
+    assert deltalake.DeltaTable(store.root / name).to_pyarrow_table().to_pylist() == [row]

@@ -20,7 +20,7 @@ from typing import IO, Any
 from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.leases import lock
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
@@ -219,7 +219,7 @@ def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
     Raises ``UsageProblem`` naming another process that has it, ``BadInput`` for a damaged file.
     """
     path = store.work_directory("generate", benchmark) / _FILE
-    with sole(path.with_suffix(".claim"), f"benchmark {benchmark}"):
+    with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
         if path.exists():
             _drop_torn_line(path)
         else:

@@ -11,9 +11,7 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from plumbline.warehouse.errors import disk_problems
-from plumbline.warehouse.storage.locks import sole
-from plumbline.warehouse.storage.paths import segment
+from plumbline.warehouse.storage.leases import lock
 from plumbline.warehouse.storage.store import Store
 
 _Params = ParamSpec("_Params")
@@ -32,9 +30,7 @@ def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
     >>> with sole_writer(store, "novels"), sole_writer(store, "poems"):
     ...     pass
     """
-    with disk_problems(store.root):
-        directory = store.work_directory("corpus")
-    return sole(directory / segment(corpus, after=".claim"), f"corpus {corpus!r}")
+    return lock(store, f"corpus {corpus}", f"corpus {corpus!r}")
 
 
 def writes_corpus(

@@ -32,11 +32,12 @@ from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.shards import expand_shards
+from plumbline.warehouse.storage.leases import lock
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
-#: Locked in the warehouse and in the output directory.
+#: Locked in the output directory.
 _LOCK = "pipeline.claim"
 #: A way to run the pipeline: returns the page and what failed.
 Work: TypeAlias = Callable[[Settings, Stages], tuple[Path, list[str]]]
@@ -383,11 +384,11 @@ def alone(warehouse: Path, out: Path) -> Iterator[None]:
     ...         "another command writes to it: process" in str(e)
     True
     """
-    with disk_problems(warehouse):
-        claim = Store.open(warehouse).work_directory() / _LOCK
     fix = "wait for its end, or use another --out"
+    with disk_problems(warehouse):
+        store = Store.open(warehouse)
     with (
-        sole(claim, f"warehouse {warehouse}", fix),
+        lock(store, "pipeline", f"warehouse {warehouse}", fix),
         sole(out / f".{_LOCK}", f"output directory {out}", fix),
     ):
         yield

@@ -25,6 +25,10 @@ _WAIT_S = 0.2
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK))
 
 
+class NoLocks(BadInput):
+    """A file system without locks."""
+
+
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Try to lock the file ``path`` for the block; yields whether this process holds the lock.
@@ -107,6 +111,6 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
             if e.errno in _UNSUPPORTED:
                 fix = "mount it with flock, or use a directory on another disk"
                 where = str(Path(lock.lock_file).parent)
-                raise BadInput(where, "its file system has no file locks", fix) from e
+                raise NoLocks(where, "its file system has no file locks", fix) from e
             if e.errno != errno.ESTALE:  # NFS: another machine has just removed the file
                 raise

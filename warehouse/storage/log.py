@@ -18,7 +18,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar, cast
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta
@@ -251,6 +251,8 @@ class Draft:
         return made
 
 
+#: Leases that this process holds, by place and name; a commit must carry all of its place.
+HELD: dict[tuple[str, str], str] = {}
 #: Changes a draft; called again on the newer state when another writer was faster.
 Change: TypeAlias = Callable[[Draft], None]
 
@@ -265,6 +267,9 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
         made = None
         while made is None:
             draft = Draft(snapshot(place))
+            for (where, name), token in HELD.items():
+                if where == str(place):
+                    refuse_lost(draft, name, token)
             change(draft)
             manifests = draft.manifests()
             same = draft.leases == dict(draft.base.leases) and draft.format == draft.base.format
@@ -274,6 +279,16 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
         for table in manifests:
             delta.tell(place, made.manifest(table), load=_manifest)
     return made
+
+
+def refuse_lost(draft: Draft, name: str, token: str) -> None:
+    """Raise ``Interrupted`` when a draft's base no longer has a lease with this token."""
+    found = draft.leases.get(name, {})
+    if found.get("token") != token:
+        taker = found.get("holder", "a command that has ended")
+        problem = f"was taken by {taker}, since this process did not renew it in time"
+        fix = "nothing more was written; run the same command again to resume"
+        raise Interrupted(f"lock on {name}", problem, fix)
 
 
 def _create(

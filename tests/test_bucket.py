@@ -1,0 +1,196 @@
+"""A warehouse in an object store, on a real S3 server on this machine; copies; leases."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage import bucket, leases, log
+from plumbline.warehouse.storage.bucket import address
+from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.history import copy
+from plumbline.warehouse.storage.leases import lease
+from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
+
+_WRITER = """
+import sys
+from plumbline.warehouse.storage.store import Store
+root, unit, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for k in range(1, n + 1):
+    rows = [{"corpus": "c", "word": f"{unit}-{i}", "n_word": k} for i in range(9)]
+    Store.open(root).publish("word_count", rows, unit=unit, run_id="r")
+    print(k, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def root(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The address of a place for a warehouse, in a bucket of its own."""
+    values = {"AWS_ENDPOINT_URL": server, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    values |= {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up-too"}
+    values |= {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    name = f"b{time.time_ns()}"
+    boto3.client("s3", endpoint_url=server).create_bucket(Bucket=name)
+    bucket._store.cache_clear()
+    found = address(f"s3://{name}/audits/w")
+    assert found is not None
+    return found
+
+
+def rows(unit: str, n_word: int = 1) -> list[dict[str, object]]:
+    return [{"corpus": "c", "word": f"{unit}-{i}", "n_word": n_word} for i in range(9)]
+
+
+def words(store: Store) -> dict[str, int]:
+    return {row["word"]: row["n_word"] for row in store.read("word_count").to_pylist()}
+
+
+def test_the_same_as_on_a_disk(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store.open(root)
+    with recorded(store, "one", {}) as run_id:
+        for unit in ("a", "b"):
+            store.publish("word_count", rows(unit), unit=unit, run_id=run_id)
+        row = {"corpus": "an/other %", "word": "tea", "n_word": 1}
+        store.publish("word_count", [row], unit="x", run_id=run_id)
+        compact(store, run_id, 0)
+        store.publish("word_count", rows("a", 5), unit="a", run_id=run_id)
+    assert words(store) == {r["word"]: r["n_word"] for r in (*rows("a", 5), *rows("b"), row)}
+    with connect(store) as connection:
+        assert connection.execute("SELECT sum(n_word) FROM word_count").fetchone() == (55,)
+    where = ["--warehouse", str(root)]
+    assert main(["sql", "SELECT count(*) AS n FROM word_count", "--format", "csv", *where]) == 0
+    assert capsys.readouterr().out.split() == ["n", "19"]
+    assert main(["warehouse", "check", *where]) == 0, capsys.readouterr().out
+    assert str(root) in capsys.readouterr().out and str(root).startswith("s3://")
+
+
+def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> None:
+    store = Store.open(root)
+    for unit in "abcd":
+        store.publish("word_count", rows(unit), unit=unit, run_id="r")
+    compact(store, "r")
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(root), unit, "3" if unit != "d" else "99"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for unit in "abcd"
+    ]
+    assert writers[3].stdout is not None and writers[3].stdout.readline() == "1\n"
+    writers[3].send_signal(signal.SIGKILL)
+    assert [writer.wait() for writer in writers] == [0, 0, 0, -signal.SIGKILL]
+    found = words(store)
+    assert {w: n for w, n in found.items() if w[0] != "d"} == {
+        r["word"]: 3 for unit in "abc" for r in rows(unit)
+    }
+    assert len({n for w, n in found.items() if w[0] == "d"}) == 1 and len(found) == 36
+    assert {p.problem for p in check(store)} <= {"its run r is not in `run`"} | {
+        "a file that no version names"
+    }
+
+
+def test_there_and_back(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = Store.open(tmp_path / "here")
+    with recorded(here, "one", {}) as run_id:
+        here.publish("word_count", rows("a"), unit="a", run_id=run_id)
+    where = ["--warehouse", str(here.root)]
+    assert main(["warehouse", "push", str(root), *where]) == 0
+    assert "2 of 2 files copied" in capsys.readouterr().out
+    assert main(["warehouse", "push", str(root), *where]) == 0
+    assert "0 of 2 files copied" in capsys.readouterr().out
+    back = tmp_path / "back"
+    assert main(["warehouse", "pull", str(root), "--warehouse", str(back)]) == 0
+    assert words(Store.open(back)) == words(here) and check(Store.open(back)) == []
+    with recorded(Store.open(back), "two", {}):
+        pass
+    with pytest.raises(UsageProblem, match=r"holds 1 runs that .* lacks .*--force"):
+        copy(here, Store.open(back), False, lambda *_: None)
+    assert copy(here, Store.open(back), True, lambda *_: None) == (2, 0)
+    assert Store.open(back).read("run").num_rows == 1
+
+
+def test_a_copy_that_differs_is_not_taken(root: Path, tmp_path: Path) -> None:
+    store = Store.open(root)
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    (file,) = store.snapshot().files("word_count")
+    other = tmp_path / "x.parquet"
+    other.write_bytes(b"0" * file.n_bytes)
+    store.place.put(other, file.path)
+    with pytest.raises(BadInput, match=r"damaged: its hash differs"):
+        store.read("word_count")
+    shutil.rmtree(tmp_path / "cache")
+
+
+def test_what_the_server_says_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInput, match="does not exist"):
+        Store.open(f"{root}-x", create=False)
+    for url in ("s3://no-such-bucket/w", f"{root}"):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        bucket._store.cache_clear()
+        with pytest.raises(BadInput, match="finished work is kept") as caught:
+            Store.open(url)
+        assert "\n" not in str(caught.value)
+        assert "made-up" not in str(caught.value)
+
+
+@pytest.mark.parametrize("is_remote", [True, False])
+def test_a_holder_whose_lease_was_taken_can_publish_nothing(
+    root: Path, tmp_path: Path, is_remote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.open(root if is_remote else tmp_path / "w")
+    lost = pytest.raises(Interrupted, match=r"lock on corpus c: was taken by process")
+    with lost, lease(store.place, "corpus c", "corpus c", ""):
+        store.publish("word_count", rows("a"), unit="a", run_id="r")
+        with pytest.raises(UsageProblem, match="another command writes to it: process"):
+            _taken(store, "corpus c")
+        # It is suspended for so long that another process takes its lease.
+        held = dict(log.HELD)
+        log.HELD.clear()
+        monkeypatch.setattr(leases, "LEASE", timedelta(0))
+        _taken(store, "corpus c")
+        log.HELD.update(held)
+        store.publish("word_count", rows("a", 7), unit="a", run_id="r")
+    assert set(words(store).values()) == {1}
+
+
+def _taken(store: Store, name: str) -> None:
+    log.commit(store.place, lambda draft: leases._take(draft, name, "other", name, ""), "")
+
+
+@pytest.mark.parametrize(("ago", "is_alive"), [(0, True), (4, True), (6, False), (-6, False)])
+def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> None:
+    """One whose time is far in the future was renewed by a wrong clock, and does not last."""
+    renewed = datetime.now(timezone.utc) - timedelta(minutes=ago)
+    assert leases._is_alive(renewed.isoformat()) == is_alive
+    assert not leases._is_alive("yesterday")
