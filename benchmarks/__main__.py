@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import all_pairs, counting, fairpair, growth, on_spark, scoring, stages
+from benchmarks import all_pairs, counting, fairpair, growth, on_spark, scoring, stages, storage
 from benchmarks.shards import joined, rotated
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse import wordlists
@@ -21,6 +21,8 @@ REAL = ("gutenberg", "nltk")
 #: How often each shard that is counted through Spark holds all real text.
 SPARK_TIMES = 16
 
+_PARTS = ("peers", "all-pairs", "growth", "spark", "scoring", "fairpair", "storage")
+
 app = typer.Typer(add_completion=False)
 
 
@@ -28,12 +30,14 @@ app = typer.Typer(add_completion=False)
 def main(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(help="peers, all-pairs, growth, spark, scoring, fairpair; without any all."),
+        typer.Argument(
+            help="peers, all-pairs, growth, spark, scoring, fairpair, storage; without any all."
+        ),
     ] = None,
 ) -> None:
     """Time counting, scoring and FairPair; with PLUMBLINE_DATA on real text as well."""
     data = os.environ.get("PLUMBLINE_DATA")
-    wanted = parts or ["peers", "all-pairs", "growth", "spark", "scoring", "fairpair"]
+    wanted = parts or list(_PARTS)
     if not data:
         print("PLUMBLINE_DATA is not set: only the closed world beside its peers is measured")
     with tempfile.TemporaryDirectory() as directory:
@@ -58,6 +62,17 @@ def main(
             report_scoring(*scoring.run(real, here))
         if real and "fairpair" in wanted:
             report_fairpair(*fairpair.run(real))
+        if "storage" in wanted:
+            report_storage(storage.run(here))
+
+
+def report_storage(found: list[storage.Beside]) -> None:
+    """Print what the warehouse's commits and opening take beside Delta Lake's."""
+    table = _table("storage, seconds", "", "Plumbline", "Delta Lake", "ratio")
+    for one in found:
+        ratio = f"{one.delta_s / one.ours_s:.2f}"
+        table.add_row(one.what, f"{one.ours_s:.3f}", f"{one.delta_s:.3f}", ratio)
+    Console(width=100).print(table)
 
 
 def _world(directory: Path) -> Path:

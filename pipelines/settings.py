@@ -25,6 +25,7 @@ from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, Option
+from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.text.toml_file import read
 
 #: File read when no other is named, if it exists.
@@ -103,7 +104,7 @@ class Settings(ModelOptions, CorpusOptions):
     ] = ""
     out: Annotated[str, Field(description="directory for everything that is written")] = "out"
     warehouse: Annotated[
-        str, Field(description="warehouse directory; empty: `<out>/warehouse`")
+        str, Field(description="warehouse directory or s3:// address; empty: `<out>/warehouse`")
     ] = ""
     corpus: Annotated[
         str, Field(description="shards to count: paths or globs, separated by spaces")
@@ -163,7 +164,8 @@ class Settings(ModelOptions, CorpusOptions):
 
     def warehouse_path(self) -> Path:
         """The warehouse directory."""
-        return Path(self.warehouse) if self.warehouse else Path(self.out) / "warehouse"
+        given = address(self.warehouse) or Path(self.warehouse)
+        return given if self.warehouse else Path(self.out) / "warehouse"
 
     def benchmark_names(self) -> list[str]:
         """The benchmarks in order, without blanks."""

@@ -1,4 +1,4 @@
-"""A warehouse in an object store, on a real S3 server on this machine; copies; leases."""
+"""A warehouse in an object store, on a real S3 server on this machine; copies; locks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.storage import bucket, leases, log
+from plumbline.warehouse.storage import bucket, locks, log
 from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.history import copy
-from plumbline.warehouse.storage.leases import lease
+from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
@@ -177,7 +177,7 @@ def test_a_holder_whose_lease_was_taken_can_publish_nothing(
         # It is suspended for so long that another process takes its lease.
         held = dict(log.HELD)
         log.HELD.clear()
-        monkeypatch.setattr(leases, "LEASE", timedelta(0))
+        monkeypatch.setattr(locks, "LEASE", timedelta(0))
         _taken(store, "corpus c")
         log.HELD.update(held)
         store.publish("word_count", rows("a", 7), unit="a", run_id="r")
@@ -185,12 +185,12 @@ def test_a_holder_whose_lease_was_taken_can_publish_nothing(
 
 
 def _taken(store: Store, name: str) -> None:
-    log.commit(store.place, lambda draft: leases._take(draft, name, "other", name, ""), "")
+    log.commit(store.place, lambda draft: locks._take(draft, name, "other", name, ""), "")
 
 
 @pytest.mark.parametrize(("ago", "is_alive"), [(0, True), (4, True), (6, False), (-6, False)])
 def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> None:
     """One whose time is far in the future was renewed by a wrong clock, and does not last."""
     renewed = datetime.now(timezone.utc) - timedelta(minutes=ago)
-    assert leases._is_alive(renewed.isoformat()) == is_alive
-    assert not leases._is_alive("yesterday")
+    assert locks._is_alive(renewed.isoformat()) == is_alive
+    assert not locks._is_alive("yesterday")

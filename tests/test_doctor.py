@@ -19,6 +19,7 @@ from plumbline.jobs.spark import java as java_search
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.requests import doctor
 from plumbline.pipelines.requests.doctor import Finding, Place
+from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("wordnet_read_once")
@@ -170,12 +171,14 @@ def test_models_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_warehouses(tmp_path: Path) -> None:
     here = place(tmp_path)
     assert doctor.warehouse(here).status == "absent"
-    Store.open(here.warehouse)
+    store = Store.open(here.warehouse)
     assert doctor.warehouse(here).seen.endswith("opens, 0 runs")
-    (here.warehouse / "run").mkdir()
-    (here.warehouse / "run" / "one.parquet").write_text("no Parquet")
+    with recorded(store, "one", {}):
+        pass
+    (path,) = map(store.path, store.snapshot().files("run"))
+    path.write_text("no Parquet")
     found = doctor.warehouse(here)
-    assert found.status == "missing" and "a file of run can't be read" in found.seen
+    assert found.status == "missing" and str(path) in found.seen and "damaged" in found.seen
 
 
 def test_a_check_that_fails_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from plumbline.eval_workers.benchmarks import Parsed
@@ -24,7 +24,9 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, model_labels, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.log import Unit
+from plumbline.warehouse.storage.store import Store, cast
 from tests.tiny_models import one_by_one, save
 
 TEMPLATES = (
@@ -159,19 +161,26 @@ def test_other_settings_are_named_too(store: Store) -> None:
     }
 
 
-def test_models_from_before_the_column_are_read(store: Store) -> None:
+def test_models_from_before_the_column_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Alone, and beside newer ones, whichever file comes first."""
     row = {"model": "m", "backend": "transformers", "run_id": "r"}
+    today = TABLES["model"]
+    columns = tuple(column for column in today.columns if column.name != "text_form")
     for key in ("b", "a", "c"):
-        path = store.publish("model", [row | {"model_key": key}], unit=key, run_id="r")
-        if key != "a":
-            assert path is not None
-            pq.write_table(pq.read_table(path).drop_columns("text_form"), path)
+        before = replace(today, columns=columns) if key != "a" else today
+        # An older Plumbline would refuse the newer one's columns: the manifest is of both.
+        with monkeypatch.context() as patched:
+            patched.setitem(TABLES, "model", before)
+            rows = cast(before, [row | {"model_key": key}])
+            made = store.write("model", {}, rows, [Unit(key, 1, "r")])
+        log.commit(store.place, lambda draft, made=made: draft.swap("model", [], [made]), "r")
         query = "SELECT model_key, text_form FROM model ORDER BY model_key"
         keys = [k for k, form in connect(store.root).execute(query).fetchall() if form is None]
         assert key in keys
-    columns = connect(store.root).sql("FROM model").columns
-    assert columns == [c.name for c in TABLES["model"].columns]
+    found = connect(store.root).sql("FROM model").columns
+    assert found == [c.name for c in TABLES["model"].columns]
 
 
 @pytest.mark.reference

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from plumbline.warehouse.storage.leases import lock
+from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store
 
 _Params = ParamSpec("_Params")

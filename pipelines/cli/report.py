@@ -54,6 +54,9 @@ def report(
     out: Annotated[Path, typer.Option(help="Directory of the page and its plots.")] = Path(
         "out/report"
     ),
+    at: Annotated[
+        str, typer.Option(help="As of a version, the start of a run's id, or a time.")
+    ] = "",
 ) -> None:
     """Write one self-contained HTML page, and its plots as SVG files beside it.
 
@@ -62,10 +65,12 @@ def report(
     from rich.console import Console
 
     from plumbline.pipelines.report.write import write_report
+    from plumbline.warehouse.storage.history import version_of
     from plumbline.warehouse.storage.store import Store
 
     console = Console(highlight=False, markup=False, emoji=False)
     with console.status("drawing the report"):
-        page = write_report(Store.open(warehouse, create=False), out)
+        store = Store.open(warehouse, create=False)
+        page = write_report(store.pinned(version_of(store, at)) if at else store, out)
     plots = len(list(out.glob("*.svg")))
     say(f"wrote {page} and {plots} plots; open it in a browser")

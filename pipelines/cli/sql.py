@@ -283,7 +283,7 @@ def command(
 
     store = Store.open(warehouse, create=False)
     if at:
-        store = Store(store.place, version_of(store, at))
+        store = store.pinned(version_of(store, at))
 
     def run(text: str | None) -> None:
         connection = connect(store, text)

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.rows import Row, Rows, filled
-from plumbline.warehouse.query.connection import connect, model_labels, query, sql, sql_names
+from plumbline.warehouse.query.connection import (
+    connect,
+    model_labels,
+    opened,
+    query,
+    sql,
+    sql_names,
+)
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,12 +27,13 @@ _FIT = ("subset", "model_key", "benchmark", "corpus", "contrast", "options")
 class Facts:
     """A warehouse as sections read it: each query runs once, and models go by their labels.
 
-    Raises ``BadInput`` when ``root`` is not a warehouse.
+    All are of one version of it. Raises ``BadInput`` when it is not a warehouse.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._root, self._known = root, dict[str, Rows]()
-        self.connection = connect(root, "".join([*map(sql, sql_names("report")), "model_label"]))
+    def __init__(self, warehouse: str | Path | Store) -> None:
+        self._store, self._known = opened(warehouse).pinned(), dict[str, Rows]()
+        named = "".join([*map(sql, sql_names("report")), "model_label"])
+        self.connection = connect(self._store, named)
         self.connection.execute("SET enable_progress_bar = false")
         self._labels, self._has_points = model_labels(self.connection), False
 
@@ -38,7 +47,7 @@ class Facts:
 
     def query(self, text: str) -> Rows:
         """Rows of a query that isn't a file of ``sql/report``, over any tables and views."""
-        return self._once(text, lambda: connect(self._root, text).sql(text).to_arrow_table())
+        return self._once(text, lambda: connect(self._store, text).sql(text).to_arrow_table())
 
     def metrics(self, name: str, **wanted: object) -> Rows:
         """Rows of ``metric_value`` of one metric whose columns have the wanted values."""

@@ -32,9 +32,8 @@ def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
     data are left out and listed with the command that would fill them. Raises ``BadInput`` when
     ``warehouse`` is not one, or ``out`` cannot be written.
     """
-    root = warehouse.root if isinstance(warehouse, Store) else Path(warehouse)
     with _turn(Path(out)):  # before reading: the last one to write has read the latest
-        return _publish(make_page(Facts(root)), Path(out))
+        return _publish(make_page(Facts(warehouse)), Path(out))
 
 
 def publish(page: Page, out: Path) -> Path:

@@ -32,8 +32,7 @@ from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.shards import expand_shards
-from plumbline.warehouse.storage.leases import lock
-from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 

@@ -19,7 +19,8 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.store import README, Store, sha256_of
+from plumbline.warehouse.storage.place import sha256_of
+from plumbline.warehouse.storage.store import README, Store
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from uuid import uuid4
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File, Snapshot
-from plumbline.warehouse.storage.place import staging
-from plumbline.warehouse.storage.store import Store, sha256_of
+from plumbline.warehouse.storage.place import sha256_of, staging
+from plumbline.warehouse.storage.store import Store
 
 _HISTORY = "see `plumbline warehouse history`"
 

@@ -6,11 +6,9 @@ commit names it (``log.py``). Unfinished work is under ``_staging`` and ``_work`
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 import shutil
-import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +28,14 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
 from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
 from plumbline.warehouse.storage.paths import refuse_links, replacing, segment
-from plumbline.warehouse.storage.place import Place, place_of, staging
+from plumbline.warehouse.storage.place import (
+    Place,
+    note_verified,
+    place_of,
+    sha256_of,
+    staging,
+    verify,
+)
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -187,6 +192,10 @@ class Store:
         """The directory or address of the warehouse."""
         return self.place.root
 
+    def pinned(self, at: int | None = None) -> Store:
+        """This warehouse at a version, by default the newest: all that it reads is of one state."""
+        return Store(self.place, log.snapshot(self.place, self._at if at is None else at).version)
+
     def snapshot(self) -> Snapshot:
         """The state that this store reads now."""
         return log.snapshot(self.place, self._at)
@@ -294,9 +303,7 @@ class Store:
         """Where a data file can be read. Raises ``BadInput`` if it isn't what was published."""
         path = self.place.local(file.path, file.sha256)
         with damage(self.place, path):
-            found = path.stat()
-            if not stat.S_ISREG(found.st_mode) or found.st_size != file.n_bytes:
-                raise ValueError(f"holds {found.st_size:,} bytes instead of {file.n_bytes:,}")
+            verify(path, file)
         return path
 
     def rows(self, path: Path) -> pa.Table:
@@ -341,6 +348,7 @@ class Store:
         folders = _folders(table, partition)
         name = "/".join([table, *folders, f"{uuid.uuid4().hex[:20]}.parquet"])
         known = made.stat().st_size, sha256_of(made), written_ms or time.time_ns() // 1_000_000
+        note_verified(made, known[1])
         self.place.put(made, name)
         return File(name, *known, columns_id(TABLES[table]), values, tuple(units))
 
@@ -438,15 +446,6 @@ def damage(place: Place, path: Path, *further: type[Exception]) -> Iterator[None
             "again what wrote it"
         )
         raise BadInput(f"warehouse {place}, {path}", f"is damaged: {reason}", fix) from e
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:

@@ -144,5 +144,5 @@ def parsed(text: str, what: str) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as e:
         raise BadInput(what, f"is not valid TOML: {e}") from e
