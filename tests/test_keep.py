@@ -6,7 +6,10 @@ import csv
 import json
 import math
 import os
+import resource
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import duckdb
@@ -120,6 +123,24 @@ def test_every_problem_is_named_with_what_mends_it(
     assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 3
     out = capsys.readouterr().out
     assert "12 problems" in out and "\x1b" not in out
+
+
+def test_a_file_that_ends_its_reader_is_a_problem(kept: Store) -> None:
+    (file,) = kept.snapshot().files("pair_score")
+    apart, table = checking._Apart(), TABLES["pair_score"]
+    assert apart.problems(kept, table, file) == []
+    assert apart._pool is not None
+    (child,) = apart._pool._processes
+    limit, until = resource.prlimit(child, resource.RLIMIT_AS)[0], resource.RLIMIT_CPU
+    assert limit == 8 << 30 and 0 < resource.prlimit(child, until)[0] < 200
+    os.kill(child, signal.SIGSEGV)
+    while apart._pool._processes and Path(f"/proc/{child}").exists():
+        time.sleep(0.01)
+        if "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+            break
+    (problem,) = apart.problems(kept, table, file)
+    assert "ends the process that reads it" in problem.problem
+    assert apart.problems(kept, table, file) == []
 
 
 def test_a_run_that_begins_while_files_are_read_is_known(

@@ -22,6 +22,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
+from plumbline.warehouse.errors import PlumblineError  # noqa: E402
 from plumbline.warehouse.storage.check import check  # noqa: E402
 from plumbline.warehouse.storage.compaction import compact  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
@@ -45,8 +46,20 @@ def publish(store: Store, unit: str, number: int) -> None:
 
 
 def numbers(store: Store) -> dict[str, tuple[int, int]]:
-    """By unit the number in ``word_count`` and in ``word_delta``; fails if rows differ."""
-    now, found = store.pinned(), {}
+    """By unit the number in ``word_count`` and in ``word_delta``; fails if rows differ.
+
+    The compactor keeps no version but the newest, so the one that is read may be gone meanwhile.
+    """
+    while True:
+        try:
+            return _numbers(store.pinned())
+        except PlumblineError as e:
+            if not ("No such file" in str(e) or "no longer kept" in str(e)):
+                raise
+
+
+def _numbers(now: Store) -> dict[str, tuple[int, int]]:
+    found = {}
     for unit in _UNITS:
         rows = [r for r in now.read("word_count").to_pylist() if r["word"][0] == unit]
         values = {row["n_word"] for row in rows}

@@ -25,13 +25,14 @@ Uri = Annotated[Path, typer.Argument(help="s3://BUCKET/DIR, gs://, az://, or a d
 def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     """Read every file: hash, schema, run, partition, unique keys, nothing left behind.
 
+    Files are read in a process with limited memory and time: check what others send you first.
     Names each problem with its fix; status 3 if there is one.
 
     Example: plumbline warehouse check
     """
     from plumbline.warehouse.storage.check import check as problems_of
 
-    found = problems_of(Store.open(warehouse, create=False))
+    found = problems_of(Store.open(warehouse, create=False), apart=True)
     for problem in found:
         say(f"{problem.path}: {problem.problem} ({problem.fix})")
     say(f"{warehouse}: {len(found) or 'no'} problem{'' if len(found) == 1 else 's'}")

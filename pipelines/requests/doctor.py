@@ -284,12 +284,12 @@ def warehouse(place: Place) -> Finding:
     """Whether the warehouse opens, and how much it holds."""
     from plumbline.warehouse.query.connection import rows_of
 
-    if not place.warehouse.is_dir():
-        mend = "plumbline pipeline writes the first"
-        return Finding("Warehouse", "absent", f"{place.warehouse} is not there yet", mend)
     try:
         n_runs = rows_of(place.warehouse, "SELECT count(*) AS n FROM run")[0]["n"]
     except PlumblineError as e:
+        if "does not exist" in str(e):
+            mend = "plumbline pipeline writes the first"
+            return Finding("Warehouse", "absent", f"{place.warehouse} is not there yet", mend)
         return Finding("Warehouse", "missing", str(e))
     return Finding("Warehouse", "ok", f"{place.warehouse} opens, {n_runs:,} runs")
 

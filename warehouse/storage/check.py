@@ -1,10 +1,19 @@
-"""Check of a warehouse: log, files, hashes, schemas, runs, partitions, keys, leftovers."""
+"""Check of a warehouse: log, files, hashes, schemas, runs, partitions, keys, leftovers.
+
+A warehouse may come from somebody else, and a file that was made for it can crash Arrow, or make it
+take all memory. So ``check`` can read each file in a child process with limited memory and time.
+"""
 
 from __future__ import annotations
 
+import resource
 import shlex
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import duckdb
@@ -22,6 +31,9 @@ from plumbline.warehouse.storage.log import File, Snapshot, columns_id
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import README, Store
 
+#: Address space of the process that reads files apart, and its processor time for one file.
+_MOST_BYTES, _MOST_SECONDS = 8 << 30, 120
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -32,17 +44,22 @@ class Problem:
     fix: str
 
 
-def check(store: Store) -> list[Problem]:
+def check(store: Store, *, apart: bool = False) -> list[Problem]:
     """All problems of a warehouse, in the order of their paths; nothing is written.
 
     Every file of the newest version is read to its end and compared with its hash. While a run may
     be writing, leftovers are not reported, since they may be its unfinished work.
+
+    Args:
+        apart: read files in a child process with at most 8 GiB of address space and two minutes of
+            processor time a file; a file that ends it is a problem.
 
     >>> import tempfile
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
     []
     """
     snapshot = store.snapshot()
+    reader = _Apart().problems if apart else _file_problems
     found = list(_foreign(store)) + list(_past(store, snapshot))
     good: list[tuple[str, File]] = []
     for name in snapshot.tables:
@@ -54,7 +71,7 @@ def check(store: Store) -> list[Problem]:
             continue
         whole = []
         for file in files:
-            problems = list(_file_problems(store, TABLES[name], file))
+            problems = reader(store, TABLES[name], file)
             found += problems
             whole += [] if problems else [file]
         found += _repeated_keys(store, TABLES[name], whole)
@@ -104,21 +121,51 @@ def _again(store: Store, file: File) -> str:
     return f"plumbline warehouse forget {path}, then run again what wrote it"
 
 
-def _file_problems(store: Store, table: Table, file: File) -> Iterator[Problem]:
+class _Apart:
+    """Reads files in a child process, which is started anew when a file has ended it."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    def problems(self, store: Store, table: Table, file: File) -> list[Problem]:
+        """As ``_file_problems``."""
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, get_context("spawn"), _limit)
+        try:
+            return self._pool.submit(_limited_problems, store, table, file).result()
+        except (BrokenProcessPool, MemoryError):
+            self._pool.shutdown()
+            self._pool = None
+            problem = "ends the process that reads it, or takes more memory or time than a file may"
+            return [Problem(store.root / file.path, problem, _again(store, file))]
+
+
+def _limit() -> None:
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _limited_problems(store: Store, table: Table, file: File) -> list[Problem]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = int(used.ru_utime + used.ru_stime) + _MOST_SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+    return _file_problems(store, table, file)
+
+
+def _file_problems(store: Store, table: Table, file: File) -> list[Problem]:
     """Problems of one file; its rows are checked only if it has the table's schema."""
     where, fix = store.root / file.path, _again(store, file)
     try:
         path = store.path(file)
         if sha256_of(path) != file.sha256:
-            yield Problem(where, "is damaged: its hash is not that of what was published", fix)
-            return
+            problem = "is damaged: its hash is not that of what was published"
+            return [Problem(where, problem, fix)]
         rows = pq.ParquetFile(path).read()
     except (PlumblineError, pa.ArrowException, OSError, ValueError) as e:
-        yield Problem(where, str(e).splitlines()[0], fix)
-        return
+        return [Problem(where, str(e).splitlines()[0], fix)]
     of_schema = list(_schema_problems(table, file, rows.schema))
-    for problem in of_schema or _row_problems(table, file, rows):
-        yield Problem(where, problem, fix)
+    return [Problem(where, p, fix) for p in of_schema or _row_problems(table, file, rows)]
 
 
 def _schema_problems(table: Table, file: File, schema: pa.Schema) -> Iterator[str]:
