@@ -116,7 +116,7 @@ def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> N
     }
     assert len({n for w, n in found.items() if w[0] == "d"}) == 1 and len(found) == 36
     assert {p.problem for p in check(store)} <= {"its run r is not in `run`"} | {
-        "a file that no version names"
+        "a file that no version to keep names"
     }
 
 

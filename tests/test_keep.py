@@ -107,7 +107,7 @@ def test_every_problem_is_named_with_what_mends_it(
         "thesis.tex": "belongs to no table | mv",
         "word_count": "1 keys more than once, such as corpus 'c s', word 'aa'",
         "word_count/corpus=c%20s/notes\x1b[2J.txt": "belongs to no table",
-        "word_count/corpus=c%20s/unnamed.parquet": "no version names | plumbline warehouse compact",
+        "word_count/corpus=c%20s/unnamed.parquet": "keep names | plumbline warehouse compact",
         places["cut"]: "is damaged: holds",
         places["flipped"]: "hash is not that of what was published",
         places["gone"]: "No such file",

@@ -280,7 +280,7 @@ def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
         assert state(store) == new, f"again after operation {at}"
         assert {p.problem for p in check(store)} <= {
             "its run r is not in `run`",
-            "a file that no version names",
+            "a file that no version to keep names",
             "a file or partition that was not finished",
         }
         compact(store, "r", 0)

@@ -31,8 +31,10 @@ _UNITS, _N_ROWS = ("a", "b", "c"), 20
 _COMPACTOR = "compactor"
 #: A kill comes this long after the one before, at most.
 _SPREAD_S = 0.12
+#: A writer rests this long between two numbers, at most.
+_PAUSE_S = 0.05
 #: Problems that a killed process may leave until the next compaction.
-_LEFT = ("a file that no version names", "a file or partition that was not finished")
+_LEFT = ("a file that no version to keep names", "a file or partition that was not finished")
 
 
 def publish(store: Store, unit: str, number: int) -> None:
@@ -93,6 +95,7 @@ class Worker:
                 compact(store, "r", 0)
             else:
                 number += 1
+                time.sleep(random.uniform(0, _PAUSE_S))
                 publish(store, name, number)
                 os.write(write, number.to_bytes(8, "little"))
 

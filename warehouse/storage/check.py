@@ -33,6 +33,8 @@ from plumbline.warehouse.storage.store import README, Store
 
 #: Address space of the process that reads files apart, and its processor time for one file.
 _MOST_BYTES, _MOST_SECONDS = 8 << 30, 120
+#: More days than any warehouse has: what no version at all needs.
+_ALL_DAYS = 1e6
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,9 @@ def check(store: Store, *, apart: bool = False) -> list[Problem]:
             whole += [] if problems else [file]
         found += _repeated_keys(store, TABLES[name], whole)
         good += [(name, file) for file in whole]
-    for leftover in leftovers(store):
-        if leftover.why != "a version of the past":
-            path = store.place.scratch() / leftover.path
-            found.append(Problem(path, leftover.why, "plumbline warehouse compact"))
+    for leftover in leftovers(store, _ALL_DAYS):
+        path = store.place.scratch() / leftover.path
+        found.append(Problem(path, leftover.why, "plumbline warehouse compact"))
     return sorted([*found, *_without_run(store, good)], key=lambda problem: problem.path)
 
 

@@ -132,42 +132,47 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
 def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     """What may be removed, in order: old versions, unfinished files, work that was published since.
 
-    Results that save work later are not leftovers: counts of shards, paid replies, unpublished
-    chunks of scores, samples and probabilities. Nor is what another process may be working on.
+    Nothing of these is while another process writes. Results that save work later are not
+    leftovers: counts of shards, paid replies, unpublished chunks of scores, samples and
+    probabilities.
     """
     # In this order, since what somebody writes meanwhile must not go: what is in a list was begun
     # before it; if nobody writes after that, it was committed by then, or never will be.
     there, staged = set(store.place.walk()), list(_staged(store))
     work = [*_chunks(store), *_partials(store)]
     is_busy, is_quiet = others_may_be_writing(store), store.place.is_quiet()
-    before = datetime.now(timezone.utc) - timedelta(days=keep_days)
-    kept, past = _commits(store, before)
-    # A commit's name must stay taken while somebody may still try to create it.
-    past -= set() if is_quiet else {n for n in past if n.startswith(f"{log.COMMITS}/")}
-    found = [Leftover(name, "a version of the past") for name in past & there]
+    found = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
-        data = {n for n in there - kept - past if _is_data(n)}
-        found += [Leftover(name, "a file that no version names") for name in data]
+        kept = _kept(store, keep_days)
+        # Where nobody can be known to be quiet, a commit's name stays taken: a writer that began
+        # long ago may still try to create it.
+        gone = {n for n in there - kept if _is_data(n) or (is_quiet and _is_commit(n))}
         found += staged
-    if not is_busy:
-        found += work
+        found += [Leftover(n, "a file that no version to keep names") for n in gone]
     return sorted(found, key=lambda leftover: leftover.path)
 
 
-def _commits(store: Store, before: datetime) -> tuple[set[str], set[str]]:
-    """Files that are needed by versions to keep, and those that only older ones need."""
-    kept: set[str] = set()
-    past: set[str] = set()
+def _kept(store: Store, keep_days: float) -> set[str]:
+    """Files that the newest version and all of the last days need."""
     *older, newest = log.versions(store.place)
-    for version in (newest, *reversed(older)):
+    states = [log.snapshot(store.place, newest)]
+    now = datetime.now(timezone.utc)
+    for version in reversed(older):
         state = log.snapshot(store.place, version)
-        is_kept = version == newest or state.time >= before
-        names = {f"{log.COMMITS}/{version:020}.json"}
-        names |= {f"{log.MANIFESTS}/{name}" for name in state.tables.values()}
+        if now - state.time > timedelta(days=keep_days):
+            break
+        states.append(state)
+    manifests = {(table, name): state for state in states for table, name in state.tables.items()}
+    names = {f"{log.COMMITS}/{state.version:020}.json" for state in states}
+    names |= {f"{log.MANIFESTS}/{name}" for _, name in manifests}
+    for (table, _), state in manifests.items():
         with suppress(UsageProblem):  # only its commit is left
-            names |= {f.path for table in state.tables for f in state.files(table)}
-        (kept if is_kept else past).update(names)
-    return kept, past - kept
+            names |= {file.path for file in state.files(table)}
+    return names
+
+
+def _is_commit(name: str) -> bool:
+    return name.startswith(f"{log.COMMITS}/")
 
 
 def _is_data(name: str) -> bool:

@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import os
 import stat
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 STAGING = "_staging"
 #: Locked, shared, by everyone who writes.
 _WRITERS = "_log/writers"
+#: How often a moment is looked for in which nobody writes, and the seconds between.
+_TRIES, _PAUSE_S = 20, 0.01
 #: Most bytes of a file that is read as a whole: a commit, a manifest.
 _MOST_BYTES = 256 << 20
 #: Most bytes of the list of verified files.
@@ -173,16 +176,18 @@ class Disk:
             yield
 
     def is_quiet(self) -> bool | None:
-        try:
-            with (self.root / _WRITERS).open("ab") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return None
-        return True
+        for _ in range(_TRIES):
+            try:
+                with (self.root / _WRITERS).open("ab") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                time.sleep(_PAUSE_S)
+            except FileNotFoundError:
+                return True
+            except OSError:
+                return None
+        return False
 
     def _parent_made(self, name: str) -> Path:
         """The path of a name, whose directories are made, and survive a power cut."""
