@@ -335,7 +335,7 @@ def test_a_past_state_is_read_by_version_run_and_time_and_restored(
         assert counted("--at", at) == str(N_ROWS), at
     assert main(["sql", query, "--at", "2001-01-01", *where]) == 2
     assert main(["sql", query, "--at", "77", *where]) == 2
-    past = Store(store.place, version)
+    past = store.pinned(version)
     with pytest.raises(UsageProblem, match="of the past"):
         past.publish("word_count", rows("b"), unit="b", run_id="r")
     assert main(["warehouse", "history", *where]) == 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.training.models import plain_name
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.paths import segment
+from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import delta, fill, pair

@@ -23,9 +23,9 @@ from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.options import Progress, TrainOptions, preset
 from plumbline.pipelines.cli.main import app
+from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
-from plumbline.warehouse.storage import paths
 from plumbline.warehouse.storage.store import Store
 
 TINY = TrainOptions(

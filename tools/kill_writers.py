@@ -56,7 +56,7 @@ def numbers(store: Store) -> dict[str, tuple[int, int]]:
         try:
             return _numbers(store.pinned())
         except PlumblineError as e:
-            if not ("No such file" in str(e) or "no longer kept" in str(e)):
+            if not ("No such file" in str(e) or "kept" in str(e)):
                 raise
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from plumbline.eval_workers.training.options import Progress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.paths import replace_directory
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.storage.locks import sole
-from plumbline.warehouse.storage.paths import replace_directory
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 

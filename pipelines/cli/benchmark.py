@@ -11,7 +11,7 @@ from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.pipelines.cli.options import Given, Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import PlumblineError
-from plumbline.warehouse.storage.paths import segment
+from plumbline.warehouse.paths import segment
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 

@@ -65,7 +65,7 @@ def report(
     from rich.console import Console
 
     from plumbline.pipelines.report.write import write_report
-    from plumbline.warehouse.storage.history import version_of
+    from plumbline.warehouse.storage.opening import version_of
     from plumbline.warehouse.storage.store import Store
 
     console = Console(highlight=False, markup=False, emoji=False)

@@ -22,8 +22,7 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import check, lock
 from plumbline.warehouse.query.reference import Question, questions
-from plumbline.warehouse.storage.history import version_of
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
 from plumbline.warehouse.text.escape import terminal
 
 if TYPE_CHECKING:
@@ -281,7 +280,7 @@ def command(
     if chosen != "table" and not query:
         raise UsageProblem("the shell", "prints tables", f"give a query with --format {chosen}")
 
-    store = Store.open(warehouse, create=False)
+    store = OpenWarehouse.open(warehouse, create=False)
     if at:
         store = store.pinned(version_of(store, at))
 

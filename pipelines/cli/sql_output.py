@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from plumbline.warehouse.errors import UsageProblem, disk_problems
-from plumbline.warehouse.storage.paths import replacing
+from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.text.escape import csv_cell, terminal
 
 if TYPE_CHECKING:

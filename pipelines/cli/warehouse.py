@@ -122,9 +122,10 @@ def restore(
     """
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage import history as past
+    from plumbline.warehouse.storage.opening import version_of
 
     store = Store.open(warehouse, create=False)
-    number = past.version_of(store, version)
+    number = version_of(store, version)
     with recorded(store, "warehouse restore", {"version": number}) as run_id:
         past.restore(store, number, run_id)
     say(f"{warehouse}: as of version {number} again; next: plumbline warehouse check")

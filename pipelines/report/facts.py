@@ -15,7 +15,7 @@ from plumbline.warehouse.query.connection import (
     sql,
     sql_names,
 )
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.opening import OpenWarehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class Facts:
     All are of one version of it. Raises ``BadInput`` when it is not a warehouse.
     """
 
-    def __init__(self, warehouse: str | Path | Store) -> None:
+    def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
         self._store, self._known = opened(warehouse).pinned(), dict[str, Rows]()
         named = "".join([*map(sql, sql_names("report")), "model_label"])
         self.connection = connect(self._store, named)

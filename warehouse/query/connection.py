@@ -15,7 +15,7 @@ from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.log import File, columns_id
-from plumbline.warehouse.storage.store import Store, damage
+from plumbline.warehouse.storage.opening import OpenWarehouse, damage
 from plumbline.warehouse.text.escape import sql_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 
 
-def connect(source: str | Path | Store, text: str | None = None) -> duckdb.DuckDBPyConnection:
+def connect(
+    source: str | Path | OpenWarehouse, text: str | None = None
+) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB with a view for each table over its Parquet files.
 
     All views are of one commit: the newest now, or that of the store given. A table without files
@@ -42,7 +44,7 @@ def connect(source: str | Path | Store, text: str | None = None) -> duckdb.DuckD
             columns.
 
     >>> import tempfile
-    >>> connection = connect(Store.open(tempfile.mkdtemp() + "/w"))
+    >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
     >>> connection.execute("SELECT count(*) FROM pair_score").fetchone()
     (0,)
     """
@@ -57,14 +59,16 @@ def connect(source: str | Path | Store, text: str | None = None) -> duckdb.DuckD
     connection.execute(_on_empty_tables(views, tables))
     for table in tables:
         files = snapshot.files(table.name)
-        with damage(store.place, store.root / table.name, duckdb.Error):
+        with damage(store.place, store.root / table.name):
             connection.execute(_view(table, files, [str(store.path(file)) for file in files]))
     return connection
 
 
-def opened(source: str | Path | Store) -> Store:
+def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
     """The store of a warehouse that exists, or that store itself."""
-    return source if isinstance(source, Store) else Store.open(source, create=False)
+    if isinstance(source, OpenWarehouse):
+        return source
+    return OpenWarehouse.open(source, create=False)
 
 
 def _needed(text: str | None) -> tuple[list[str], list[Table]]:
@@ -126,7 +130,7 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
     when ``root`` is not a warehouse of this version.
 
     >>> import tempfile
-    >>> store = Store.open(tempfile.mkdtemp() + "/w")
+    >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
     >>> init_sql(store.root).count('CREATE OR REPLACE VIEW "run"')
     1
     """
@@ -152,14 +156,14 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
 
 
 def rows_of(
-    source: str | Path | Store, text: str, params: Mapping[str, object] | None = None
+    source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
     """Rows of one query over a warehouse, which may have ``$params``.
 
     Raises as ``connect``, and as DuckDB where the query is wrong.
 
     >>> import tempfile
-    >>> store = Store.open(tempfile.mkdtemp() + "/w")
+    >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
     >>> rows_of(store, "SELECT count(*) AS n FROM run WHERE status = $status", {"status": "ok"})
     [{'n': 0}]
     """

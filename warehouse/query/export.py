@@ -10,10 +10,10 @@ from pathlib import Path
 import duckdb
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import described, dictionary_markdown
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.paths import replacing
 from plumbline.warehouse.text.escape import csv_cell_sql, sql_text
 
 #: What ``--format`` takes.

@@ -28,8 +28,9 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
+from plumbline.warehouse.storage.opening import README
 from plumbline.warehouse.storage.place import sha256_of
-from plumbline.warehouse.storage.store import README, Store
+from plumbline.warehouse.storage.store import Store
 
 #: Address space of the process that reads files apart, and its processor time for one file.
 _MOST_BYTES, _MOST_SECONDS = 8 << 30, 120

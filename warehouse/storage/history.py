@@ -1,10 +1,9 @@
-"""A warehouse's past: find a version, restore it, take a file out, copy a state elsewhere."""
+"""A warehouse's past: restore a version, take a file out, copy a state elsewhere."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,40 +12,6 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File, Snapshot
 from plumbline.warehouse.storage.place import sha256_of, staging
 from plumbline.warehouse.storage.store import Store
-
-_HISTORY = "see `plumbline warehouse history`"
-
-
-def version_of(store: Store, text: str) -> int:
-    """The version that a text means: its number, a time, or the start of a run's id.
-
-    A time is ISO 8601, in UTC unless it names a zone, and means the last version made by then; a
-    run means the last version it made. Raises ``UsageProblem`` for one that means none.
-
-    >>> import tempfile
-    >>> version_of(Store.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
-    0
-    """
-    kept = log.versions(store.place)
-    if text.isdecimal() and len(text) < 8:
-        if int(text) in kept:
-            return int(text)
-        raise UsageProblem(f"version {text}", f"there are {kept[0]} to {kept[-1]}", _HISTORY)
-    wanted = _time(text)
-    for version in reversed(kept):
-        state = log.snapshot(store.place, version)
-        if state.time <= wanted if wanted else state.run_id.startswith(text):
-            return version
-    problem = "no version is that old" if wanted else "no run of that id made a version"
-    raise UsageProblem(f"version {text!r}", problem, _HISTORY)
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
 def restore(store: Store, version: int, run_id: str) -> None:

@@ -15,8 +15,9 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import LOGGED, MARKER, changes_since, newest_version
 from plumbline.warehouse.storage.log import Draft, File, Unit, columns_id
+from plumbline.warehouse.storage.opening import damage, marked_version
 from plumbline.warehouse.storage.place import Disk, sha256_of
-from plumbline.warehouse.storage.store import Store, cast, damage, marked_version
+from plumbline.warehouse.storage.store import Store, cast
 
 _VERSION = b"plumbline.warehouse_version"
 _UNITS = b"plumbline.units"

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Protocol
 import platformdirs
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.paths import refuse_links
 from plumbline.warehouse.storage.bucket import Bucket, address
-from plumbline.warehouse.storage.paths import refuse_links
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.log import File

@@ -6,8 +6,6 @@ commit names it (``log.py``). Unfinished work is under ``_staging`` and ``_work`
 
 from __future__ import annotations
 
-import json
-import shlex
 import shutil
 import time
 import uuid
@@ -22,20 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
+from plumbline.warehouse.storage.format import newest_version
 from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
-from plumbline.warehouse.storage.paths import refuse_links, replacing, segment
-from plumbline.warehouse.storage.place import (
-    Place,
-    note_verified,
-    place_of,
-    sha256_of,
-    staging,
-    verify,
-)
+from plumbline.warehouse.storage.opening import OpenWarehouse, damage
+from plumbline.warehouse.storage.place import Place, note_verified, sha256_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -126,22 +118,7 @@ class Staged:
         return sorted(Path(self.directory).glob("*.parquet"))
 
 
-README = "README.md"
-_README = """# A Plumbline warehouse
-
-Not every file that ends in `.parquet` is part of a table: some are of the past. A table is what
-the newest commit in `_log/commits` names.
-
-- `plumbline sql` reads all tables; `plumbline sql --init FILE` writes views for plain DuckDB.
-- pandas, polars and Spark read a table's directory as a Delta Lake table (`deltalake`,
-  `polars.read_delta`, `spark.read.format("delta")`).
-- `plumbline warehouse export` writes tables as plain Parquet, CSV or JSON lines.
-
-Nothing but Plumbline may write here.
-"""
-
-
-class Store:
+class Store(OpenWarehouse):
     """A warehouse, as of its newest commit, or of an earlier one for reading only.
 
     >>> import tempfile
@@ -152,53 +129,10 @@ class Store:
     [{'corpus': 'c', 'word': 'tea', 'n_word': 2}]
     """
 
-    def __init__(self, place: Place, at: int | None = None) -> None:
-        self.place = place
-        self._at = at
+    def __init__(self, place: Place, at: Snapshot | None = None) -> None:
+        super().__init__(place, at)
         self._together: list[log.Change] | None = None
         self._staged: dict[str, ExitStack] = {}
-
-    @classmethod
-    def open(cls, root: str | Path, *, create: bool = True, at: int | None = None) -> Store:
-        """Open a warehouse, made if missing unless ``create`` is false; ``at``: a version of it.
-
-        Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
-        older one that must be migrated first; ``UsageProblem`` for a path with glob characters,
-        which DuckDB would read as a pattern.
-        """
-        place = place_of(root)
-        if not _is_marked(place):
-            if next(place.walk(), None) is not None:
-                raise BadInput(
-                    f"warehouse {place}", f"not a Plumbline warehouse, no {MARKER} in it"
-                )
-            if not create:
-                fix = "run `plumbline pipeline` first"
-                raise BadInput(f"warehouse {place}", "does not exist", fix)
-            place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
-            place.create(README, _README.encode())
-        version = marked_version(place)
-        if version >= LOGGED:
-            log.begin(place)
-            version = log.snapshot(place).format
-        if version < newest_version():
-            problem = f"has version {version}, this Plumbline reads version {newest_version()}"
-            fix = f"run `plumbline warehouse migrate --warehouse {place}`"
-            raise BadInput(f"warehouse {place}", problem, fix)
-        return cls(place, at)
-
-    @property
-    def root(self) -> Path:
-        """The directory or address of the warehouse."""
-        return self.place.root
-
-    def pinned(self, at: int | None = None) -> Store:
-        """This warehouse at a version, by default the newest: all that it reads is of one state."""
-        return Store(self.place, log.snapshot(self.place, self._at if at is None else at).version)
-
-    def snapshot(self) -> Snapshot:
-        """The state that this store reads now."""
-        return log.snapshot(self.place, self._at)
 
     @contextmanager
     def together(self, run_id: str, about: str = "") -> Iterator[None]:
@@ -299,31 +233,10 @@ class Store:
         with damage(self.place, paths[0]):
             return ds.dataset([str(p) for p in paths], schema=schema).to_table(filter=where)
 
-    def path(self, file: File) -> Path:
-        """Where a data file can be read. Raises ``BadInput`` if it isn't what was published."""
-        path = self.place.local(file.path, file.sha256)
-        with damage(self.place, path):
-            verify(path, file)
-        return path
-
     def rows(self, path: Path) -> pa.Table:
         """All rows of a data file. Raises ``BadInput`` if it can't be read."""
         with damage(self.place, path):
             return pq.ParquetFile(path).read()
-
-    def units(self, table: str, **partition: str) -> set[str]:
-        """Names of the units published in a partition."""
-        files = self.snapshot().files(table, partition)
-        return {unit.name for file in files for unit in file.units}
-
-    def work_directory(self, *parts: str, create: bool = True) -> Path:
-        """A directory for resumable intermediate results, which no view reads."""
-        top = self.place.scratch()
-        path = top.joinpath("_work", *map(segment, parts))
-        if create:
-            refuse_links(top, path)
-            path.mkdir(parents=True, exist_ok=True)
-        return path
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
         """The values of the partition columns that all rows share; ``BadInput`` if they do not."""
@@ -395,7 +308,9 @@ class Store:
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
         if self._at is not None:
-            raise UsageProblem(f"version {self._at}", "is of the past, and can't be written to")
+            raise UsageProblem(
+                f"version {self._at.version}", "is of the past, and can't be written to"
+            )
         if self._together is not None:
             self._together.append(change)
         else:
@@ -406,46 +321,6 @@ def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
     """Names of the directories of a partition; ``BadInput`` for values that can't be in one."""
     values = log.partition_values(table, partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]
-
-
-def _is_marked(place: Place) -> bool:
-    try:
-        place.read(MARKER)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
-def marked_version(place: Place) -> int:
-    """The version in a warehouse's marker: at most ``LOGGED``, since later ones are in the log.
-
-    Raises ``BadInput`` when it can't be read as one, or a newer Plumbline wrote it.
-    """
-    try:
-        version = json.loads(place.read(MARKER))["warehouse_version"]
-        if not isinstance(version, int) or version < 1:
-            raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
-        raise BadInput(f"warehouse {place}", f"{MARKER} is not readable") from e
-    if version > newest_version():
-        problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
-        fix = "upgrade Plumbline, or use another --warehouse directory"
-        raise BadInput(f"warehouse {place}", problem, fix)
-    return version
-
-
-@contextmanager
-def damage(place: Place, path: Path, *further: type[Exception]) -> Iterator[None]:
-    """Turn errors of reading a data file inside the block into one line that names it."""
-    try:
-        yield
-    except (OSError, ValueError, pa.ArrowException, *further) as e:
-        reason = str(e).splitlines()[0] if str(e) else type(e).__name__
-        fix = (
-            f"get it from a copy, or `plumbline warehouse forget {shlex.quote(str(path))}` and run "
-            "again what wrote it"
-        )
-        raise BadInput(f"warehouse {place}, {path}", f"is damaged: {reason}", fix) from e
 
 
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:

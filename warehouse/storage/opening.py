@@ -1,0 +1,194 @@
+"""A warehouse as it is opened: its marker, the state that is read, and where its files are.
+
+What reads with DuckDB needs no more than this; ``store.py`` adds what reads and writes with Arrow.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TypeVar
+
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.paths import refuse_links, segment
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
+from plumbline.warehouse.storage.log import File, Snapshot
+from plumbline.warehouse.storage.place import Place, place_of, verify
+
+#: Packages whose errors in reading a file are about that file.
+_LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
+_HISTORY = "see `plumbline warehouse history`"
+_Kind = TypeVar("_Kind", bound="OpenWarehouse")
+README = "README.md"
+_README = """# A Plumbline warehouse
+
+Not every file that ends in `.parquet` is part of a table: some are of the past. A table is what
+the newest commit in `_log/commits` names.
+
+- `plumbline sql` reads all tables; `plumbline sql --init FILE` writes views for plain DuckDB.
+- pandas, polars and Spark read a table's directory as a Delta Lake table (`deltalake`,
+  `polars.read_delta`, `spark.read.format("delta")`).
+- `plumbline warehouse export` writes tables as plain Parquet, CSV or JSON lines.
+
+Nothing but Plumbline may write here.
+"""
+
+
+class OpenWarehouse:
+    """A warehouse as of its newest commit, or pinned to one state.
+
+    >>> import tempfile
+    >>> OpenWarehouse.open(tempfile.mkdtemp() + "/w").snapshot().version
+    0
+    """
+
+    def __init__(self, place: Place, at: Snapshot | None = None) -> None:
+        self.place = place
+        self._at = at
+
+    @classmethod
+    def open(cls: type[_Kind], root: str | Path, *, create: bool = True) -> _Kind:
+        """Open a warehouse, made if missing unless ``create`` is false.
+
+        Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
+        older one that must be migrated first; ``UsageProblem`` for a path with glob characters,
+        which DuckDB would read as a pattern.
+        """
+        place = place_of(root)
+        if not _is_marked(place):
+            if next(place.walk(), None) is not None:
+                raise BadInput(
+                    f"warehouse {place}", f"not a Plumbline warehouse, no {MARKER} in it"
+                )
+            if not create:
+                fix = "run `plumbline pipeline` first"
+                raise BadInput(f"warehouse {place}", "does not exist", fix)
+            place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
+            place.create(README, _README.encode())
+        version = marked_version(place)
+        if version >= LOGGED:
+            log.begin(place)
+            version = log.snapshot(place).format
+        if version < newest_version():
+            problem = f"has version {version}, this Plumbline reads version {newest_version()}"
+            fix = f"run `plumbline warehouse migrate --warehouse {place}`"
+            raise BadInput(f"warehouse {place}", problem, fix)
+        return cls(place)
+
+    @property
+    def root(self) -> Path:
+        """The directory or address of the warehouse."""
+        return self.place.root
+
+    def pinned(self: _Kind, at: int | None = None) -> _Kind:
+        """This warehouse at a version, by default the newest: all that it reads is of one state."""
+        state = self.snapshot() if at is None else log.snapshot(self.place, at)
+        return type(self)(self.place, state)
+
+    def snapshot(self) -> Snapshot:
+        """The state that this store reads now."""
+        return self._at or log.snapshot(self.place)
+
+    def path(self, file: File) -> Path:
+        """Where a data file can be read. Raises ``BadInput`` if it isn't what was published."""
+        path = self.place.local(file.path, file.sha256)
+        with damage(self.place, path):
+            verify(path, file)
+        return path
+
+    def units(self, table: str, **partition: str) -> set[str]:
+        """Names of the units published in a partition."""
+        files = self.snapshot().files(table, partition)
+        return {unit.name for file in files for unit in file.units}
+
+    def work_directory(self, *parts: str, create: bool = True) -> Path:
+        """A directory for resumable intermediate results, which no view reads."""
+        top = self.place.scratch()
+        path = top.joinpath("_work", *map(segment, parts))
+        if create:
+            refuse_links(top, path)
+            path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def _is_marked(place: Place) -> bool:
+    try:
+        place.read(MARKER)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def marked_version(place: Place) -> int:
+    """The version in a warehouse's marker: at most ``LOGGED``, since later ones are in the log.
+
+    Raises ``BadInput`` when it can't be read as one, or a newer Plumbline wrote it.
+    """
+    try:
+        version = json.loads(place.read(MARKER))["warehouse_version"]
+        if not isinstance(version, int) or version < 1:
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
+        raise BadInput(f"warehouse {place}", f"{MARKER} is not readable") from e
+    if version > newest_version():
+        problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
+        fix = "upgrade Plumbline, or use another --warehouse directory"
+        raise BadInput(f"warehouse {place}", problem, fix)
+    return version
+
+
+@contextmanager
+def damage(place: Place, path: Path) -> Iterator[None]:
+    """Turn errors of reading a data file inside the block into one line that names it.
+
+    These are ``OSError``, ``ValueError``, and those of Arrow and DuckDB.
+    """
+    try:
+        yield
+    except Exception as e:
+        library = type(e).__module__.partition(".")[0]
+        if not isinstance(e, (OSError, ValueError)) and library not in _LIBRARIES:
+            raise
+        reason = str(e).splitlines()[0] if str(e) else type(e).__name__
+        fix = (
+            f"get it from a copy, or `plumbline warehouse forget {shlex.quote(str(path))}` and run "
+            "again what wrote it"
+        )
+        raise BadInput(f"warehouse {place}, {path}", f"is damaged: {reason}", fix) from e
+
+
+def version_of(store: OpenWarehouse, text: str) -> int:
+    """The version that a text means: its number, a time, or the start of a run's id.
+
+    A time is ISO 8601, in UTC unless it names a zone, and means the last version made by then; a
+    run means the last version it made. Raises ``UsageProblem`` for one that means none.
+
+    >>> import tempfile
+    >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
+    0
+    """
+    kept = log.versions(store.place)
+    if text.isdecimal() and len(text) < 8:
+        if int(text) in kept:
+            return int(text)
+        raise UsageProblem(f"version {text}", f"there are {kept[0]} to {kept[-1]}", _HISTORY)
+    wanted = _time(text)
+    for version in reversed(kept):
+        state = log.snapshot(store.place, version)
+        if state.time <= wanted if wanted else state.run_id.startswith(text):
+            return version
+    problem = "no version is that old" if wanted else "no run of that id made a version"
+    raise UsageProblem(f"version {text!r}", problem, _HISTORY)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
