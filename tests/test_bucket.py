@@ -28,6 +28,7 @@ from plumbline.warehouse.storage.history import copy
 from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
+from tools.same_tables import differences
 
 _WRITER = """
 import sys
@@ -38,6 +39,9 @@ for k in range(1, n + 1):
     Store.open(root).publish("word_count", rows, unit=unit, run_id="r")
     print(k, flush=True)
 """
+
+
+_PIPELINE = "from plumbline.pipelines.cli.main import entry; entry()"
 
 
 @pytest.fixture(scope="module")
@@ -192,5 +196,36 @@ def _taken(store: Store, name: str) -> None:
 def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> None:
     """One whose time is far in the future was renewed by a wrong clock, and does not last."""
     renewed = datetime.now(timezone.utc) - timedelta(minutes=ago)
-    assert locks._is_alive(renewed.isoformat()) == is_alive
-    assert not locks._is_alive("yesterday")
+    holder = locks.this_process()
+    assert locks._is_alive({"renewed": renewed.isoformat(), "holder": holder}) == is_alive
+    assert not locks._is_alive({"renewed": "yesterday", "holder": holder})
+    ended = holder.replace(f" {os.getpid()} ", f" {2**22 + 1} ")
+    assert not locks._is_alive({"renewed": renewed.isoformat(), "holder": ended})
+
+
+@pytest.mark.slow
+def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends with the tables of an undisturbed one on a disk, row by row."""
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+
+    def started(warehouse: str, here: str) -> subprocess.Popen[bytes]:
+        (tmp_path / here).mkdir(exist_ok=True)  # tables name files by paths from here
+        small = ["--demo-tokens", "60000", "--train-tokens", "40000", "--fairpair-n", "4"]
+        command = [sys.executable, "-c", _PIPELINE, "pipeline", *small, "--warehouse", warehouse]
+        with (tmp_path / here / "said.txt").open("ab") as said:
+            return subprocess.Popen(command, cwd=tmp_path / here, stdout=said, stderr=said)
+
+    assert started(str(tmp_path / "w"), "disk").wait() == 0
+    for after in (6, 14, 24):
+        command = started(str(root), "bucket")
+        try:
+            command.wait(after)
+        except subprocess.TimeoutExpired:
+            command.send_signal(signal.SIGKILL)
+            command.wait()
+    command = started(str(root), "bucket")
+    assert command.wait() == 0, (tmp_path / "bucket/said.txt").read_text()
+    found = differences(Store.open(tmp_path / "w"), Store.open(root))
+    assert found == [], "\n".join(found)

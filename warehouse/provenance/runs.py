@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import socket
 import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
@@ -17,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
+from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
 
 _PACKAGES = (
@@ -30,7 +28,6 @@ _PACKAGES = (
     "torch",
     "transformers",
 )
-_PROCESS = re.compile(r"process (\d+) on (.+)$")
 
 
 def config_hash(config: Mapping[str, object]) -> str:
@@ -72,7 +69,7 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         "config_hash": config_hash(config),
         "config": json.dumps(config, sort_keys=True, default=str),
         "packages": json.dumps(package_versions()),
-        "error": f"no end yet: process {os.getpid()} on {socket.gethostname()}",
+        "error": f"no end yet: {this_process()}",
     }
     _publish(store, row)
     try:
@@ -108,25 +105,15 @@ def may_be_running(row: dict[str, Any]) -> bool:
     >>> may_be_running({"status": "finished", "error": None})
     False
     """
-    if row["status"] != "running":
-        return False
-    found = _PROCESS.search(row["error"] or "")
-    if not found or found[2] != socket.gethostname():
-        return True
-    try:
-        os.kill(int(found[1]), 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True
+    return row["status"] == "running" and may_live(row["error"] or "")
 
 
 def others_may_be_writing(store: Store) -> bool:
     """Whether a run of another process has no end yet and may still be writing."""
-    mine = f"process {os.getpid()} on {socket.gethostname()}"
     rows = store.read("run").to_pylist()
-    return any(may_be_running(row) and not (row["error"] or "").endswith(mine) for row in rows)
+    return any(
+        may_be_running(row) and not (row["error"] or "").endswith(this_process()) for row in rows
+    )
 
 
 def package_versions() -> dict[str, str]:

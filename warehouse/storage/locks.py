@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -36,7 +37,33 @@ from plumbline.warehouse.storage.store import Store
 #: How long a lease lasts that nobody renews.
 LEASE = timedelta(minutes=5)
 _WAIT_S = 0.2
+_PROCESS = re.compile(r"process (\d+) on (.+)$")
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK))
+
+
+def this_process() -> str:
+    """This process, as locks and runs name it."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def may_live(holder: str) -> bool:
+    """Whether a text that ends with the name of a process may name one that is alive.
+
+    One on another machine is taken to be.
+
+    >>> may_live(this_process()), may_live(f"process {2**22 + 1} on {socket.gethostname()}")
+    (True, False)
+    """
+    found = _PROCESS.search(holder)
+    if not found or found[2] != socket.gethostname():
+        return True
+    try:
+        os.kill(int(found[1]), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 class NoLocks(BadInput):
@@ -66,7 +93,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         return
     try:
         with suppress(OSError):  # a full disk; the lock itself takes no space
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+            path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
         # Before the release: a process waiting for this file notices, and makes a new one.
@@ -189,26 +216,28 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
 
 def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
     found = draft.leases.get(name)
-    if found and found["token"] != token and _is_alive(str(found["renewed"])):
+    if found and found["token"] != token and _is_alive(found):
         raise UsageProblem(what, f"another command writes to it: {found['holder']}", fix)
     _renew(draft, name, token, is_new=True)
 
 
-def _is_alive(renewed: str) -> bool:
-    """Whether a lease was renewed lately; one of a clock that is far ahead is not."""
+def _is_alive(found: Mapping[str, object]) -> bool:
+    """Whether a lease was renewed lately, and not by a process of this machine that has ended.
+
+    One whose time is far ahead was renewed by a wrong clock, and is not.
+    """
     try:
-        age = datetime.now(timezone.utc) - datetime.fromisoformat(renewed)
-    except (ValueError, TypeError):
+        age = datetime.now(timezone.utc) - datetime.fromisoformat(str(found["renewed"]))
+    except (ValueError, TypeError, KeyError):
         return False
-    return abs(age) < LEASE
+    return abs(age) < LEASE and may_live(str(found.get("holder")))
 
 
 def _renew(draft: Draft, name: str, token: str, *, is_new: bool = False) -> None:
     if not is_new:
         log.refuse_lost(draft, name, token)
-    holder = f"process {os.getpid()} on {socket.gethostname()}"
     now = datetime.now(timezone.utc).isoformat()
-    draft.leases[name] = {"token": token, "holder": holder, "renewed": now}
+    draft.leases[name] = {"token": token, "holder": this_process(), "renewed": now}
 
 
 def _release(draft: Draft, name: str, token: str) -> None:

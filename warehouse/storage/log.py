@@ -124,6 +124,11 @@ def _parsed(place: Place, name: str, make: Callable[[dict[str, Any]], _Parsed]) 
     """What ``make`` makes of a JSON file of the log; ``BadInput`` where it can't."""
     try:
         return make(json.loads(place.read(name)))
+    except FileNotFoundError:
+        raise
+    except OSError as e:
+        problem = f"{name[:80]} can't be read: {e.strerror}"
+        raise BadInput(f"warehouse {place}", problem, _DAMAGED) from e
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise BadInput(f"warehouse {place}", f"{name} is damaged", _DAMAGED) from e
 
