@@ -24,9 +24,9 @@ from plumbline.warehouse.storage import bucket, locks, log
 from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.history import copy
 from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.versions import copy
 from tests.conftest import REPOSITORY
 from tools.same_tables import differences
 

@@ -22,7 +22,7 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import history, log, place
+from plumbline.warehouse.storage import log, place, versions
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.migration import migrate
@@ -221,7 +221,7 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
     "publish two tables": _publish,
     "replace": lambda store: store.replace("word_count", rows("z", 9, 3), {"corpus": "c"}, "r"),
     "compact": lambda store: compact(store, "r", 0),
-    "restore": lambda store: history.restore(store, 1, "r"),
+    "restore": lambda store: versions.restore(store, 1, "r"),
     "migrate": lambda store: migrate(store.root),
 }
 
@@ -449,7 +449,7 @@ def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(log.delta, "tell", lambda *_, **__: None)
+        patched.setattr(log, "_tell_delta", lambda *_: None)
         for unit in "ab":
             store.publish("word_count", rows(unit), unit=unit, run_id="r")
     store.publish("word_count", rows("c"), unit="c", run_id="r")

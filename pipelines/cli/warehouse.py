@@ -121,7 +121,7 @@ def restore(
     Example: plumbline warehouse restore 12
     """
     from plumbline.warehouse.provenance.runs import recorded
-    from plumbline.warehouse.storage import history as past
+    from plumbline.warehouse.storage import versions as past
     from plumbline.warehouse.storage.opening import version_of
 
     store = Store.open(warehouse, create=False)
@@ -140,7 +140,7 @@ def forget(
     Example: plumbline warehouse forget out/warehouse/word_count/corpus=pile/0a1b.parquet
     """
     from plumbline.warehouse.provenance.runs import recorded
-    from plumbline.warehouse.storage import history as past
+    from plumbline.warehouse.storage import versions as past
 
     store = Store.open(warehouse, create=False)
     table, file = past.file_of(store, path)
@@ -197,7 +197,7 @@ def pull(uri: Uri, force: Force = False, warehouse: Warehouse = DEFAULT_WAREHOUS
 
 
 def _copy(source: Path, target: Path, force: bool) -> None:
-    from plumbline.warehouse.storage.history import copy
+    from plumbline.warehouse.storage.versions import copy
 
     into = Store.open(target)
     with progress("copy", "files") as update:

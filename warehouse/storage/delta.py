@@ -11,15 +11,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 from urllib.parse import quote
 
 from plumbline.warehouse.schema.catalog import TABLES
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.log import Manifest
-    from plumbline.warehouse.storage.place import Place
 
 _TYPES = {
     "text": "string",
@@ -32,62 +28,54 @@ _TYPES = {
 }
 
 
-def tell(place: Place, manifest: Manifest, load: Callable[[Place, str, str], Manifest]) -> None:
-    """Write the log of a table up to a manifest; ``load`` reads earlier ones."""
-    missing = [manifest]
-    known = set(place.names(f"{manifest.table}/_delta_log"))
-    while missing[-1].previous and _name(missing[-1].version - 1) not in known:
-        missing.append(load(place, manifest.table, missing[-1].previous))
-    for step in reversed(missing):
-        name = f"{step.table}/_delta_log/{_name(step.version)}"
-        before = load(place, step.table, step.previous) if step.previous else None
-        place.create(name, "\n".join(map(json.dumps, _actions(step, before))).encode())
+def log_name(table: str, version: int) -> str:
+    """The name of a version of a table's log.
+
+    >>> log_name("run", 3)
+    'run/_delta_log/00000000000000000003.json'
+    """
+    return f"{table}/_delta_log/{version:020}.json"
 
 
-def _name(version: int) -> str:
-    return f"{version:020}.json"
+def entry(
+    table: str,
+    columns: Sequence[str] | None,
+    removed: Iterable[str],
+    added: Iterable[tuple[str, int, int, int]],
+) -> bytes:
+    """One version of a table's log, one action per line.
 
-
-def _actions(manifest: Manifest, before: Manifest | None) -> list[dict[str, Any]]:
-    new = {file.path: file for file in manifest.files}
-    old = {file.path for file in before.files} if before else set()
-    is_new = before is None or before.columns != manifest.columns
-    actions: list[dict[str, Any]] = _description(manifest) if is_new else []
-    for path in sorted(old - new.keys()):
-        gone = {"path": _path(manifest, path), "dataChange": True, "deletionTimestamp": 0}
+    Args:
+        columns: names of the table's columns, where they are new; otherwise ``None``.
+        removed: paths of data files that are no longer part of the table.
+        added: path, size (bytes), time of writing (ms) and rows of those that now are.
+    """
+    actions = [] if columns is None else _description(table, columns)
+    for path in removed:
+        gone = {"path": _path(table, path), "dataChange": True, "deletionTimestamp": 0}
         actions.append({"remove": gone})
-    for path in sorted(new.keys() - old):
-        file = new[path]
-        added = {"path": _path(manifest, path), "partitionValues": {}, "size": file.n_bytes}
-        stats = json.dumps({"numRecords": file.n_rows})
-        actions.append(
-            {
-                "add": {
-                    **added,
-                    "modificationTime": file.written_ms,
-                    "dataChange": True,
-                    "stats": stats,
-                }
-            }
-        )
-    return actions
+    for path, n_bytes, written_ms, n_rows in added:
+        file = {"path": _path(table, path), "partitionValues": {}, "size": n_bytes}
+        file |= {"modificationTime": written_ms, "dataChange": True}
+        actions.append({"add": {**file, "stats": json.dumps({"numRecords": n_rows})}})
+    return "\n".join(map(json.dumps, actions)).encode()
 
 
-def _path(manifest: Manifest, path: str) -> str:
+def _path(table: str, path: str) -> str:
     """A file's path below its table's directory, quoted as an address."""
-    return quote(path.removeprefix(f"{manifest.table}/"), safe="/=")
+    return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 
-def _description(manifest: Manifest) -> list[dict[str, Any]]:
-    table = TABLES[manifest.table]
+def _description(name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+    table = TABLES[name]
     fields = [
         {"name": c.name, "type": _TYPES[c.kind], "nullable": True, "metadata": {}}
         for c in table.columns
-        if c.name in manifest.columns
+        if c.name in columns
     ]
     metadata = {
-        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{table.name}")),
-        "name": table.name,
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{name}")),
+        "name": name,
         "description": table.description,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({"type": "struct", "fields": fields}),

@@ -282,8 +282,32 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
                 return draft.base
             made = _create(place, draft, manifests, run_id, about)
         for table in manifests:
-            delta.tell(place, made.manifest(table), load=_manifest)
+            _tell_delta(place, made.manifest(table))
     return made
+
+
+def _tell_delta(place: Place, manifest: Manifest) -> None:
+    """Write the Delta Lake log of a table up to a manifest: what killed writers left out, too."""
+    missing = [manifest]
+    known = {
+        f"{manifest.table}/_delta_log/{n}" for n in place.names(f"{manifest.table}/_delta_log")
+    }
+    while missing[-1].previous:
+        if delta.log_name(manifest.table, missing[-1].version - 1) in known:
+            break
+        missing.append(_manifest(place, manifest.table, missing[-1].previous))
+    for step in reversed(missing):
+        before = _manifest(place, step.table, step.previous) if step.previous else None
+        old = {file.path for file in before.files} if before else set()
+        new = {file.path: file for file in step.files}
+        is_known = before is not None and before.columns == step.columns
+        content = delta.entry(
+            step.table,
+            None if is_known else step.columns,
+            sorted(old - new.keys()),
+            [(p, f.n_bytes, f.written_ms, f.n_rows) for p, f in new.items() if p not in old],
+        )
+        place.create(delta.log_name(step.table, step.version), content)
 
 
 def refuse_lost(draft: Draft, name: str, token: str) -> None:

@@ -22,16 +22,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import platformdirs
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import refuse_links
 from plumbline.warehouse.storage.bucket import Bucket, address
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.log import File
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
@@ -244,16 +241,16 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def verify(path: Path, file: File) -> None:
+def verify(path: Path, n_bytes: int, sha256: str) -> None:
     """Raise ``ValueError`` unless a path holds what a manifest says, ``OSError`` if unreadable."""
     found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size != file.n_bytes:
-        raise ValueError(f"holds {found.st_size:,} bytes instead of {file.n_bytes:,}")
-    if _note(found, file.sha256) in _verified():
+    if not stat.S_ISREG(found.st_mode) or found.st_size != n_bytes:
+        raise ValueError(f"holds {found.st_size:,} bytes instead of {n_bytes:,}")
+    if _note(found, sha256) in _verified():
         return
-    if sha256_of(path) != file.sha256:
+    if sha256_of(path) != sha256:
         raise ValueError("its hash is not that of what was published")
-    note_verified(path, file.sha256)
+    note_verified(path, sha256)
 
 
 def note_verified(path: Path, sha256: str) -> None:
