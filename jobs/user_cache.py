@@ -18,7 +18,7 @@ def user_cache(*parts: str) -> Path:
     that this user owns it and nobody else may enter it, since code kept here is run later.
     Otherwise it is below a new private directory that only this process uses.
     """
-    for root in (platformdirs.user_cache_path("plumbline"), _shared_fallback()):
+    for root in (platformdirs.user_cache_path("plumbline"), user_temporary()):
         path = root.joinpath(*parts)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def user_cache(*parts: str) -> Path:
     return path
 
 
-def _shared_fallback() -> Path:
+def user_temporary() -> Path:
     """This user's directory in the temporary directory, or a private one if that is unsafe."""
     path = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
     try:

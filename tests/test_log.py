@@ -417,7 +417,7 @@ def test_a_pipe_in_the_place_of_a_file_ends_nothing(store: Store) -> None:
     with pytest.raises(BadInput, match="is damaged"):
         store.read("word_count")
     os.mkfifo(store.root / log.COMMITS / f"{9:020}.json")
-    with pytest.raises(BadInput, match="is not a file of a warehouse"):
+    with pytest.raises(BadInput, match="not a regular file"):
         Store.open(store.root)
 
 

@@ -100,7 +100,7 @@ def disk_problems(path: Path) -> Iterator[None]:
     except OSError as e:
         if not _is_of_disk(e):
             raise
-        problem = os.strerror(e.errno) if e.errno else str(e)
+        problem = (e.filename and e.strerror) or (os.strerror(e.errno) if e.errno else str(e))
         where = f", {e.filename}" if e.filename and str(e.filename) != str(path) else ""
         fix = "check the disk; finished work is kept: run the same command again to resume"
         raise BadInput(f"{path}{where}", problem, fix) from e

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.text.escape import is_unicode
 
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 _PACK = "make a shard of text files with plumbline corpus pack"
@@ -36,8 +37,8 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
 
     Raises:
         UsageProblem: a pattern is a URI, such as a bucket's.
-        BadInput: no pattern was given, or one matches no file, a directory, or a file without a
-            shard's suffix.
+        BadInput: no pattern was given, or one matches no file, a directory, a pipe, or a file
+            without a shard's suffix.
 
     >>> expand_shards([])
     Traceback (most recent call last):
@@ -61,6 +62,11 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
                 fix = f"name its files, such as '{name}/*.jsonl.zst', or {_PACK}"
                 raise BadInput(f"shard {name}", "is a directory", fix)
             _check_suffix(path)
+            if not path.is_file():
+                fix = "a shard is read twice: write it to a file first"
+                raise BadInput(f"shard {name}", "is not a regular file", fix)
+            if not is_unicode(name):  # tables keep it
+                raise BadInput(f"shard {name}", "its name is not in UTF-8", "rename it")
             found[path] = None
     return list(found)
 

@@ -192,8 +192,12 @@ def checked_url(url: str) -> str:
     >>> checked_url("http://localhost:8000/v1")
     'http://localhost:8000/v1'
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without end, a port above 65535
+        is_whole = False
+    if not is_whole or not (url.isascii() and url.isprintable()) or " " in url:
         raise UsageProblem("--base-url", "is not an http(s) address", f"such as {DEFAULT_URL}")
     if parts.username or parts.password or parts.query or parts.fragment:
         fix = f"the key belongs into the environment variable {KEYS[0]}"

@@ -20,6 +20,7 @@ from typing import IO, Any
 from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.files import opened
 from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store
 
@@ -259,19 +260,19 @@ def _as_event(row: Row) -> Row:
 
 
 def _drop_torn_line(path: Path) -> None:
-    with path.open("r+b") as file:
-        content = file.read()
-        file.truncate(content.rfind(b"\n") + 1)
+    with opened(path) as file:
+        n_bytes = file.read().rfind(b"\n") + 1
+    os.truncate(path, n_bytes)
 
 
 def _events(path: Path) -> Iterator[tuple[int, Row]]:
-    with path.open("rb") as file:
+    with opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return  # torn, or being written
             try:
                 yield number, json.loads(line)
-            except ValueError as e:
+            except (ValueError, RecursionError) as e:
                 raise _damaged(path, number) from e
 
 

@@ -27,6 +27,7 @@ from plumbline.eval_workers.closed_world.truth import (
 )
 from plumbline.eval_workers.pronouns.templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.files import json_object
 from plumbline.warehouse.storage.store import Store
 
 PILE_SET_NAME = "PlumblineClosedWorld"
@@ -203,7 +204,7 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> dict[str, Any
 
 def _known_shards(ledger: Path, identity: dict[str, object]) -> dict[str, dict[str, Any]]:
     try:
-        read = json.loads(ledger.read_text(encoding="utf-8"))
+        read = json_object(ledger)
         return {row["shard"]: row for row in read["shards"]} if read["options"] == identity else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

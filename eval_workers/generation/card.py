@@ -15,6 +15,7 @@ from plumbline.eval_workers.benchmarks import find
 from plumbline.eval_workers.generation.card_text import Card, card_text
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
@@ -143,7 +144,7 @@ def _columns(pairs: pa.Table) -> pa.Table:
 def _built_with(store: Store, run_id: str) -> Constraint | None:
     """The constraint of the build that made the pairs; ``None`` for pairs that were imported."""
     for run in store.read("run", pc.field("run_id") == run_id).to_pylist():
-        config = json.loads(run["config"])
+        config = kept_object(run, "config")
         if config.get("corpus") and "eta" in config:
             return Constraint(config["corpus"], config["contrast"], config["eta"])
     return None

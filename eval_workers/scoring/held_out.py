@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import content
 from plumbline.warehouse.shards import expand_shards, is_parquet, lines, text_batches
 
 Row = dict[str, Any]
@@ -123,7 +124,7 @@ def _documents(path: Path) -> Iterator[Document]:
 
 def _whole_file(path: Path) -> Document:
     try:
-        text = path.read_bytes().decode()
+        text = content(path).decode()
     except UnicodeDecodeError as e:
         return Document(path.name, 1, problem=f"invalid UTF-8 at byte {e.start}: {e.reason}")
     except OSError as e:

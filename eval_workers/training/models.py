@@ -16,6 +16,7 @@ from typing import Any
 
 from plumbline.eval_workers.training.options import Progress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import replace_directory
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.shards import fingerprint
@@ -121,7 +122,7 @@ def read_marker(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        marker = json.loads((path / MARKER).read_text(encoding="utf-8"))
+        marker = json_object(path / MARKER)
         return {"key": marker["key"], "figures": marker["figures"]}
     except (OSError, ValueError, KeyError, TypeError):
         fix = "choose another --name or --out"

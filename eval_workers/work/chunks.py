@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from plumbline.eval_workers.backends.base import TextScore
 from plumbline.eval_workers.backends.sampling import Sample
+from plumbline.warehouse.files import opened
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import write_file
 
@@ -144,7 +145,8 @@ def write_results(path: Path, results: Sequence[object], kind: type) -> None:
 
 def _read(path: Path, kind: type) -> list[Any] | None:
     try:
-        rows = pq.read_table(path, schema=SCHEMAS[kind]).to_pylist()
+        with opened(path) as file:
+            rows = pq.read_table(file, schema=SCHEMAS[kind]).to_pylist()
     except (OSError, pa.ArrowException):
         return None
     return [kind(**row) for row in rows]

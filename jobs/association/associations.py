@@ -20,14 +20,21 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
+#: Tables of a corpus that are made from its deltas.
+_FROM_DELTAS = ("pair_association", "seed_word")
+
 
 @dataclass(frozen=True)
 class Associated:
-    """Rows written to ``word_association`` and ``word_delta``, and the names of the contrasts."""
+    """Rows written to ``word_association`` and ``word_delta``, and the names of the contrasts.
+
+    ``dropped`` are the tables that held rows made from older deltas, and how many.
+    """
 
     n_associations: int
     n_deltas: int
     contrasts: tuple[str, ...]
+    dropped: dict[str, int]
 
 
 def usable_lists(own: wordlists.WordList) -> dict[str, wordlists.WordList]:
@@ -72,12 +79,14 @@ def associate(store: Store, corpus: str) -> Associated:
         by_name = contrasts(lists.values())
         associations = association_rows(counts, own.targets)
         deltas = (delta_rows(counts, name, pairs) for name, pairs in by_name.items())
+        snapshot, where = store.snapshot(), {"corpus": corpus}
+        dropped = {t: sum(f.n_rows for f in snapshot.files(t, where)) for t in _FROM_DELTAS}
         with store.together(run_id, "corpus associate"):
-            for table in ("pair_association", "seed_word"):
+            for table in _FROM_DELTAS:
                 store.drop(table, {"corpus": corpus})
             n_associations = _write(store, "word_association", corpus, run_id, associations)
             n_deltas = _write(store, "word_delta", corpus, run_id, deltas)
-    return Associated(n_associations, n_deltas, tuple(by_name))
+    return Associated(n_associations, n_deltas, tuple(by_name), dropped)
 
 
 def _write(store: Store, table: str, corpus: str, run_id: str, tables: Iterable[pa.Table]) -> int:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
 
@@ -93,12 +93,12 @@ class LocalEngine:
         """Write the occurrences of each word; returns how many words."""
         import duckdb
 
-        with TemporaryDirectory(prefix="merge-", dir=self._work) as directory:
+        with temporary_directory(self._work, "merge-") as directory:
             limit = f"{self._memory_bytes // 2 >> 20}MiB"
             settings: dict[str, str | bool | int | float | list[str]]
             settings = {
                 "memory_limit": limit,
-                "temp_directory": directory,
+                "temp_directory": str(directory),
                 "threads": n_cores(),
                 "preserve_insertion_order": False,
             }
@@ -127,7 +127,7 @@ class LocalEngine:
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
         )
         ranks = column.cast(pa.large_string()).combine_chunks()
-        with TemporaryDirectory(prefix="merge-", dir=self._work) as directory:
+        with temporary_directory(self._work, "merge-") as directory:
             pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
             return output.write_part("part-00000", pairs.sums(BATCH_ROWS))
 

@@ -11,15 +11,15 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, limits_within
-from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.errors import BadInput, PlumblineError
+from plumbline.warehouse.files import json_object
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.storage.store import Store, write_file
@@ -58,12 +58,21 @@ def partial_files(directory: Path, mark: str, kind: str) -> list[Path]:
     A count that reached its memory limit has several of a kind; a word or pair may be in each, and
     its counts must be summed.
     """
-    ledger = _read(directory / f"{mark}.json")
-    return [directory / name for name in ledger["files"] if name.split(".")[-2] == kind]
+    _, names = _read(directory / f"{mark}.json")
+    return [directory / name for name in names if name.split(".")[-2] == kind]
 
 
-def _read(ledger: Path) -> dict[str, Any]:
-    return dict(json.loads(ledger.read_text("utf-8")))
+def _read(path: Path) -> tuple[Ledger, list[str]]:
+    """A shard's ledger, and the names of its files."""
+    try:
+        values = json_object(path)
+        names = list(map(str, values.pop("files")))
+        if any(Path(name).name != name or name.count(".") < 2 for name in names):
+            raise ValueError("names files that are not of a shard")
+        return Ledger(**values), names
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        fix = f"remove {path}: its shard is counted again then"
+        raise BadInput(f"{path}", f"is not the ledger of a shard: {e}", fix) from e
 
 
 @dataclass(frozen=True)
@@ -120,9 +129,7 @@ class ShardJob:
 
 
 def _ledger(path: Path, shard: str) -> Ledger:
-    made = _read(path)
-    del made["files"]
-    return Ledger(**{**made, "shard": shard})
+    return replace(_read(path)[0], shard=shard)
 
 
 class _Writer:
@@ -155,7 +162,7 @@ class _Writer:
         except OSError:  # no hard links on this file system
             os.replace(temporary, final)
         temporary.unlink(missing_ok=True)
-        kept = set(_read(final)["files"])
+        kept = set(_read(final)[1])
         for other in self._out.glob(f"{self._mark}.*.parquet"):
             if other.name not in kept:
                 other.unlink(missing_ok=True)

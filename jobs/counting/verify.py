@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pyarrow.dataset as ds
 from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
 from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.options import words
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.shards import fingerprint
@@ -110,7 +110,7 @@ def update_command(
 def _targets_given(store: Store, row: Mapping[str, Any]) -> str:
     """The word list as the user gave it: its name, or the path of its file."""
     runs = store.read("run", ds.field("run_id") == row["run_id"]).to_pylist()
-    return str(json.loads(runs[0]["config"])["targets"] if runs else row["targets"])
+    return str(kept_object(runs[0], "config")["targets"] if runs else row["targets"])
 
 
 def _named(shards: Sequence[str]) -> list[str]:

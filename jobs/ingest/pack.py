@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.files import content
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -95,12 +96,12 @@ def _texts(files: Sequence[Path], packed: Packed) -> Iterator[str]:
 def _read(file: Path) -> tuple[str, str, str]:
     """The text of a file, or why it can't be used and its first bytes."""
     try:
-        content = file.read_bytes()
+        found = content(file)
     except OSError as e:
         return "", e.strerror or "can't be read", ""
-    start = content[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
+    start = found[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
     try:
-        text = content.decode("utf-8-sig")
+        text = found.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         return "", f"invalid UTF-8 at byte {e.start}: {e.reason}", start
     return (text, "", "") if text.strip() else ("", "holds only white space", start)

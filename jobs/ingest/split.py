@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.files import json_object
 from plumbline.warehouse.shards import ByteStream, fingerprint, is_parquet
 
 #: The ledger's name in the directory of the blocks.
@@ -145,7 +146,7 @@ def read_ledger(out: Path) -> dict[str, Source]:
     if not path.exists():
         return {}
     try:
-        entries = json.loads(path.read_text("utf-8"))["sources"]
+        entries = json_object(path)["sources"]
         sources = [
             Source(**{**x, "blocks": tuple(Block(**b) for b in x["blocks"])}) for x in entries
         ]

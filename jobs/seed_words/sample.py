@@ -17,6 +17,7 @@ from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.seed_words.vetting import REJECTED, verdicts
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import content
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
@@ -224,7 +225,7 @@ def excluded_words(sources: Iterable[str]) -> frozenset[str]:
 
 def _words_of(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = content(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         raise BadInput(f"{path}", f"can't be read: {e}", "save it as UTF-8") from e
     words = {n: line.strip() for n, line in enumerate(lines, start=1)}

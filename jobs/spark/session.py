@@ -6,12 +6,11 @@ import atexit
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -23,7 +22,9 @@ import plumbline
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.watch import watched
+from plumbline.jobs.user_cache import user_temporary
 from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.storage.locks import temporary_directory
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
@@ -129,7 +130,10 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         os.environ["JAVA_HOME"] = str(find_java_home())
     if local:
         log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
-        settings.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log}")
+        # Java unpacks libraries there; what a killed Spark leaves must be found by the next one.
+        options = f"-Dlog4j2.configurationFile={log} -Djava.io.tmpdir={_temporary()}"
+        settings.setdefault("spark.driver.extraJavaOptions", options)
+        settings.setdefault("spark.local.dir", str(_temporary()))
     builder = SparkSession.builder.appName("plumbline")
     for key, value in settings.items():
         builder.config(key, value)
@@ -177,12 +181,18 @@ def _ship(context: SparkContext) -> None:
     Even if spark-submit was given the archive: not every master passes that on, and none does if
     its path is a ``local:`` one.
     """
-    directory = tempfile.mkdtemp(prefix="plumbline-")
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     # `addPyFile` also changes this process's path, which must stay as it is.
     path = list(sys.path)
-    context.addPyFile(str(write_archive(Path(directory) / CODE_ARCHIVE)))
+    context.addPyFile(str(write_archive(_temporary() / CODE_ARCHIVE)))
     sys.path[:] = path
+
+
+@cache
+def _temporary() -> Path:
+    """A directory of this process; see ``temporary_directory``."""
+    held = ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(temporary_directory(user_temporary(), "spark-"))
 
 
 def stop_session() -> None:

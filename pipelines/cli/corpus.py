@@ -103,6 +103,9 @@ def associate(
 ) -> None:
     """Compute PMI of every word with every target, and delta of every pair and list.
 
+    MaxPMI of benchmarks and samples of seed words made from older deltas are dropped; the command
+    says which, and what makes them again.
+
     Example: plumbline corpus associate --corpus novels
     """
     from plumbline.jobs.association.associations import associate as run
@@ -113,6 +116,13 @@ def associate(
         f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
     )
     say("Tables: word_association, word_delta")
+    again = {
+        "pair_association": f"plumbline constrain --benchmark NAME --corpus {corpus}",
+        "seed_word": f"plumbline corpus words --corpus {corpus}",
+    }
+    for table, n_rows in done.dropped.items():
+        if n_rows:
+            say(f"Dropped: {n_rows:,} rows of `{table}`, of older deltas; again: {again[table]}")
     say(f"Next: plumbline word WORD --corpus {corpus}")
 
 

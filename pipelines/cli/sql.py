@@ -6,6 +6,7 @@ import atexit
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,7 +82,7 @@ def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]
     """
     if not names:
         return
-    shown = rows[:MAX_ROWS]
+    names, shown = [terminal(name) for name in names], rows[:MAX_ROWS]
     cells = [[_cell(v) for v in row] for row in shown]
     widths = [max([len(name), *(len(row[i]) for row in cells)]) + 3 for i, name in enumerate(names)]
     if console.is_terminal and sum(widths) > console.width and len(names) > 1:
@@ -292,6 +293,8 @@ def command(
         elif query:
             show(console, *run_query(connection, query, write=write))
         else:
+            if isinstance(sys.stdin, TextIOWrapper):  # what isn't UTF-8 is one bad query
+                sys.stdin.reconfigure(errors="surrogateescape")
             _remember_lines()
             complete_with_tab(connection)
             shell(connection, console, write=write)

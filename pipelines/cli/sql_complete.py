@@ -50,7 +50,9 @@ def completions(connection: duckdb.DuckDBPyConnection, text: str) -> list[str]:
     else:
         found = _first(connection, _NAMES) + _first(connection, _COLUMNS)
         found += _macros(connection, "macro") + _macros(connection, "table_macro")
-    return sorted({name for name in found if name.lower().startswith(word.lower())})
+    return sorted(
+        {name for name in found if name.isprintable() and name.lower().startswith(word.lower())}
+    )
 
 
 def _first(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:

@@ -69,7 +69,11 @@ def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, path: Path
     names = _distinct(result.columns)
     reader, n_rows = result.to_arrow_reader(_ROWS), 0
     schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, names, strict=True)])
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    try:
+        file = pq.ParquetWriter(path, schema, compression="zstd")
+    except pa.ArrowNotImplementedError as e:
+        raise UsageProblem("format parquet", str(e), "cast that column, or choose json") from e
+    with file as writer:
         for batch in reader:
             writer.write_batch(batch.rename_columns(names))
             n_rows += batch.num_rows

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.model import Column, estimate, table
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.files import kept_object
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ FIT = ("subset", "model", "benchmark", "corpus", "contrast", "model_key", "optio
 
 def _form(row: Row) -> tuple[str, int, int, bool]:
     """Heading, factor, digits, sign: one for each log base of AuFC and all options of others."""
-    metric, options = row["metric"], json.loads(row["options"])
+    metric, options = row["metric"], kept_object(row, "options")
     if metric == "aufc":
         base = str(options["log_base"]).removesuffix(".0")
         return ("AuFC" if base == "e" else f"AuFC, base {base}", *_KNOWN[metric][1:])

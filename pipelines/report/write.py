@@ -70,6 +70,9 @@ def _publish(page: Page, out: Path) -> Path:
     listing = out / "plots.txt"  # names of the files that are ours to remove
     with _writable(out):
         before = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
+        for name in (*before, path.name, listing.name):
+            if Path(name).name == name:  # what a killed command was writing
+                _temporary(out / name).unlink(missing_ok=True)
         _list(listing, {*before, *files})
         for name, content in files.items():
             _write(out / name, content)
@@ -143,6 +146,13 @@ def _list(listing: Path, names: Collection[str]) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    temporary = _temporary(path)
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{path.name}.tmp")

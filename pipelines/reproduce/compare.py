@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from plumbline.pipelines.reproduce.figures import TOLERANCE, PrintedFigure, convention, known
+from plumbline.warehouse.files import kept_object
 
 #: What a comparison can come to.
 AGREES, OFF, CONTRADICTED, NOT_IMPORTED, OURS_ALONE = (
@@ -101,7 +101,7 @@ def _by_key(metrics: Sequence[Mapping[str, Any]]) -> dict[_Key, Mapping[str, Any
     for row in metrics:
         if row["subset"] != "all" and row["eta_nats"] is None:
             continue
-        base = json.loads(row["options"]).get("log_base", "e")
+        base = kept_object(row, "options").get("log_base", "e")
         base_value = math.e if base == "e" else float(base)
         where = (row["metric"], row["benchmark"])
         found[(*where, row["model"], row["eta_nats"], base_value)] = row

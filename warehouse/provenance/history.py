@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -66,7 +66,7 @@ def details(store: Store, prefix: str) -> Row:
     Raises as ``find``.
     """
     row = find(store, prefix)
-    options = json.loads(row["config"])
+    options = kept_object(row, "config")
     rejects: dict[str, int] = {}
     for reject in store.read("reject").to_pylist():
         if reject["run_id"] == row["run_id"]:
@@ -74,7 +74,7 @@ def details(store: Store, prefix: str) -> Row:
     shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
     return shown | {
         "options": options,
-        "versions": json.loads(row["packages"]),
+        "versions": kept_object(row, "packages"),
         "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
         "written": written(store, row["run_id"]),
         "rejects": dict(sorted(rejects.items(), key=lambda item: (-item[1], item[0]))),
@@ -111,10 +111,10 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
     The versions include the git commit and the command.
     """
     versions = [
-        {**json.loads(row["packages"]), "git commit": row["git_commit"], "command": row["command"]}
+        {**kept_object(row, "packages"), "git commit": row["git_commit"], "command": row["command"]}
         for row in (a, b)
     ]
-    options = [flat(json.loads(row["config"])) for row in (a, b)]
+    options = [flat(kept_object(row, "config")) for row in (a, b)]
     return {"options": differences(*options), "versions": differences(*versions)}
 
 

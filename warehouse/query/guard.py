@@ -9,6 +9,7 @@ from __future__ import annotations
 import duckdb
 
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.escape import is_unicode
 
 #: Kinds that read, or change only what is in memory.
 _READING = frozenset(
@@ -47,7 +48,12 @@ def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = Fal
     plumbline.warehouse.errors.UsageProblem: COPY: may write files, which a query may not (use \
 --write)
     """
-    for statement in connection.extract_statements(text):
+    if not is_unicode(text):
+        raise UsageProblem("SQL", "is not Unicode", "type it in UTF-8")
+    statements = connection.extract_statements(text)
+    if not statements:
+        raise UsageProblem("SQL", "there is no statement in it")
+    for statement in statements:
         kind = _kind(statement)
         if kind in _READING or (kind in _WRITING and (write or _only_reads(connection, statement))):
             continue

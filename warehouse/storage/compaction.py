@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.files import json_object
 from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
@@ -76,7 +76,8 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Plan:
     merges = tuple(_merges(store, run_id))
     with disk_problems(store.root):
         for merge in merges:
-            _merge(store, merge, run_id)
+            with store.place.writing():
+                _merge(store, merge, run_id)
         gone = tuple(leftovers(store, keep_days))
         for leftover in gone:
             _remove(store, leftover.path)
@@ -234,8 +235,7 @@ def _partials(store: Store) -> Iterator[Leftover]:
 
 def _files_of(ledger: Path) -> set[str]:
     try:
-        values: Mapping[str, list[str]] = json.loads(ledger.read_text("utf-8"))
-        return set(map(str, values["files"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
+        return set(map(str, json_object(ledger)["files"]))
+    except (OSError, ValueError, KeyError, TypeError) as e:
         fix = f"remove {ledger}: its shard is counted again then"
         raise BadInput(str(ledger), "is not the ledger of a shard", fix) from e

@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import socket
 import threading
 import uuid
@@ -28,6 +29,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
+from plumbline.warehouse.files import content
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft
@@ -126,6 +128,35 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
         yield
 
 
+@contextmanager
+def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
+    """A new directory in ``top`` for the block, which is removed after it.
+
+    What killed processes left of theirs with this prefix is removed before. ``top`` must not be
+    writable by other users.
+
+    >>> import tempfile
+    >>> with temporary_directory(Path(tempfile.mkdtemp()), "merge-") as path:
+    ...     path.is_dir()
+    True
+    >>> list(path.parent.iterdir())
+    []
+    """
+    for left in top.glob(f"{prefix}*.claim"):
+        with claimed(left) as is_free:
+            if is_free:
+                shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+    path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
+    with ExitStack() as held:
+        with suppress(NoLocks):  # then nobody can tell that this one is in use, or removes it
+            held.enter_context(claimed(path.with_suffix(".claim")))
+        path.mkdir(parents=True)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def holder(path: Path) -> str:
     """Which process holds a lock, for a message; ``a process that has ended`` if it is free.
 
@@ -138,7 +169,7 @@ def holder(path: Path) -> str:
     'a process that has ended'
     """
     try:
-        return path.read_text(encoding="utf-8") or "a process that has just begun"
+        return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:
         return "a process that has ended"
 

@@ -82,7 +82,11 @@ def _described(
     """The version of a file without a log, and its units."""
     version = int(metadata.get(_VERSION, before))
     if _UNITS in metadata:
-        return version, tuple(Unit(unquote(n), *rest) for n, *rest in json.loads(metadata[_UNITS]))
+        try:
+            listed = json.loads(metadata[_UNITS])
+            return version, tuple(Unit(unquote(n), int(m), str(run)) for n, m, run in listed)
+        except (TypeError, AttributeError, RecursionError) as e:
+            raise ValueError(f"its {_UNITS.decode()} does not list units") from e
     n_rows = pq.read_metadata(path).num_rows
     return version, (Unit(unquote(path.stem), n_rows, metadata.get(_RUN, b"").decode()),)
 

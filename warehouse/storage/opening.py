@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import refuse_links, segment
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
@@ -68,8 +68,9 @@ class OpenWarehouse:
             if not create:
                 fix = "run `plumbline pipeline` first"
                 raise BadInput(f"warehouse {place}", "does not exist", fix)
-            place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
-            place.create(README, _README.encode())
+            with disk_problems(place.root):
+                place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
+                place.create(README, _README.encode())
         version = marked_version(place)
         if version >= LOGGED:
             log.begin(place)
@@ -121,6 +122,8 @@ def _is_marked(place: Place) -> bool:
         place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:  # `marked_version` says what is wrong
+        return True
     return True
 
 

@@ -14,6 +14,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
 import stat
 import time
 import uuid
@@ -26,18 +27,19 @@ from typing import Protocol
 
 import platformdirs
 
+from plumbline.warehouse import files
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import refuse_links
 from plumbline.warehouse.storage.bucket import Bucket, address
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
+#: How names of files in it end that are about to appear elsewhere, small ones.
+_NEW = ".new"
 #: Locked, shared, by everyone who writes.
 _WRITERS = "_log/writers"
 #: How often a moment is looked for in which nobody writes, and the seconds between.
 _TRIES, _PAUSE_S = 20, 0.01
-#: Most bytes of a file that is read as a whole: a commit, a manifest.
-_MOST_BYTES = 256 << 20
 #: Most bytes of the list of verified files.
 _LONGEST_LIST = 8 << 20
 _GLOB_CHARACTERS = frozenset("*?[]{}")
@@ -99,17 +101,10 @@ class Disk:
         return str(self.root)
 
     def read(self, name: str) -> bytes:
-        # Not blocking: a pipe of that name would wait for a writer forever.
-        path = self.root / name
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(number, "rb") as file:
-            about = os.fstat(number)
-            if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
-                raise BadInput(str(path), "is not a file of a warehouse")
-            return file.read()
+        return files.content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        temporary = staging(self) / f"{uuid.uuid4().hex}.tmp"
+        temporary = staging(self) / f"{uuid.uuid4().hex}{_NEW}"
         try:
             with open(temporary, "wb") as file:
                 file.write(content)
@@ -168,9 +163,23 @@ class Disk:
     def writing(self) -> Iterator[None]:
         path = self._parent_made(_WRITERS)
         with path.open("ab") as file:
+            if any(self.root.joinpath(STAGING).glob("*")):
+                with suppress(OSError):  # somebody is writing, or there are no locks here
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._clear()
             with suppress(OSError):  # no locks here: then nothing is removed by them
                 fcntl.flock(file, fcntl.LOCK_SH)
             yield
+
+    def _clear(self) -> None:
+        """Remove what killed writers left unfinished, while nobody else is writing."""
+        for path in staging(self).iterdir():
+            if path.suffix == _NEW:  # `create` may be about to give it its name
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
     def is_quiet(self) -> bool | None:
         for _ in range(_TRIES):

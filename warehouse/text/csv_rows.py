@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.files import opened
 from plumbline.warehouse.text.escape import csv_cell
 
 #: Most bytes of a decompressed table; released ones have some megabytes.
@@ -73,7 +74,7 @@ def read_text(path: Path) -> str:
     Raises ``BadInput`` when it can't be read to its end, or has more than ``LARGEST`` bytes.
     """
     try:
-        with path.open("rb") as raw:
+        with opened(path) as raw:
             is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
             file = gzip.GzipFile(fileobj=raw) if is_gzip else raw
             data = file.read(LARGEST + 1)

@@ -40,6 +40,19 @@ def terminal(text: str, *, lines: bool = False) -> str:
     return "".join(c if _is_visible(c) or c in kept else _escape(c) for c in text)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether text can be written as UTF-8: it holds no half of a surrogate pair.
+
+    >>> is_unicode("naïve"), is_unicode("\\udcff")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def csv_cell(value: object) -> object:
     """A value to write to a CSV file that a spreadsheet may open: no text is taken for a formula.
 

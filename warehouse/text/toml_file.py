@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import content
 
 if sys.version_info >= (3, 11):
     from importlib.resources.abc import Traversable
@@ -129,7 +130,7 @@ def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, A
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
     """The text of a file. Raises ``UsageProblem`` when it is missing, ``BadInput`` for no UTF-8."""
     try:
-        return file.read_text("utf-8")
+        return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:
         raise UsageProblem(what, "no such file", fix) from None
     except (OSError, UnicodeDecodeError) as e:

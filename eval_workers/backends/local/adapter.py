@@ -7,7 +7,6 @@ it. Its weights are read from safetensors only.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import warnings
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from plumbline.eval_workers.backends.local.source import (
     looks_like_path,
 )
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.files import json_object
 
 _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.
@@ -141,7 +141,7 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
     """
     what = f"adapter {adapter}"
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json_object(path)
         kind, task = str(config["peft_type"]), config.get("task_type")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise BadInput(what, f"its {ADAPTER_CONFIG} can't be read: {loading.first_line(e)}") from e

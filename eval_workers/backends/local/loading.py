@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -23,8 +25,12 @@ from plumbline.eval_workers import model_lists
 from plumbline.eval_workers.backends.local.source import ADAPTER_CONFIG, Source
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import json_object
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
+#: What a configuration calls its numbers of layers and experts, and the most that are built.
+_COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
+_MOST = 4096
 #: BOS by convention, for tokenizers of these model types that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
@@ -72,6 +78,25 @@ def _refuse_pickles(source: Source) -> None:
 def _listed() -> set[str]:
     """Models of the lists that come with Plumbline, some of which exist as pickles alone."""
     return {model.id for name in model_lists.LISTS.names() for model in model_lists.load(name)}
+
+
+def refuse_endless(source: Source) -> None:
+    """Raise ``BadInput`` for a configuration that claims more layers or experts than models have.
+
+    Each would be made as an object before the weights show that there are none for it.
+    """
+    what = f"model {source.name}"
+    try:
+        parts = [json_object(Path(load(source, cached_file, filename="config.json")))]
+    except (OSError, ValueError) as e:
+        raise BadInput(what, f"its config.json can't be read: {first_line(e)}") from e
+    for part in parts:  # grows by the configurations inside it
+        for key, value in part.items():
+            if isinstance(value, dict):
+                parts.append(value)
+            elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
+                problem = f"its config.json claims {key} {value:,}, more than {_MOST:,}"
+                raise BadInput(what, problem, "check where it comes from")
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:

@@ -53,6 +53,7 @@ class Scorer(ABC):
         self._refuse_unsupported()
         trusts_code = options.trust_remote_code is not None
         self.source = loading.at_commit(find_source(model, options.revision, trusts_code))
+        loading.refuse_endless(self.source)
         self.config = loading.load(self.source, AutoConfig.from_pretrained)
         loading.check_causal(self.source, self.config)
         self.adapter = find_adapter(options.adapter) if options.adapter is not None else None

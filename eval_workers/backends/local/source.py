@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import opened
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 #: What tells an adapter from a model.
@@ -84,6 +85,9 @@ def _check_saved_model(path: Path) -> None:
         raise BadInput(f"model {path}", "is an adapter", f"give --model BASE --adapter {path}")
     if not (path / "config.json").is_file():
         raise BadInput(f"model {path}", "is not a saved model: it holds no config.json", fix)
+    for file in path.iterdir():  # the libraries would wait for the writer of a pipe
+        if not (file.is_file() or file.is_dir()):
+            raise BadInput(f"model {path}", f"{file.name} is not a regular file", fix)
     if not any(f for pattern in _WEIGHTS for f in path.glob(pattern)):
         wanted = " or ".join(_WEIGHTS)
         raise BadInput(f"model {path}", f"is not a whole model: it holds no {wanted}", fix)
@@ -105,7 +109,10 @@ def content_hash(directory: Path, *, with_code: bool = False) -> str:
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, as hex digits."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    try:
+        with opened(path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as e:
+        raise BadInput(f"model file {path}", f"can't be read: {e.strerror}") from e
     return digest.hexdigest()

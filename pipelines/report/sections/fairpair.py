@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
@@ -26,6 +25,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.ngrams import KEY, ngram_parts
 from plumbline.pipelines.report.plots import fairpair as plots
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.files import kept_object
 
 PLACE = 500
 _TITLE = "Counterfactual continuations"
@@ -152,7 +152,7 @@ def verdict(row: Row) -> str:
     f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
     notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
     if row["ci_high"] is not None:
-        level = json.loads(row["options"]).get("level", 0.95)
+        level = kept_object(row, "options").get("level", 0.95)
         notes.append(f"{100 * level:g}% interval")
     return (
         f"After {where}, {row['model']}'s continuations {how} two continuations of the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
+from plumbline.warehouse.files import kept_object
 
 PLACE = 200
 #: Scatter plots drawn; the table below them holds every fit.
@@ -188,7 +188,7 @@ def _swapped(facts: Facts) -> Section | Missing:
 
 
 def _swapped_model(row: Row) -> str:
-    return str(json.loads(row["options"])["swapped_model"])
+    return str(kept_object(row, "options")["swapped_model"])
 
 
 def _planted(facts: Facts) -> Section | Missing:

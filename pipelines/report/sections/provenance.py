@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Columns, Missing, Section, number, table, text
 from plumbline.pipelines.report.rows import Row
+from plumbline.warehouse.files import kept_object
 
 PLACE = 1100
 
@@ -90,7 +90,7 @@ def _runs(facts: Facts) -> Iterator[Section]:
     rows = facts.rows("run")
     if not rows:
         return
-    packages = json.loads(rows[-1]["packages"])
+    packages = kept_object(rows[-1], "packages")
     versions = ", ".join(f"{name} {version}" for name, version in packages.items())
     intro = [f"Versions of the last run: {versions}."]
     if metric_runs := sorted({r["run_id"] for r in facts.rows("metric")}):

@@ -1,0 +1,98 @@
+"""What stops a command without being its defect, whoever finds out: one line, not a traceback.
+
+A full disk, a path that leads nowhere, too little memory, too few file handles, damaged data.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from plumbline.warehouse.errors import BadInput
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """Numbers of ``OSError``, and what Java, SQLite, DuckDB, Arrow and torch say instead."""
+
+    fix: str
+    numbers: tuple[int, ...] = ()
+    signs: tuple[str, ...] = ()
+
+
+_RESUME = "finished work is kept: run the same command again to resume"
+_CAUSES = (
+    _Cause(
+        f"make room; {_RESUME}",
+        (errno.ENOSPC, errno.EDQUOT, errno.EROFS),
+        (
+            "No space left on device",
+            "database or disk is full",
+            "disk quota exceeded",
+            "Read-only file system",
+            "attempt to write a readonly database",
+        ),
+    ),
+    _Cause(
+        f"allow more with `ulimit -n`; {_RESUME}",
+        (errno.EMFILE, errno.ENFILE),
+        ("Too many open files",),
+    ),
+    _Cause(
+        f"give it more memory; {_RESUME}",
+        (errno.ENOMEM,),
+        ("Cannot allocate memory", "can't allocate memory", "std::bad_alloc", "Out of Memory"),
+    ),
+    _Cause(
+        "check the path",
+        (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL),
+    ),
+)
+#: What DuckDB says of data rather than of a query.
+_OF_DATA = re.compile(
+    "Failed to read file|[Pp]arquet|TProtocolException|Out of buffer|Malformed JSON|ZSTD"
+)
+
+
+def problem(error: BaseException) -> BadInput | None:
+    """The line for an error whose cause is the machine or the data; ``None`` for all others.
+
+    Looks at the error and at what it came from.
+
+    >>> import errno
+    >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]
+    ('out/x', 'No space left on device')
+    >>> problem(ValueError("no number")) is None
+    True
+    """
+    for one in chain(error):
+        for cause in _CAUSES:
+            if found := _of(cause, one):
+                return found
+        if isinstance(one, MemoryError):
+            return BadInput("memory", "there is too little", f"give it more; {_RESUME}")
+        if type(one).__module__.endswith("duckdb") and _OF_DATA.search(str(one)):
+            fix = "`plumbline warehouse check` names damaged files"
+            return BadInput("a table can't be read", str(one)[:1000], fix)
+    return None
+
+
+def _of(cause: _Cause, error: BaseException) -> BadInput | None:
+    name = getattr(error, "filename", None)
+    if isinstance(error, OSError) and error.errno in cause.numbers and (cause.signs or name):
+        reason = (name and error.strerror) or os.strerror(error.errno)
+        return BadInput(str(name or "this machine"), reason, cause.fix)
+    signs = (sign for sign in cause.signs if sign in str(error))
+    return next((BadInput(str(name or "this machine"), sign, cause.fix) for sign in signs), None)
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, then what each came from or came up during."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,79 @@
+"""Reading files that may be anything: a pipe or device is an error, never a wait without end."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plumbline.warehouse.errors import BadInput
+
+#: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
+LARGEST = 256 << 20
+
+
+def opened(path: Path) -> io.BufferedReader:
+    """A regular file, open for reading. Raises ``OSError`` for anything else, also for a pipe.
+
+    >>> opened(Path("/dev/null"))
+    Traceback (most recent call last):
+    ...
+    OSError: [Errno 22] not a regular file: '/dev/null'
+    """
+    # Not blocking: opening a pipe would wait for its writer.
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(number, "rb")
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
+    with opened(path) as file:
+        found = file.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
+    return found
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises ``OSError``, ``ValueError`` for anything else in it."""
+    return object_of(content(path))
+
+
+def object_of(text: str | bytes) -> dict[str, Any]:
+    """The JSON object that a text is. Raises ``ValueError`` for anything else.
+
+    >>> object_of("[]")
+    Traceback (most recent call last):
+    ...
+    ValueError: is not a JSON object
+    """
+    try:
+        found = json.loads(text)
+    except RecursionError as e:
+        raise ValueError("is nested too deeply") from e
+    if not isinstance(found, dict):
+        raise ValueError("is not a JSON object")
+    return found
+
+
+def kept_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The JSON object in a column of a table's row.
+
+    Raises ``BadInput`` naming the row's run for anything else.
+
+    >>> kept_object({"run_id": "r", "options": '{"log_base": "e"}'}, "options")
+    {'log_base': 'e'}
+    """
+    try:
+        return object_of(row[column])
+    except ValueError as e:
+        what, fix = f"column {column} of run {row.get('run_id')}", "was it written by Plumbline?"
+        raise BadInput(what, str(e), fix) from e
