@@ -359,6 +359,9 @@ def test_a_damaged_file_is_named_and_can_be_left_out(
     path.write_bytes(whole[: len(whole) // 2] + b"\0" + whole[len(whole) // 2 + 1 :])
     (problem,) = check(store)
     assert problem.path == path and "hash" in problem.problem
+    for read in (lambda: store.read("word_count"), lambda: connect(store, "FROM word_count")):
+        with pytest.raises(BadInput, match="its hash is not that of what was published"):
+            read()
     path.write_bytes(whole[:-40])
     for command in (["sql", "FROM word_count"], ["warehouse", "compact"], ["measure"]):
         status = main([*command, *where])
