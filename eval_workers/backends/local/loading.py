@@ -89,7 +89,7 @@ def refuse_endless(source: Source) -> None:
     try:
         parts = [json_object(Path(load(source, cached_file, filename="config.json")))]
     except (OSError, ValueError) as e:
-        raise BadInput(what, f"its config.json can't be read: {first_line(e)}") from e
+        raise BadInput(what, f"can't be loaded: config.json: {first_line(e)}") from e
     for part in parts:  # grows by the configurations inside it
         for key, value in part.items():
             if isinstance(value, dict):
