@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -114,10 +114,22 @@ class _Plumbline(LazyGroup):
         super().__init__(**{**attributes, "commands": Commands(ENTRIES)})
 
 
+def _plumbline(
+    sandbox: Annotated[
+        bool,
+        typer.Option(
+            "--sandbox",
+            help="For a warehouse of somebody else: limited memory and time, no network.",
+        ),
+    ] = False,
+) -> None:
+    """``main`` has taken the option before: it comes first."""
+
+
 app = typer.Typer(
     name="plumbline",
     cls=_Plumbline,
-    callback=lambda: None,
+    callback=_plumbline,
     help="Which way does a language model lean, and does it follow the text it learned from?",
     epilog="Start with: plumbline pipeline",
     no_args_is_help=True,
@@ -133,8 +145,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Status 2: wrong usage, 3: bad input, 4: missing component, 5: interrupted and resumable.
     """
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = app(None if arguments is None else list(arguments), standalone_mode=False)
+        if given[:1] == ["--sandbox"]:
+            from plumbline.warehouse.sandbox import status_of_child
+
+            if (status := status_of_child()) is not None:
+                return status
+        result = app(given, standalone_mode=False)
     except PlumblineError as e:
         return _complain(str(e), e.exit_code)
     except (KeyboardInterrupt, typer.Abort):

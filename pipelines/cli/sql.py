@@ -68,6 +68,8 @@ def _one_line() -> Iterator[None]:
 
     try:
         yield
+    except duckdb.OutOfMemoryException:
+        raise
     except duckdb.Error as e:
         kind = _UnknownName if isinstance(e, duckdb.CatalogException) else UsageProblem
         message = " ".join(str(e).split("\n\nLINE ")[0].split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -54,13 +55,23 @@ def connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
     connection.execute("SET TimeZone = 'UTC'")
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most != resource.RLIM_INFINITY:  # DuckDB only knows how much memory the machine has
+        connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
     # DuckDB binds a view to what it reads: first to empty tables, which views of files replace.
     connection.execute(_on_empty_tables(views, tables))
     for table in tables:
         files = snapshot.files(table.name)
+        paths = [store.path(file) for file in files]
         with damage(store.place, store.root / table.name):
-            connection.execute(_view(table, files, [str(store.path(file)) for file in files]))
+            try:
+                connection.execute(_view(table, files, list(map(str, paths))))
+            except duckdb.Error:
+                for path in paths:
+                    with damage(store.place, path):
+                        connection.execute("SELECT 1 FROM read_parquet(?) LIMIT 0", [str(path)])
+                raise
     return connection
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
 
@@ -129,6 +130,11 @@ def _cache() -> Path:
 def _store(address: str) -> Any:
     from obstore.store import from_url
 
+    try:
+        socket.socket().close()
+    except PermissionError as e:
+        fix = "copy it to this machine by `plumbline warehouse pull`"
+        raise UsageProblem(address, "the sandbox has no network", fix) from e
     return from_url(address)
 
 

@@ -6,12 +6,11 @@ take all memory. So ``check`` can read each file in a child process with limited
 
 from __future__ import annotations
 
-import resource
 import shlex
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput, PlumblineError
+from plumbline.warehouse import sandbox
+from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
@@ -32,8 +32,8 @@ from plumbline.warehouse.storage.opening import README
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import Store
 
-#: Address space of the process that reads files apart, and its processor time for one file.
-_MOST_BYTES, _MOST_SECONDS = 8 << 30, 120
+#: Processor time for one file, of the process that reads files apart.
+_MOST_SECONDS = 120
 #: More days than any warehouse has: what no version at all needs.
 _ALL_DAYS = 1e6
 
@@ -132,7 +132,7 @@ class _Apart:
     def problems(self, store: Store, table: Table, file: File) -> list[Problem]:
         """As ``_file_problems``."""
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, get_context("spawn"), _limit)
+            self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
         try:
             return self._pool.submit(_limited_problems, store, table, file).result()
         except (BrokenProcessPool, MemoryError):
@@ -142,16 +142,14 @@ class _Apart:
             return [Problem(store.root / file.path, problem, _again(store, file))]
 
 
-def _limit() -> None:
-    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def _enter_sandbox() -> None:
+    sandbox.limit()
+    with suppress(MissingComponent):
+        sandbox.close_network()
 
 
 def _limited_problems(store: Store, table: Table, file: File) -> list[Problem]:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    until = int(used.ru_utime + used.ru_stime) + _MOST_SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+    sandbox.limit_time(_MOST_SECONDS)
     return _file_problems(store, table, file)
 
 

@@ -1,0 +1,133 @@
+"""A process for what somebody else made: little memory and time, no network.
+
+A Parquet file can be made to crash the library that reads it, or to unpack to any size. A limit of
+the operating system holds whatever the library does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+from contextlib import suppress
+
+from plumbline.warehouse.errors import BadInput, MissingComponent
+
+#: Most address space, and most bytes of a file that is written.
+MOST_BYTES = 8 << 30
+#: Most processor time of a whole command.
+MOST_SECONDS = 600
+#: Each thread reserves address space, so on a machine of many cores only these are used.
+_MOST_CORES = 4
+#: Name of the processor, its number in seccomp, and its number of the system call ``socket``.
+_PROCESSORS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+_IO_URING_SETUP = 425  # on all processors; it can make sockets too
+#: From here on x86_64 has the same calls a second time.
+_X32 = 0x40000000
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 1, 22, 38, 2
+_EACCES = 0x00050000 | 13
+
+
+def status_of_child() -> int | None:
+    """Fork; ``None`` in the child, which is in the sandbox, and its exit status in the parent.
+
+    To be called while the process has one thread. The child ends with the parent. Raises
+    ``BadInput`` in the parent when a signal ended the child, ``MissingComponent`` where there is no
+    sandbox.
+    """
+    processor()
+    child = os.fork()
+    if not child:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        limit()
+        limit_time(MOST_SECONDS)
+        close_network()
+        return None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child as well
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status < 0:
+        limits = f"{MOST_BYTES >> 30} GiB of memory or {MOST_SECONDS // 60} minutes of a processor"
+        problem = f"signal {-status} ended it: a file crashed it, or it needs more than {limits}"
+        raise BadInput("sandbox", problem, "`plumbline warehouse check` names bad files")
+    return status
+
+
+def limit() -> None:
+    """Limit this process's memory, cores and sizes of written files, for good."""
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
+        _lower(kind, MOST_BYTES)
+    _lower(resource.RLIMIT_CORE, 0)
+    with suppress(AttributeError):  # no such call on this system
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_MOST_CORES])
+
+
+def limit_time(seconds: int) -> None:
+    """Let the system end this process after so many more seconds of processor time."""
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds, is_final=False)
+
+
+def close_network() -> None:
+    """Let this process open no more sockets, for good, nor those that it starts.
+
+    Raises ``MissingComponent`` where the system can't.
+    """
+    arch, socket = processor()
+    loads, equals, above, ends = 0x20, 0x15, 0x35, 0x06
+    program = [
+        (loads, 0, 0, 4),  # the processor
+        (equals, 0, 4, arch),
+        (loads, 0, 0, 0),  # the call
+        (above, 2, 0, _X32),
+        (equals, 1, 0, socket),
+        (equals, 0, 1, _IO_URING_SETUP),
+        (ends, 0, 0, _EACCES),
+        (ends, 0, 0, 0x7FFF0000),  # allowed
+    ]
+    listed = (_Instruction * len(program))(*(_Instruction(*one) for one in program))
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(_Program(len(program), listed)))
+
+
+def processor() -> tuple[int, int]:
+    """Numbers of this processor and its ``socket``. Raises ``MissingComponent`` without a sandbox.
+
+    >>> len(processor()) if platform.system() == "Linux" else 2
+    2
+    """
+    found = _PROCESSORS.get(platform.machine())
+    if platform.system() != "Linux" or found is None:
+        raise MissingComponent("sandbox", "needs Linux on x86_64 or aarch64")
+    return found
+
+
+class _Instruction(ctypes.Structure):
+    _fields_ = (
+        ("code", ctypes.c_uint16),
+        ("if_true", ctypes.c_uint8),
+        ("if_false", ctypes.c_uint8),
+        ("value", ctypes.c_uint32),
+    )
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("n", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
+
+
+def _prctl(option: int, *given: object) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    numbers = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in given]
+    zeros = [ctypes.c_ulong(0)] * (4 - len(given))
+    if library.prctl(option, *numbers, *zeros):
+        raise MissingComponent("sandbox", os.strerror(ctypes.get_errno()), "allow seccomp")
+
+
+def _lower(kind: int, most: int, *, is_final: bool = True) -> None:
+    hard = resource.getrlimit(kind)[1]
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(kind, (most, most if is_final else hard))
