@@ -49,6 +49,13 @@ class CorpusOptions:
             "ones. Another one is merged from what was counted, without --replace.",
         ),
     ] = 1
+    text_field: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="Field of a JSON record or Parquet row with the text; a.b is b in a.",
+        ),
+    ] = "text"
     memory: Annotated[
         str, Field(description="Most memory of each counting process, such as 512m or 4g.")
     ] = "2g"

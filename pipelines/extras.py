@@ -13,7 +13,6 @@ EXTRA_OF = {
     "pooch": "vocabulary",
     "requests": "vocabulary",
     "httpx2": "models",  # of openai
-    "huggingface_hub": "models",
     "openai": "models",
     "peft": "models",
     "safetensors": "models",
@@ -24,6 +23,8 @@ EXTRA_OF = {
     "vaderSentiment": "models",
     "fastapi": "schedule",
     "prefect": "schedule",
+    "fsspec": "cloud",
+    "huggingface_hub": "cloud",
     "obstore": "cloud",
     "pandas": "spark",
     "py4j": "spark",

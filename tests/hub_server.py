@@ -1,17 +1,20 @@
-"""A hub on a real socket, which can be away in several ways and comes back."""
+"""A hub of models and data sets on a real socket, which can be away in several ways."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import socket
 import struct
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.conftest import REPOSITORY
 
@@ -22,10 +25,14 @@ AWAY = ("refused", "503", "dropped", "reset")
 
 @dataclass
 class Hub:
-    """A server of models by name, from directories; ``away`` is one of ``AWAY`` or empty."""
+    """A server of models and data sets by name, from directories.
+
+    ``away`` is one of ``AWAY`` or empty.
+    """
 
     models: Mapping[str, Path]
     away: str = ""
+    datasets: Mapping[str, Path] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     _server: ThreadingHTTPServer | None = None
     _port: int = 0
@@ -76,6 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.connection.close()
             self.close_connection = True
+        elif "datasets/" in self.path:
+            self._of_dataset()
         else:
             model, _, place = self.path.lstrip("/").partition("/resolve/")
             directory, name = self.told.models.get(model), place.partition("/")[2]
@@ -86,26 +95,68 @@ class _Handler(BaseHTTPRequestHandler):
                 lacks = "EntryNotFound" if known else "RepoNotFound"
                 self._answer(404, b"{}", **{"X-Error-Code": lacks})
 
-    do_HEAD = do_GET
+    do_HEAD = do_POST = do_GET
+
+    def _of_dataset(self) -> None:
+        """A list of a data set's files, what is known of one, or bytes of one."""
+        path = unquote(urlsplit(self.path).path).lstrip("/")
+        name = next((name for name in self.told.datasets if f"datasets/{name}" in path), "")
+        if not name:
+            return self._answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
+        top, (_, _, rest) = self.told.datasets[name], path.partition(f"datasets/{name}/")
+        what, _, inside = rest.partition("/")
+        _revision, _, inner = inside.partition("/")
+        if what == "resolve" and (top / inner).is_file():
+            return self._answer(200, (top / inner).read_bytes())
+        if what == "tree":
+            return self._answer(200, json.dumps(_entries(top, (top / inner).iterdir())).encode())
+        if what == "paths-info":
+            asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            named = json.loads(asked)["paths"] if asked[:1] == "{" else parse_qs(asked)["paths"]
+            found = [top / one for one in named if (top / one).exists()]
+            return self._answer(200, json.dumps(_entries(top, found)).encode())
+        info = {"_id": "0", "id": name, "sha": _COMMIT, "private": False, "siblings": []}
+        lacks = {"X-Error-Code": "EntryNotFound"}
+        known = what in ("", "revision")
+        return self._answer(*((200, json.dumps(info).encode()) if known else (404, b"{}")), **lacks)
 
     def _answer(self, status: int, body: bytes, **headers: str) -> None:
+        bounds = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if status == 200 and bounds:
+            status, size = 206, len(body)
+            low, high = int(bounds[1]), min(int(bounds[2]), len(body) - 1)
+            headers["Content-Range"] = f"bytes {low}-{high}/{size}"
         self.send_response(status)
         etag = f'"{hashlib.sha256(body).hexdigest()}"'
         for name, value in {"X-Repo-Commit": _COMMIT, "ETag": etag, **headers}.items():
             self.send_header(name, value)
+        if status == 206:
+            body = body[low : high + 1]
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command == "GET":
+        if self.command != "HEAD":
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         pass
 
 
+def _entries(top: Path, paths: Iterable[Path]) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for path in sorted(paths):
+        entry: dict[str, object] = {"path": path.relative_to(top).as_posix(), "oid": "0" * 40}
+        kind = "directory" if path.is_dir() else "file"
+        size = 0 if path.is_dir() else path.stat().st_size
+        if kind == "file":
+            entry["oid"] = hashlib.sha1(path.read_bytes()).hexdigest()
+        found.append({**entry, "type": kind, "size": size})
+    return found
+
+
 @contextmanager
-def hub(models: Mapping[str, Path]) -> Iterator[Hub]:
-    """Serve saved models by these names."""
-    server = Hub(models)
+def hub(models: Mapping[str, Path], datasets: Mapping[str, Path] | None = None) -> Iterator[Hub]:
+    """Serve saved models, and data sets, by these names."""
+    server = Hub(models, datasets=datasets or {})
     server.start()
     try:
         yield server

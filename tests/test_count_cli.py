@@ -57,7 +57,7 @@ def test_count_associate_word(tmp_path: Path) -> None:
     ("arguments", "status", "message"),
     [
         (["corpus", "count", "none-*.jsonl", "--corpus", "c"], 3, "no such file"),
-        (["corpus", "count", "s3://b/a.jsonl", "--corpus", "c"], 2, "mount the bucket, or copy"),
+        (["corpus", "count", "ftp://b/a.jsonl", "--corpus", "c"], 2, "known: s3://, s3a://, gs://"),
         (["corpus", "count", "SHARD", "--corpus", "c", "--memory", "2"], 2, "not a valid size"),
         (["corpus", "count", "SHARD", "--corpus", "c", "--targets", "nobody"], 2, "she-he"),
         (["corpus", "count", "SHARD", "--corpus", "c", "--rule", "lines"], 2, "windows"),

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.shards import documents, expand_shards, fingerprint, lines, text_batches
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.verify import shard_states, update_command
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.shards import documents, expand_shards, lines, text_batches
+from plumbline.warehouse.sources import fingerprint
+from plumbline.warehouse.storage.store import Store
 
 BODY = b"".join(b'{"text": "document %d", "n": "%s"}\n' % (i, b"x" * (i % 97)) for i in range(9000))
 TEXTS = [f"document {i}" for i in range(9000)]
@@ -82,6 +88,51 @@ def test_parquet(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(BadInput, match=r"a\.parquet"):
         list(text_batches(path))
+
+
+def counted(where: Path, path: Path, field: str) -> Store:
+    request = CountRequest(corpus="c", shards=(path,), text_field=field)
+    count_corpus(Store.open(where), request)
+    return Store.open(where)
+
+
+@pytest.mark.parametrize(
+    ("field", "records", "row"),
+    [
+        ("content", [{"content": "she sat"}, {"text": "no"}, {"n": 1, "content": "é tea"}], 2),
+        ("größe", [{"größe": "she sat"}, {"grö": "no"}, {"größe": "é tea"}], 2),
+        ("a.b", [{"a": {"b": "she sat"}}, {"a.b": "é tea"}, {"a": {"c": "no"}}], 3),
+    ],
+)
+def test_texts_of_another_field(
+    tmp_path: Path, field: str, records: list[dict[str, Any]], row: int
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records))
+    store = counted(tmp_path / "w", path, field)
+    assert store.read("word_count")["word"].to_pylist() == ["sat", "she", "tea", "é"]
+    (reject,) = store.read("reject").to_pylist()
+    assert (reject["source_row"], reject["reason"]) == (row, f"record has no `{field}`")
+    assert store.read("corpus")["text_field"].to_pylist() == [field]
+    assert list(documents(path, field)) == ["she sat", "é tea"]
+    path.write_text('{"content": "more"}')
+    again = update_command(store, "c", shard_states(store, "c"))
+    assert f"--text-field {field}" in str(again).replace("'", "")
+    with pytest.raises(UsageProblem, match=f"exists with text_field {field}"):
+        count_corpus(store, CountRequest(corpus="c", shards=(path,)))
+
+
+def test_texts_of_another_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    inner = [{"b": "she sat"}, {"b": None}, None]
+    pq.write_table(pa.table({"content": ["tea", None, "more tea"], "a": inner}), path)
+    store = counted(tmp_path / "content", path, "content")
+    assert store.read("reject")["reason"].to_pylist() == ["`content` is NULL"]
+    store = counted(tmp_path / "nested", path, "a.b")
+    assert store.read("word_count")["word"].to_pylist() == ["sat", "she"]
+    assert store.read("reject")["source_row"].to_pylist() == [2, 3]
+    with pytest.raises(BadInput, match=r"no column named `a.x` \(it has content, a: name one"):
+        counted(tmp_path / "none", path, "a.x")
 
 
 def test_fingerprint_is_of_the_content(tmp_path: Path) -> None:

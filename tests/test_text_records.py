@@ -63,7 +63,8 @@ def compiled(line: bytes) -> str | None:
     """What the compiled parser reads from a line; None when it leaves the line to Python."""
     buf = np.frombuffer(line + bytes(SLACK), np.uint8)
     texts = np.zeros(len(line) + SLACK, np.uint8)
-    reader = new_record(ReaderState)
+    reader, name = new_record(ReaderState), np.frombuffer(b"text", np.uint8)
+    reader.field, reader.n_field = address(name), name.size
     reader.texts, reader.next = address(texts), address(buf)
     end = address(buf) + len(line)
     # In pieces of seven bytes: no escape is torn apart, nothing is lost between them.

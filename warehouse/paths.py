@@ -27,6 +27,21 @@ _RENAME_EXCHANGE = 2
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
 
 
+class Address(type(Path())):  # type: ignore[misc]
+    """An address in the place of a path: it can be shown and extended, but not opened.
+
+    >>> str(Address("s3://bucket/w") / "run"), Address("hf://datasets/a/b.parquet").suffix
+    ('s3://bucket/w/run', '.parquet')
+    """
+
+    def __str__(self) -> str:
+        return str(super().__str__()).replace(":/", "://", 1)
+
+    def resolve(self, strict: bool = False) -> Path:
+        """Itself: an address is absolute."""
+        return self
+
+
 def segment(name: str, before: str = "", after: str = "") -> str:
     """A name as one part of a path, between two fixed texts; different names stay different.
 

@@ -7,36 +7,44 @@ early is an error, never a shorter shard.
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.paths import Address, replacing
+from plumbline.warehouse.sources import (
+    CODECS,
+    ByteStream,
+    Description,
+    find,
+    open_file,
+    unreadable,
+)
 from plumbline.warehouse.text.escape import is_unicode
 
-_CODECS = {".zst": "zstd", ".gz": "gzip"}
 _PACK = "make a shard of text files with plumbline corpus pack"
 _BLOCK = 1 << 22
 #: Bytes of the longest line read as a Python object; counting reads longer ones through a file.
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
+#: The value of a field that a record lacks.
+MISSING = object()
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
     Raises:
-        UsageProblem: a pattern is a URI, such as a bucket's.
+        UsageProblem: an address is of an unknown kind, or holds a password.
         BadInput: no pattern was given, or one matches no file, a directory, a pipe, or a file
             without a shard's suffix.
 
@@ -49,30 +57,31 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
     found: dict[Path, None] = {}
     for pattern in patterns:
-        if "://" in pattern:
-            fix = "mount the bucket, or copy the shards to a disk with its own tool"
-            raise UsageProblem(f"shards {pattern}", "are read from a file system, not a URI", fix)
-        # A file whose own name holds glob characters is taken as it is.
-        names = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
-        if not names:
+        if not (paths := find(pattern)):
             raise BadInput(f"shards {pattern}", "no such file", "check the path or the pattern")
-        for name in names:
-            path = Path(name)
-            if path.is_dir():
-                fix = f"name its files, such as '{name}/*.jsonl.zst', or {_PACK}"
-                raise BadInput(f"shard {name}", "is a directory", fix)
-            _check_suffix(path)
-            if not path.is_file():
-                fix = "a shard is read twice: write it to a file first"
-                raise BadInput(f"shard {name}", "is not a regular file", fix)
-            if not is_unicode(name):  # tables keep it
-                raise BadInput(f"shard {name}", "its name is not in UTF-8", "rename it")
+        for path, described in paths:
+            _check(path, described)
             found[path] = None
     return list(found)
 
 
+def _check(path: Path, described: Description | None) -> None:
+    """Raise ``BadInput`` for what can't be a shard."""
+    if described is None:
+        raise BadInput(f"shard {path}", "no such file", "check the path or the pattern")
+    if described.is_directory:
+        fix = f"name its files, such as '{path}/*.jsonl.zst', or {_PACK}"
+        raise BadInput(f"shard {path}", "is a directory", fix)
+    _check_suffix(path)
+    if not isinstance(path, Address) and not path.is_file():
+        fix = "a shard is read twice: write it to a file first"
+        raise BadInput(f"shard {path}", "is not a regular file", fix)
+    if not is_unicode(str(path)):  # tables keep it
+        raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
+
+
 def _check_suffix(path: Path) -> None:
-    plain = path.with_suffix("") if path.suffix in _CODECS else path
+    plain = path.with_suffix("") if path.suffix in CODECS else path
     if path.suffix != ".parquet" and plain.suffix != ".jsonl":
         known = "`.jsonl`, `.jsonl.zst`, `.jsonl.gz` or `.parquet`"
         fix = _PACK if path.suffix in (".txt", ".md") else ""
@@ -84,83 +93,37 @@ def is_parquet(path: Path) -> bool:
     return path.suffix == ".parquet"
 
 
-def fingerprint(path: Path) -> str:
-    """Hash of the file's bytes: equal for equal content, wherever the file is.
-
-    The first 32 hex digits of SHA-256.
-
-    Raises:
-        BadInput: the file cannot be read.
-    """
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except OSError as e:
-        raise _unreadable(path, e) from e
-    return digest.hexdigest()[:32]
-
-
-class ByteStream(io.RawIOBase):
-    """The decompressed bytes of a JSON-lines shard, in order.
-
-    Use as a context manager. Every read raises ``BadInput`` when the file is truncated, damaged or
-    unreadable, so that reaching the end means that all of it has been read.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        codec = _CODECS.get(path.suffix)
-        try:
-            raw = pa.OSFile(str(path))
-            if codec and raw.size() == 0:
-                raise pa.ArrowInvalid(f"an empty file is not a {codec} stream")
-            self._file = pa.CompressedInputStream(raw, codec) if codec else raw
-        except (OSError, pa.ArrowInvalid) as e:
-            raise _unreadable(path, e) from e
-
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
-        try:
-            return int(self._file.readinto(buffer))
-        except (OSError, pa.ArrowInvalid) as e:
-            raise _unreadable(self._path, e) from e
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def _unreadable(path: Path, error: Exception) -> BadInput:
-    reason = (str(error) or type(error).__name__).splitlines()[0]
-    return BadInput(f"shard {path.name}", reason, "fetch or make it again")
-
-
-def text_batches(path: Path, column: str = "text") -> Iterator[pa.LargeStringArray]:
+def text_batches(path: Path, field: str = "text") -> Iterator[pa.LargeStringArray]:
     """The text column of a Parquet shard, in batches of large_string; NULLs stay NULL.
+
+    A ``field`` named ``a.b`` is the column of that name or else the member ``b`` of column ``a``.
 
     Raises:
         BadInput: unreadable or truncated file, no such column, or a column that is not text.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with open_file(path) as raw, pq.ParquetFile(raw) as file:
             schema = file.schema_arrow
-            if column not in schema.names:
-                raise BadInput(f"shard {path.name}", f"no column named `{column}`")
-            kind = schema.field(column).type
+            members = [field] if field in schema.names else field.split(".")
+            kind: pa.DataType = pa.struct(list(schema))
+            for member in members:
+                index = kind.get_field_index(member) if pa.types.is_struct(kind) else -1
+                if index < 0:
+                    fix = f"it has {', '.join(schema.names)}: name one with --text-field"
+                    raise BadInput(f"shard {path.name}", f"no column named `{field}`", fix)
+                kind = kind.field(index).type
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                raise BadInput(f"shard {path.name}", f"column `{column}` is {kind}, not text")
-            for batch in file.iter_batches(_BATCH_ROWS, columns=[column]):
-                yield batch.column(0).cast(pa.large_string())
+                raise BadInput(f"shard {path.name}", f"column `{field}` is {kind}, not text")
+            for batch in file.iter_batches(_BATCH_ROWS, columns=[field]):
+                values = batch.column(0)
+                for member in members[1:]:
+                    values = pc.struct_field(values, member)
+                yield values.cast(pa.large_string())
     except (OSError, pa.ArrowInvalid) as e:
-        raise _unreadable(path, e) from e
+        raise unreadable(path, e) from e
 
 
-def documents(path: Path) -> Iterator[str]:
+def documents(path: Path, field: str = "text") -> Iterator[str]:
     """The texts of a shard as Python strings: the documents that are counted, in the same order.
 
     Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
@@ -170,7 +133,7 @@ def documents(path: Path) -> Iterator[str]:
             bytes; raised when reading reaches that place.
     """
     if is_parquet(path):
-        for batch in text_batches(path):
+        for batch in text_batches(path, field):
             for value in batch.cast(pa.large_binary()).drop_null():
                 with suppress(UnicodeDecodeError):
                     yield value.as_py().decode()
@@ -178,10 +141,24 @@ def documents(path: Path) -> Iterator[str]:
     for line in lines(path):
         with suppress(ValueError, RecursionError):  # not UTF-8, not JSON, lone surrogates
             record = json.loads(line.decode())
-            text = record.get("text") if isinstance(record, dict) else None
+            text = field_value(record, field) if isinstance(record, dict) else None
             if isinstance(text, str):
                 text.encode()
                 yield text
+
+
+def field_value(record: Mapping[str, object], field: str) -> object:
+    """A field of a JSON record, or MISSING; ``a.b`` is the key of that name or else b in a.
+
+    >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
+    ('tea', 1)
+    """
+    if field in record:
+        return record[field]
+    found: object = record
+    for key in field.split("."):
+        found = found.get(key, MISSING) if isinstance(found, Mapping) else MISSING
+    return found
 
 
 def lines(path: Path) -> Iterator[bytes]:

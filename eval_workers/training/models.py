@@ -19,7 +19,7 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import replace_directory
 from plumbline.warehouse.provenance.runs import config_hash
-from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.sources import fingerprint
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -75,7 +75,7 @@ def train_model(
     identity = {
         "options": asdict(options),
         "corpus": corpus,
-        "shards": [fingerprint(Path(shard)) for shard in shards],
+        "shards": [fingerprint(shard) for shard in shards],
         "trainer_version": TRAINER_VERSION,
     }
     key = config_hash(identity)
@@ -87,7 +87,7 @@ def train_model(
     with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):
         if (found := _trained(path, key)) is not None:  # by the command that was here before
             return found
-        figures = train([Path(s) for s in shards], name, corpus, options, key, work, progress)
+        figures = train(list(shards), name, corpus, options, key, work, progress)
         marker = {"key": key, "identity": identity, "figures": figures}
         (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
         put_in_place(work, path)

@@ -79,7 +79,8 @@ class CountRequest(CorpusOptions):
 
     def options(self) -> CountOptions:
         """The kernel's options. Raises ``UsageProblem`` for an unknown list."""
-        return CountOptions(self.word_list().targets, self.rule, self.window, self.all_pairs)
+        targets = self.word_list().targets
+        return CountOptions(targets, self.rule, self.window, self.all_pairs, self.text_field)
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ def _settings(request: CountRequest) -> dict[str, Any]:
         "targets": ALL if request.all_pairs else word_list.name,
         "targets_hash": word_list.hash,
         "tokenizer": TOKENIZER_VERSION,
+        "text_field": None if request.text_field == "text" else request.text_field,
     }
 
 

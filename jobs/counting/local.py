@@ -24,6 +24,8 @@ from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.paths import Address
+from plumbline.warehouse.sources import located
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
@@ -136,7 +138,8 @@ def _n_helpers(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:
         with suppress(OSError):
-            n_bytes += os.stat(shard).st_size
+            remote = isinstance(located(shard), Address)  # not worth asking a server for its size
+            n_bytes += BYTES_PER_HELPER if remote else os.stat(shard).st_size
     return min(n_cores() - 1, len(shards) - 1, n_bytes // BYTES_PER_HELPER)
 
 

@@ -20,8 +20,9 @@ from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, limits_within
 from plumbline.warehouse.errors import BadInput, PlumblineError
 from plumbline.warehouse.files import json_object
+from plumbline.warehouse.paths import Address
 from plumbline.warehouse.provenance.runs import config_hash
-from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.sources import describe, fingerprint, located
 from plumbline.warehouse.storage.store import Store, write_file
 
 #: Called with (shards done, shards) whenever one is done, from any thread.
@@ -49,6 +50,8 @@ class Ledger:
 def partials_directory(store: Store, options: CountOptions) -> Path:
     """Directory of the partials counted under these options, by this version of the tokeniser."""
     settings = {**asdict(options), "tokenizer": TOKENIZER_VERSION}
+    if options.text_field == "text":  # as it was named before there was a choice
+        del settings["text_field"]
     return store.work_directory("count", config_hash(settings))
 
 
@@ -94,11 +97,12 @@ class ShardJob:
         A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts.
         """
         started = time.monotonic()
-        path, out = Path(shard), Path(self.directory)
+        path, out = located(shard), Path(self.directory)
         mark, size = "", 0
         try:
             mark = fingerprint(path)
-            size = path.stat().st_size
+            found = describe(path)
+            size = found.n_bytes if found else 0
             ledger = out / f"{mark}.json"
             if ledger.exists():
                 return _ledger(ledger, shard)
@@ -107,6 +111,9 @@ class ShardJob:
             if self.memory_bytes:
                 limits = limits_within(self.memory_bytes, self.options.all_pairs)
             counts = count_shard(path, self.options, limits, writer.write)
+            if isinstance(path, Address) and fingerprint(path) != mark:
+                fix = "run the same command again to count it as it is now"
+                raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)

@@ -41,7 +41,7 @@ def count_shard(
     _spare.clear()
     counter.spill = spill
     if is_parquet(path):
-        for batch in text_batches(path):
+        for batch in text_batches(path, options.text_field):
             counter.feed_texts(batch)
     else:
         for block, end in line_blocks(path):

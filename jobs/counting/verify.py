@@ -16,7 +16,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.options import words
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
-from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.sources import describe, fingerprint, located
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard that counting again would change.
@@ -62,19 +62,20 @@ def shard_states(
         states.append(_state(row, resolved))
         if progress:
             progress(n, len(ledger))
-    known = {Path(row["shard"]).resolve() for row in ledger}
+    known = {located(row["shard"]).resolve() for row in ledger}
     states += [ShardState(str(path), "new") for path in given if path.resolve() not in known]
     return states
 
 
 def _state(row: Mapping[str, Any], given: set[Path]) -> ShardState:
-    path, numbers = Path(row["shard"]), (row["n_documents"], row["seconds"])
-    if not path.is_file():
-        return ShardState(row["shard"], "gone", *numbers, "no such file")
+    path, numbers = located(row["shard"]), (row["n_documents"], row["seconds"])
     if given and path.resolve() not in given:
         return ShardState(row["shard"], "left out", *numbers, "counted, not among those given")
     try:
-        same = path.stat().st_size == row["n_bytes"] and fingerprint(path) == row["fingerprint"]
+        found = describe(path)
+        if found is None:
+            return ShardState(row["shard"], "gone", *numbers, "no such file")
+        same = found.n_bytes == row["n_bytes"] and fingerprint(path) == row["fingerprint"]
     except BadInput as e:
         return ShardState(row["shard"], "failed", *numbers, str(e))
     if not same:
@@ -102,7 +103,7 @@ def update_command(
     row = _counted(store, corpus)
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
-    given = {k: row[k] for k in ("rule", "window", "min_count")}
+    given = {k: row[k] for k in ("rule", "window", "min_count", "text_field") if row[k] is not None}
     options = CorpusOptions(targets=_targets_given(store, row), **given)
     return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
 

@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.files import json_object
-from plumbline.warehouse.shards import ByteStream, fingerprint, is_parquet
+from plumbline.warehouse.shards import is_parquet
+from plumbline.warehouse.sources import ByteStream, fingerprint
 
 #: The ledger's name in the directory of the blocks.
 LEDGER = "split.json"

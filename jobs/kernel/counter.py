@@ -36,20 +36,25 @@ class CountOptions:
         window: width in kept tokens, 2 to 1000.
         all_pairs: keep the pairs of any two kept words, each once, and not only those with a
             target; the targets are then the stop words that are kept.
+        text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
+            is ``b`` in ``a``.
 
     Raises:
-        UsageProblem: unknown rule, window out of range, no targets, or a target that is not one
-            token.
+        UsageProblem: unknown rule, window out of range, no text field, no targets, or a target
+            that is not one token.
     """
 
     targets: tuple[str, ...]
     rule: str = "pairs"
     window: int = 10
     all_pairs: bool = False
+    text_field: str = "text"
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise UsageProblem(f"rule {self.rule!r}", f"unknown; use {' or '.join(RULES)}")
+        if not self.text_field:
+            raise UsageProblem("text field", "has no name", "such as text or content")
         if not 2 <= self.window <= 1000:
             raise UsageProblem(f"window {self.window}", "must be 2 to 1000 tokens")
         if not self.targets or len(set(self.targets)) != len(self.targets):
@@ -147,6 +152,9 @@ class Counter:
         self._texts = np.empty(BATCH_BYTES + SLACK, np.uint8)
         self._reader = new_record(ReaderState)
         self._reader.texts, self._reader.limit = address(self._texts), BATCH_BYTES
+        self._field = options.text_field
+        self._field_name = np.frombuffer(self._field.encode(), np.uint8).copy()
+        self._reader.field, self._reader.n_field = address(self._field_name), self._field_name.size
         self._rejects: list[Reject] = []
         self._n_blank = self._n_rejected = self._n_rows = 0
         self._n_drained = 0
@@ -162,8 +170,12 @@ class Counter:
                 self._judge(block, int(reader.line) - start, int(reader.line_end) - start)
         self._n_rows += int(reader.n_lines)
 
-    def feed_texts(self, texts: pa.LargeStringArray | Sequence[str]) -> None:
+    def feed_texts(
+        self, texts: pa.LargeStringArray | Sequence[str], missing: str | None = None
+    ) -> None:
         """Count texts, one document each. In an array, NULL and invalid UTF-8 are rejected.
+
+        ``missing``: why NULL is rejected, where that is not because the text field is NULL.
 
         Raises:
             UnicodeEncodeError: a string holds a lone surrogate.
@@ -172,7 +184,7 @@ class Counter:
         good = []
         for k, text in enumerate(array.cast(pa.large_binary()).to_pylist()):
             if text is None:
-                self._reject(self._n_rows + k + 1, "`text` is NULL", b"")
+                self._reject(self._n_rows + k + 1, missing or f"`{self._field}` is NULL", b"")
             elif not _is_utf8(text):
                 self._reject(self._n_rows + k + 1, "invalid UTF-8", text)
             else:
@@ -276,7 +288,8 @@ class Counter:
     def _judge(self, block: NDArray[np.uint8], start: int, end: int) -> None:
         """Let Python decide on a line."""
         line = bytes(block[start : min(end, start + LONGEST_JUDGED + 1)])
-        verdict = judge(line) if len(line) <= LONGEST_JUDGED else too_long(end - start)
+        is_short = len(line) <= LONGEST_JUDGED
+        verdict = judge(line, self._field) if is_short else too_long(end - start, self._field)
         if verdict.reason is not None:
             self._reject(self._n_rows + int(self._reader.n_lines), verdict.reason, line)
         elif verdict.text is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from plumbline.warehouse.shards import MISSING, field_value
+
 #: A longer line is rejected unless the compiled parser accepts it: Python's needs many times its
 #: size in memory.
 LONGEST_JUDGED = 1 << 25
@@ -18,15 +20,18 @@ class Verdict:
     reason: str | None = None
 
 
-def judge(line: bytes) -> Verdict:
+def judge(line: bytes, field: str = "text") -> Verdict:
     """Decide on one line as ``json.loads`` does.
 
     A line with only JSON whitespace is not a document. Rejected are invalid UTF-8, invalid JSON
     (such as raw NUL bytes and control characters in strings), a record that is not an object, has
-    no ``text``, or whose ``text`` is not a string or holds a lone surrogate, and numbers or nesting
-    that Python refuses.
+    no ``field``, or whose ``field`` is not a string or holds a lone surrogate, and numbers or
+    nesting that Python refuses. A field ``a.b`` is the key of that name or else ``b`` in the object
+    ``a``.
 
     >>> judge(b'{"text": "tea"}').text
+    'tea'
+    >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
     'tea'
     >>> judge(b'["tea"]').reason
     'record is not an object but array'
@@ -48,25 +53,25 @@ def judge(line: bytes) -> Verdict:
         return Verdict(reason="not JSON Python can hold: nested too deeply")
     if not isinstance(record, dict):
         return Verdict(reason=f"record is not an object but {_kind(record)}")
-    if "text" not in record:
-        return Verdict(reason="record has no `text`")
-    text = record["text"]
+    text = field_value(record, field)
+    if text is MISSING:
+        return Verdict(reason=f"record has no `{field}`")
     if not isinstance(text, str):
-        return Verdict(reason=f"`text` is not a string but {_kind(text)}")
+        return Verdict(reason=f"`{field}` is not a string but {_kind(text)}")
     try:
         text.encode()
     except UnicodeEncodeError as e:
-        return Verdict(reason=f"`text` holds a lone surrogate at character {e.start}")
+        return Verdict(reason=f"`{field}` holds a lone surrogate at character {e.start}")
     return Verdict(text=text)
 
 
-def too_long(n_bytes: int) -> Verdict:
+def too_long(n_bytes: int, field: str = "text") -> Verdict:
     """The verdict on a line longer than LONGEST_JUDGED that the compiled parser does not accept.
 
     >>> too_long(40_000_000).reason
     'not strict JSON with a `text`, and 40,000,000 bytes are too long to say why'
     """
-    why = f"not strict JSON with a `text`, and {n_bytes:,} bytes are too long to say why"
+    why = f"not strict JSON with a `{field}`, and {n_bytes:,} bytes are too long to say why"
     return Verdict(reason=why)
 
 

@@ -1,7 +1,7 @@
 """The texts in lines of JSON, compiled.
 
 The compiled parser accepts only lines that are certainly valid: strict UTF-8, strict JSON, an
-object whose last top-level ``text`` is a string without lone surrogates. Python decides on all
+object whose last top-level text field is a string without lone surrogates. Python decides on all
 others (``json_lines.py``).
 """
 
@@ -38,6 +38,8 @@ class ReaderState:
     has_text: int  # 1 while a text is copied, of which at..end is left, still escaped
     at: int
     end: int
+    field: int  # name of the text field, in UTF-8
+    n_field: int
 
 
 @compiled
@@ -221,8 +223,19 @@ def _is_plain(s: int, e: int) -> bool:
 
 
 @compiled
+def _is_field(r: ReaderState, s: int, e: int) -> bool:
+    """Whether the key s..e is the text field's name."""
+    if e - s != r.n_field:
+        return False
+    for k in range(e - s):
+        if get8(s, k) != get8(r.field, k):
+            return False
+    return True
+
+
+@compiled
 def find_text(r: ReaderState, a: int, b: int) -> bool:
-    """Set ``r.at`` and ``r.end`` to the last top-level string ``text`` of the JSON object a..b.
+    """Set ``r.at`` and ``r.end`` to the last top-level text field of the JSON object a..b.
 
     False means that the line is malformed, has no text, or is too unusual to be sure.
     """
@@ -252,8 +265,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
             e = _string_end(i + 1, b)
             if e < 0 or (depth == 1 and not _is_plain(i + 1, e)):
                 return False
-            named_text = get64(i + 1, 0) & np.uint64(0xFFFFFFFF) == np.uint64(0x74786574)
-            is_text = depth == 1 and e - i == 5 and named_text
+            is_text = depth == 1 and _is_field(r, i + 1, e)
             i = _skip(e + 1, b)
             if i >= b or get8(i, 0) != 58:
                 return False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @expanded
 def count(
-    shards: Annotated[list[str], typer.Argument(help="Shards: paths or quoted globs.")],
+    shards: Annotated[list[str], typer.Argument(help="Shards: paths, addresses or quoted globs.")],
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
     *,
     options: CorpusOptions,
@@ -36,7 +36,8 @@ def count(
     Counts are exact whatever --memory: a process that reaches it writes partial counts and empties
     its tables. Shards are counted side by side, one process per core, or on Spark with --master.
 
-    Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet. After an interruption run the same command
+    Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet, on a disk or at s3://, gs://, az://, https://
+    and hf://datasets/ (docs/corpora.md). After an interruption run the same command
     again to resume: no finished shard is counted twice. The corpus becomes exactly these shards.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs

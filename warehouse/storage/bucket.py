@@ -23,19 +23,9 @@ from typing import Any
 import platformdirs
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.paths import Address
 
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
-
-
-class Address(type(Path())):  # type: ignore[misc]
-    """An address in the place of a path: it can be shown and extended, but not opened.
-
-    >>> str(Address("s3://bucket/w") / "run")
-    's3://bucket/w/run'
-    """
-
-    def __str__(self) -> str:
-        return str(super().__str__()).replace(":/", "://", 1)
 
 
 def address(text: str | Path) -> Path | None:

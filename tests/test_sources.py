@@ -1,0 +1,283 @@
+"""Shards in a bucket, on a web server and on the hub are counted like those on a disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from moto.server import ThreadedMotoServer
+
+from plumbline.jobs.counting import partials
+from plumbline.jobs.counting.corpus import Counted, CountRequest, count_corpus
+from plumbline.jobs.counting.shard import count_shard
+from plumbline.jobs.counting.verify import shard_states, update_command
+from plumbline.warehouse import sources
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.shards import expand_shards, write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
+from tests.hub_server import environment, hub
+
+_ENTRY = "from plumbline.pipelines.cli.main import entry; entry()"
+TEXTS = [f"She drinks tea {i}." for i in range(40)] + [f"He likes tea {i}." for i in range(40)]
+
+
+class Web:
+    """A web server of one directory that understands ranges, and can break off in a file."""
+
+    def __init__(self, top: Path) -> None:
+        self.breaks = self.requests = 0
+        web = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                web.requests += 1
+                path = top / self.path.lstrip("/")
+                if not path.is_file():
+                    return self.send_error(404)
+                body = path.read_bytes()
+                bounds = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+                self.send_response(206 if bounds else 200)
+                self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+                if bounds:
+                    low, high = int(bounds[1]), min(int(bounds[2]), len(body) - 1)
+                    self.send_header("Content-Range", f"bytes {low}-{high}/{len(body)}")
+                    body = body[low : high + 1]
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command == "GET":
+                    is_broken = path.name.startswith("broken")
+                    self.wfile.write(body[: len(body) // 2] if is_broken else body)
+                    self.close_connection = is_broken
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """Two shards, of each kind one, with a reject in each."""
+    top = tmp_path / "shards"
+    write_jsonl_zst(top / "a.jsonl.zst", TEXTS[:50])
+    (top / "c.jsonl").write_text('{"text": "she ran"}\n{"texts": "no"}\n')
+    pq.write_table(pa.table({"text": [*TEXTS[50:], None], "n": range(31)}), top / "b.parquet")
+    return top
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No server of an earlier test is remembered, and requests are repeated once."""
+    few = {"max_retries": 1, "retry_timeout": timedelta(seconds=2)}
+    monkeypatch.setattr(sources, "RETRIES", few)
+    sources._file_system.cache_clear()
+    yield
+    sources._file_system.cache_clear()
+
+
+@pytest.fixture
+def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
+    """Puts the files of a directory into a bucket of their own; returns its address."""
+    values = {"AWS_ENDPOINT_URL": s3, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    values |= {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up-too"}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    client, name = boto3.client("s3", endpoint_url=s3), f"b{time.time_ns()}"
+    client.create_bucket(Bucket=name)
+
+    def put(top: Path) -> str:
+        for path in top.iterdir():
+            client.upload_file(str(path), name, f"text/{path.name}")
+        return f"s3://{name}/text"
+
+    return put
+
+
+def count(where: Path, patterns: list[str], **more: Any) -> Counted:
+    request = CountRequest(corpus="c", shards=tuple(expand_shards(patterns)))
+    return count_corpus(Store.open(where), request, **more)
+
+
+def rows(where: Path) -> dict[str, list[dict[str, Any]]]:
+    """What was counted, without where the shards were."""
+    store, found = Store.open(where), {}
+    apart = {"run_id", "seconds", "fingerprint", "shard", "source_file"}
+    for table in ("word_count", "pair_count", "corpus_shard", "reject"):
+        kept = [
+            {k: v for k, v in r.items() if k not in apart} for r in store.read(table).to_pylist()
+        ]
+        found[table] = sorted(kept, key=lambda r: json.dumps(r, default=str))
+    return found
+
+
+@pytest.fixture
+def local(shards: Path, tmp_path: Path) -> dict[str, list[dict[str, Any]]]:
+    count(tmp_path / "local", [str(shards / "*")])
+    return rows(tmp_path / "local")
+
+
+@pytest.fixture
+def web(shards: Path) -> Iterator[Web]:
+    server = Web(shards)
+    yield server
+    server.stop()
+
+
+def check_same(where: Path, scheme: str, local: dict[str, Any]) -> None:
+    """The rows of the shards on a disk, under addresses that are still what was counted."""
+    assert rows(where) == local
+    store = Store.open(where)
+    names = store.read("corpus_shard")["shard"].to_pylist()
+    assert all(name.startswith(f"{scheme}://") for name in names) and len(names) == 3
+
+
+def test_a_bucket(
+    shards: Path, local: dict[str, Any], bucket: Callable[[Path], str], tmp_path: Path
+) -> None:
+    """An object that was replaced is counted again, and no other one."""
+    where, top = tmp_path / "w", bucket(shards)
+    assert count(where, [f"{top}/*"]).changed
+    check_same(where, "s3", local)
+    assert not count(where, [f"{top}/*"]).changed
+    store, (name, key) = Store.open(where), top.removeprefix("s3://").split("/")
+    boto3.client("s3").put_object(Bucket=name, Key=f"{key}/c.jsonl", Body=b'{"text": "she sat"}')
+    states = shard_states(store, "c")
+    assert {s.shard[-7:]: s.state for s in states}["c.jsonl"] == "changed"
+    assert sum(s.state == "counted" for s in states) == 2
+    assert f"{top}/c.jsonl" in str(update_command(store, "c", states))
+    before = {x.shard: x.seconds for x in count(where, [f"{top}/*"]).ledgers}
+    again = {x.shard: x.seconds for x in count(where, [f"{top}/*"]).ledgers}
+    assert before == again and "sat" in store.read("word_count")["word"].to_pylist()
+
+
+def test_a_web_server(web: Web, shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
+    names = [f"{web.url}/{path.name}" for path in sorted(shards.iterdir())]
+    assert count(tmp_path / "w", names).changed
+    check_same(tmp_path / "w", "http", local)
+    assert {s.state for s in shard_states(Store.open(tmp_path / "w"), "c")} == {"counted"}
+
+
+def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
+    with hub({}, {"org/text": shards}) as server:
+        names = ["hf://datasets/org/text/*.jsonl*", "hf://datasets/org/text/b.parquet"]
+        command = [sys.executable, "-c", _ENTRY, "corpus", "count", *names, "--corpus", "c"]
+        variables = environment(server, tmp_path / "home") | {"HF_TOKEN": "hf_madeup"}
+        where = ["--warehouse", str(tmp_path / "w")]
+        done = subprocess.run([*command, *where], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    check_same(tmp_path / "w", "hf", local)
+    kept = [path.read_bytes() for path in (tmp_path / "w").rglob("*") if path.is_file()]
+    assert not any(b"hf_madeup" in content for content in [*kept, done.stderr.encode()])
+
+
+def test_an_outage_in_one_shard_leaves_the_others(web: Web, shards: Path, tmp_path: Path) -> None:
+    """Its connection breaks off in the middle; when the server is well again the rest is kept."""
+    (shards / "broken.jsonl").write_text("".join(f'{{"text": "tea {i}"}}\n' for i in range(9)))
+    names = [f"{web.url}/{name}" for name in ("a.jsonl.zst", "broken.jsonl")]
+    with pytest.raises(BadInput, match=r"broken\.jsonl: .*same command to resume") as caught:
+        count(tmp_path / "w", names)
+    assert "\n" not in str(caught.value)
+    (row,) = Store.open(tmp_path / "w").read("corpus").to_pylist()
+    assert (row["n_shards"], row["n_shards_failed"], row["n_documents"]) == (1, 1, 50)
+
+
+def test_a_shard_that_is_replaced_while_it_is_read(
+    web: Web, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count_and_replace(path: Path, *more: Any) -> Any:
+        counts = count_shard(path, *more)
+        (shards / "c.jsonl").write_text('{"text": "replaced"}\n')
+        return counts
+
+    with monkeypatch.context() as patched:
+        patched.setattr(partials, "count_shard", count_and_replace)
+        with pytest.raises(BadInput, match="was replaced while it was read"):
+            count(tmp_path / "w", [f"{web.url}/c.jsonl"])
+    count(tmp_path / "w", [f"{web.url}/c.jsonl"])
+    assert Store.open(tmp_path / "w").read("word_count")["word"].to_pylist() == ["replaced"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "error", "message"),
+    [
+        ("WEB/none.jsonl", BadInput, "none.jsonl: no such file"),
+        ("WEB/*.jsonl", UsageProblem, "a web server doesn't list its files (name each file"),
+        ("WEB/a.txt", BadInput, "no such file"),
+        ("S3/none-*.jsonl", BadInput, "no such file (check the path or the pattern)"),
+        ("S3/none.jsonl", BadInput, "no such file"),
+        ("S3", BadInput, "is a directory"),
+        ("http://127.0.0.1:9/a.jsonl", BadInput, "check the address and the credentials"),
+        ("ftp://host/a.jsonl", UsageProblem, "known: s3://"),
+        ("https://u:secret@host/a.jsonl", UsageProblem, "https://host/a.jsonl: holds a password"),
+        ("https://host/a.jsonl?sig=secret", UsageProblem, "https://host/a.jsonl: holds a password"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_one_line(
+    pattern: str,
+    error: type[Exception],
+    message: str,
+    web: Web,
+    shards: Path,
+    bucket: Callable[[Path], str],
+) -> None:
+    if pattern.startswith("S3"):
+        pattern = pattern.replace("S3", bucket(shards))
+    with pytest.raises(error) as caught:
+        expand_shards([pattern.replace("WEB", web.url)])
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "package"), [("s3://b/*", "obstore"), ("hf://datasets/a/b/*", "huggingface_hub")]
+)
+def test_a_package_that_is_missing_is_one_line(
+    address: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (package, "obstore.fsspec"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingComponent, match=rf"{package}.*pip install 'plumbline\[cloud\]'"):
+        expand_shards([address])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_executors_read_by_address(
+    shards: Path, local: dict[str, Any], bucket: Callable[[Path], str], tmp_path: Path
+) -> None:
+    where = ["--warehouse", str(tmp_path / "w"), "--master", "local[2]"]
+    command = ["corpus", "count", f"{bucket(shards)}/*", "--corpus", "c", *where]
+    done = subprocess.run([sys.executable, "-c", _ENTRY, *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    check_same(tmp_path / "w", "s3", local)

@@ -1,0 +1,282 @@
+"""Files of text wherever they are: on a disk, in a bucket, on the hub, on a web server.
+
+``open_file`` is the one way to a shard's bytes, in this process, in its helpers and in Spark's
+executors. Files that are not on a disk are read in blocks as they are needed, never copied. What a
+server wants to know (keys, region, token) comes from its usual environment variables.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import io
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.paths import Address
+
+CODECS = {".zst": "zstd", ".gz": "gzip"}
+#: Bytes of one request for a part of a remote file, and of one read when a file is hashed.
+_BLOCK = 1 << 22
+_BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+_WEB = ("https", "http")
+_HUB = "hf"
+#: How often a request to a bucket or web server is repeated, with pauses that double to 15 s.
+RETRIES = {"max_retries": 8, "retry_timeout": timedelta(minutes=3)}
+
+
+def located(text: str | Path) -> Path:
+    """The path or, for a text with ``://``, the address that a file's name means.
+
+    Raises ``UsageProblem`` for an address of an unknown kind, or one that holds a password or key,
+    which tables and logs would keep.
+
+    >>> located("a.jsonl").suffix, str(located("s3://bucket/a.jsonl"))
+    ('.jsonl', 's3://bucket/a.jsonl')
+    >>> located("https://me:secret@host/a.jsonl")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: https://host/a.jsonl: holds a password or a query \
+(credentials come from the environment)
+    """
+    if isinstance(text, Path) or "://" not in text:
+        return Path(text) if isinstance(text, str) else text
+    parts = urlsplit(text)
+    if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
+        known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
+        fix = f"known: {known}, hf://datasets/"
+        raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
+    # `?` also matches one character in patterns of file names; a query has a `=`.
+    is_query = parts.scheme in _WEB and parts.query
+    if parts.username or is_query or "=" in parts.query:
+        bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        problem = "holds a password or a query"
+        raise UsageProblem(bare, problem, "credentials come from the environment")
+    return Address(text)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file is without reading it: bytes, a mark that its content changes, or None."""
+
+    n_bytes: int
+    is_directory: bool
+    mark: str | None
+
+
+def find(pattern: str) -> list[tuple[Path, Description | None]]:
+    """What a path, address or glob pattern names, globs sorted, each with what it is.
+
+    Raises ``BadInput`` when a server can't be
+    asked, ``UsageProblem`` as :func:`located` and for a pattern on a web server.
+    """
+    place = located(pattern)
+    if not isinstance(place, Address):
+        # A file whose own name holds glob characters is taken as it is.
+        names = [pattern] if place.exists() else sorted(glob.glob(pattern, recursive=True))
+        return [(Path(name), describe(Path(name))) for name in names]
+    if not glob.has_magic(pattern):
+        return [(place, describe(place))]
+    if _scheme(place) in _WEB:
+        fix = "name each file, or use its bucket's address"
+        raise UsageProblem(pattern, "a web server doesn't list its files", fix)
+    files = _files(place)
+    try:
+        found = files.glob(str(place), detail=True)
+    except Exception as e:
+        raise _unreachable(place, e) from e
+    named = {files.unstrip_protocol(name): info for name, info in found.items()}
+    return [(Address(name), _description(named[name])) for name in sorted(named)]
+
+
+def describe(path: Path) -> Description | None:
+    """What a file is; ``None`` if there is no such file. ``BadInput`` if that can't be found out.
+
+    >>> describe(Path("nowhere")) is None
+    True
+    """
+    if not isinstance(path, Address):
+        with suppress(OSError):
+            return Description(path.stat().st_size, path.is_dir(), None)
+        return None
+    try:
+        # Refreshed, since the hub's listing is kept in memory.
+        return _description(_files(path).info(str(path), refresh=True))
+    except FileNotFoundError:
+        return None
+    except Exception as e:
+        raise _unreachable(path, e) from e
+
+
+def _description(found: Mapping[str, Any]) -> Description:
+    """From what an fsspec file system knows of a file: of buckets, web servers or the hub."""
+    large = found.get("lfs") or {}
+    modified = found.get("last_modified")
+    marks = (found.get("e_tag"), large.get("sha256"), found.get("blob_id"))
+    dated = modified.isoformat() if modified and modified.timestamp() else None
+    mark = next(filter(None, (*marks, dated)), None)
+    return Description(int(found["size"] or 0), found["type"] == "directory", mark)
+
+
+def fingerprint(path: Path) -> str:
+    """Which content a file has: the first 32 hex digits of a SHA-256.
+
+    On a disk that of its bytes, equal for equal content wherever the file is. For an address that
+    of the address, the size, and the ETag, hash or time of change that its server reports; of its
+    bytes where the server reports nothing.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    found = describe(path) if isinstance(path, Address) else None
+    if found and found.mark:
+        known = f"{path} {found.n_bytes} {found.mark}"
+        return hashlib.sha256(known.encode()).hexdigest()[:32]
+    digest = hashlib.sha256()
+    try:
+        with open_file(path) as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as e:
+        raise unreadable(path, e) from e
+    return digest.hexdigest()[:32]
+
+
+def open_file(path: Path) -> pa.NativeFile:
+    """A file's bytes, from any place in it. Opening and reading raise ``OSError``."""
+    if not isinstance(path, Address):
+        return pa.OSFile(str(path))
+    try:
+        sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
+        return pa.PythonFile(_Remote(_files(path).open(str(path), "rb", **sizes)), mode="r")
+    except MissingComponent:
+        raise
+    except Exception as e:
+        raise OSError(_first_line(e)) from e
+
+
+class ByteStream(io.RawIOBase):
+    """The decompressed bytes of a file, in order.
+
+    Use as a context manager. Every read raises ``BadInput`` when the file is truncated, damaged or
+    unreadable, so that reaching the end means that all of it has been read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        codec = CODECS.get(path.suffix)
+        try:
+            raw = open_file(path)
+            if codec and raw.size() == 0:
+                raise pa.ArrowInvalid(f"an empty file is not a {codec} stream")
+            self._file = pa.CompressedInputStream(raw, codec) if codec else raw
+        except (OSError, pa.ArrowInvalid) as e:
+            raise unreadable(path, e) from e
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
+        try:
+            return int(self._file.readinto(buffer))
+        except (OSError, pa.ArrowInvalid) as e:
+            raise unreadable(self._path, e) from e
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def unreadable(path: Path, error: Exception) -> BadInput:
+    """The line for a file that can't be read to its end."""
+    fix = "fetch or make it again"
+    if isinstance(path, Address):
+        fix = "check the address and the credentials in the environment; same command to resume"
+    return BadInput(f"shard {path.name}", _first_line(error), fix)
+
+
+class _Remote(io.RawIOBase):
+    """A remote file whose libraries' errors, of any kind, are an ``OSError`` of one line."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def read(self, size: int | None = -1) -> bytes:
+        try:
+            return bytes(self._file.read(-1 if size is None else size))
+        except Exception as e:
+            raise OSError(_first_line(e)) from e
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _scheme(address: Path) -> str:
+    return str(address).partition("://")[0]
+
+
+def _files(address: Path) -> Any:
+    """The fsspec file system of an address. ``MissingComponent`` when its package is missing."""
+    try:
+        return _file_system(_scheme(address))
+    except ModuleNotFoundError as e:
+        fix = "pip install 'plumbline[cloud]'"
+        package = (e.name or "").partition(".")[0]
+        what = f"{package}, which reads {_scheme(address)}://"
+        raise MissingComponent(what, "is not installed", fix) from e
+
+
+@cache
+def _file_system(scheme: str) -> Any:
+    if scheme == _HUB:
+        from huggingface_hub import HfFileSystem
+
+        return HfFileSystem(skip_instance_cache=True)
+    from obstore.fsspec import FsspecStore
+
+    async def nothing(self: Any, path: str, detail: bool = False, **_: Any) -> Any:
+        raise FileNotFoundError(path)
+
+    # A web server lists nothing: what it has no file of is missing.
+    known = {"protocol": scheme, **({"_ls": nothing} if scheme in _WEB else {})}
+    kind: Any = type("Files", (FsspecStore,), known)
+    options = {"client_options": {"allow_http": True}} if scheme == "http" else {}
+    return kind(retry_config=RETRIES, skip_instance_cache=True, **options)
+
+
+def _unreachable(path: Path, error: Exception) -> Exception:
+    if isinstance(error, (BadInput, MissingComponent)):
+        return error
+    fix = "check the address and the credentials in the environment"
+    return BadInput(f"shard {path}", _first_line(error), fix)
+
+
+def _first_line(error: Exception) -> str:
+    """The start of an error's message, without the query of an address, which may be signed."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return re.sub(r"\?\S+", "", line)[:300]
