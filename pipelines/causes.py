@@ -53,7 +53,8 @@ _CAUSES = (
 )
 #: What DuckDB says of data rather than of a query.
 _OF_DATA = re.compile(
-    "Failed to read file|[Pp]arquet|TProtocolException|Out of buffer|Malformed JSON|ZSTD"
+    "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
+    "|Out of buffer|Malformed JSON|ZSTD"
 )
 
 

@@ -17,7 +17,9 @@ import pytest
 
 from plumbline.eval_workers.backends.local import loading
 from plumbline.eval_workers.backends.local.source import Source, find_source
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.chat.client import checked_url
+from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.work.chunks import Chunk, Plan
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.partials import _read
@@ -189,6 +191,18 @@ def test_options_of_runs_that_are_none(
     store.publish("run", [row], unit=run_id, run_id=run_id)
     assert main(["runs", "show", run_id, "--warehouse", str(store.root)]) == 3
     assert f"column {column} of run {run_id}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a" * 97, "o/" + "a" * 95])
+def test_a_name_that_no_hub_has_is_refused_before_the_hub_is_asked(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "load", pytest.fail)
+    options = ModelOptions(adapter=name)
+    with pytest.raises((BadInput, OSError), match=r"neither a directory nor|name too long"):
+        TransformersBackend("gpt2", options)
+    with pytest.raises((BadInput, OSError), match=r"neither a directory nor|name too long"):
+        TransformersBackend(name, ModelOptions())
 
 
 def test_shards_are_regular_files_with_names_in_utf_8(tmp_path: Path) -> None:
@@ -384,6 +398,23 @@ def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path
                 *(living, mine, tmp_path / "spark-of-somebody")
             }
             assert (living / "a").exists()
+
+
+_SPARK = """
+from plumbline.jobs.spark import session
+(session._temporary() / "libzstd.so").touch()
+"""
+
+
+def test_the_next_spark_removes_what_a_killed_one_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    killed(_SPARK)
+    (left,) = tmp_path.rglob("libzstd.so")
+    killed(_SPARK)
+    (now,) = tmp_path.rglob("libzstd.so")
+    assert now != left and not left.parent.exists()
 
 
 def test_the_next_writer_removes_what_dead_writers_staged(store: Store) -> None:

@@ -148,8 +148,11 @@ def test_a_helper_that_fails_says_why(
     _pairs(store, TEMPLATES)
     bad = "import sys; print('first'); print('no such thing', file=sys.stderr); sys.exit(3)"
     monkeypatch.setattr(helpers, "_HELPER", (sys.executable, "-c", bad))
+    dead = store.work_directory("logs", "helpers-dead")
+    dead.with_suffix(".claim").touch()
     _, said = score_with(store, model, 2, lambda: False, monkeypatch)
     assert said == ["worker 2 ended with 3: no such thing; the others take over its work"]
+    assert not list((store.root / "_work" / "logs").iterdir())
 
 
 _COMMAND = """

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.seed_words.sample import neutral_interval, sample, select_seed_words
 from plumbline.pipelines.cli.main import app
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
 
@@ -37,7 +37,7 @@ def test_the_interval_is_one_of_19_and_holds_0(deltas: list[float]) -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_delta_that_is_no_number_is_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(BadInput, match="not finite"):
         neutral_interval([0.5, bad])
 
 

@@ -74,6 +74,6 @@ def kept_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
     """
     try:
         return object_of(row[column])
-    except ValueError as e:
+    except (ValueError, TypeError) as e:  # NULL is no text
         what, fix = f"column {column} of run {row.get('run_id')}", "was it written by Plumbline?"
         raise BadInput(what, str(e), fix) from e

@@ -19,10 +19,11 @@ from typing import IO, Any
 
 from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.files import opened
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lock
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.store import Store, cast
 
 Row = dict[str, Any]
 
@@ -137,9 +138,13 @@ class Ledger:
                 self._apply(event)
             except (KeyError, TypeError, AttributeError) as e:
                 raise _damaged(self.path, number) from e
-        for request_id in list(self._pending):
-            self._end_of_attempt(request_id, None, 0.0)
-            _add_error(self._rows[request_id], "the run ended before a reply")
+        try:
+            for request_id in list(self._pending):
+                self._end_of_attempt(request_id, None, 0.0)
+                _add_error(self._rows[request_id], "the run ended before a reply")
+            cast(TABLES[_TABLE], self.rows())
+        except (TypeError, BadInput) as e:
+            raise BadInput(str(self.path), f"holds what no build wrote: {e}") from e
 
     def _write(self, event: Mapping[str, Any], *, durable: bool = False) -> None:
         self._file.write(json.dumps(event).encode() + b"\n")
@@ -221,10 +226,11 @@ def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
     """
     path = store.work_directory("generate", benchmark) / _FILE
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
-        if path.exists():
-            _drop_torn_line(path)
-        else:
-            _write_rows(path, store.read(_TABLE, benchmark=benchmark).to_pylist())
+        with disk_problems(path):
+            if path.exists():
+                _drop_torn_line(path)
+            else:
+                _write_rows(path, store.read(_TABLE, benchmark=benchmark).to_pylist())
         with path.open("ab") as file:
             ledger = Ledger(path, file, benchmark, run_id)
             ledger.load()

@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.locks import temporary_directory
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.options import ModelOptions
@@ -100,23 +100,24 @@ def thread_share(n_cores: int, n_workers: int) -> int:
 
 
 @contextmanager
-def helpers(job: Job, n_workers: int, say: Callable[[str], None]) -> Iterator[None]:
+def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Keep ``n_workers - 1`` further processes at work on a job for the length of the block.
 
     This process is the first worker: its threads become its share of the cores, and its devices
-    are the first of those that are visible, which no helper gets. ``say`` gets one line for a
-    helper that ended with an error. Raises ``UsageProblem`` for too few CUDA devices.
+    are the first of those that are visible, which no helper gets. Their logs are in ``top``;
+    ``say`` gets one line for a helper that ended with an error. Raises ``UsageProblem`` for too few
+    CUDA devices.
     """
     if n_workers == 1:
         yield
         return
     environments = _environments(job, n_workers)
     stopping = threading.Event()
-    with tempfile.TemporaryDirectory(prefix="plumbline-") as logs:
+    with temporary_directory(top, "helpers-") as logs:
         running = []
         try:
             for number, environment in enumerate(environments[1:], 2):
-                log = Path(logs) / f"{number}.log"
+                log = logs / f"{number}.log"
                 running.append(_start(job, environment, log))
                 watch = (running[-1], number, log, stopping, say)
                 threading.Thread(target=_watch, args=watch, daemon=True).start()

@@ -78,7 +78,8 @@ def run_steps(
         plans = [_plan(store, backend, step) for step in steps]
         n_chunks = sum(len(plan.todo()) for plan in plans)
         job = Job(str(store.root), model, options, tuple(steps))
-        with helpers(job, min(n_workers, max(1, n_chunks)), say):
+        logs = store.work_directory("logs")
+        with helpers(job, min(n_workers, max(1, n_chunks)), logs, say):
             return _run(store, backend, steps, plans, run_id)
 
 

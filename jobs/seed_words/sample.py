@@ -35,7 +35,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
         deltas: leans in nats.
 
     Raises:
-        ValueError: a delta is not finite.
+        BadInput: a delta is not finite.
 
     >>> low, high = neutral_interval([-4.7, 3.2])
     >>> round(low, 4), round(high, 4)  # 5 / 19
@@ -45,7 +45,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
     """
     values = np.fromiter(deltas, np.float64)
     if not np.isfinite(values).all():
-        raise ValueError("a delta is not finite")
+        raise BadInput("word_delta", "a delta is not finite", "run `plumbline corpus associate`")
     largest = math.ceil(np.abs(values).max(initial=0.0))
     edges = np.linspace(-largest, largest, N_EDGES)
     return float(edges[edges <= 0].max()), float(edges[edges >= 0].min())

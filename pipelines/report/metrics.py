@@ -30,7 +30,7 @@ def _form(row: Row) -> tuple[str, int, int, bool]:
     """Heading, factor, digits, sign: one for each log base of AuFC and all options of others."""
     metric, options = row["metric"], kept_object(row, "options")
     if metric == "aufc":
-        base = str(options["log_base"]).removesuffix(".0")
+        base = str(options.get("log_base")).removesuffix(".0")
         return ("AuFC" if base == "e" else f"AuFC, base {base}", *_KNOWN[metric][1:])
     if metric in _KNOWN:
         return _KNOWN[metric]

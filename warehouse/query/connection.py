@@ -64,13 +64,13 @@ def connect(
     for table in tables:
         files = snapshot.files(table.name)
         paths = [store.path(file) for file in files]
-        with damage(store.place, store.root / table.name):
-            try:
-                connection.execute(_view(table, files, list(map(str, paths))))
-            except duckdb.Error:
-                for path in paths:
-                    with damage(store.place, path):
-                        connection.execute("SELECT 1 FROM read_parquet(?) LIMIT 0", [str(path)])
+        try:
+            connection.execute(_view(table, files, list(map(str, paths))))
+        except duckdb.Error:
+            for file, path in zip(files, paths, strict=True):
+                with damage(store.place, path):
+                    connection.execute(_view(table, [file], [str(path)]))
+            with damage(store.place, store.root / table.name):
                 raise
     return connection
 
@@ -119,7 +119,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
         return f"{create} {', '.join(nulls)} WHERE false"
-    columns = ", ".join(f'"{c.name}"' for c in table.columns)
+    columns = ", ".join(f't."{c.name}"::{c.sql_type} AS "{c.name}"' for c in table.columns)
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {columns_id(table)}:
@@ -127,7 +127,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
         added = ", ".join(n for n, c in zip(nulls, table.columns, strict=True) if c.nullable)
         union = f"FROM read_parquet({listed}, union_by_name = true)"
         source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"
-    return f"{create} {columns} FROM {source}"
+    return f"{create} {columns} FROM {source} AS t"
 
 
 def init_sql(root: str | Path, relative_to: Path | None = None) -> str:

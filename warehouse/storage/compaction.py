@@ -21,7 +21,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File
 from plumbline.warehouse.storage.place import STAGING
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
@@ -100,12 +100,12 @@ def _merges(store: Store, run_id: str) -> Iterator[Merge]:
 
 def _merge(store: Store, merge: Merge, run_id: str) -> None:
     table = TABLES[merge.table]
-    rows = pa.concat_tables([cast(table, store.rows(store.path(f))) for f in merge.files])
+    rows = pa.concat_tables([store.rows_of(table.name, f) for f in merge.files])
     partition = dict(zip(table.partitions, merge.partition, strict=True))
     units = [unit for file in merge.files for unit in file.units]
     written_ms = max(file.written_ms for file in merge.files)
     made = store.write(merge.table, partition, rows, units, written_ms)
-    if not _same(cast(table, store.rows(store.path(made))), rows):
+    if not _same(store.rows_of(table.name, made), rows):
         problem = "does not hold the rows of its parts"
         raise BadInput(str(store.path(made)), problem, "nothing was changed")
 

@@ -222,19 +222,27 @@ class Store(OpenWarehouse):
         ``where`` selects rows; ``partition`` gives the leading partition columns in order. Raises
         ``BadInput`` naming a file that is damaged or gone.
         """
-        schema, files = TABLES[table].arrow, self.snapshot().files(table, partition)
-        paths = [self.path(file) for file in files]
-        if where is None or not files:
-            found = [self.rows(path) for path in paths]
-            rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
-            return pa.table(rows.select(schema.names).columns, schema=schema)
-        import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+        files = self.snapshot().files(table, partition)
+        found = [self.rows_of(table, file, where) for file in files]
+        return pa.concat_tables([TABLES[table].arrow.empty_table(), *found])
 
-        with damage(self.place, paths[0]):
-            return ds.dataset([str(p) for p in paths], schema=schema).to_table(filter=where)
+    def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
+        """Rows of one data file, as ``read`` returns them."""
+        path, schema = self.path(file), TABLES[table].arrow
+        with damage(self.place, path):
+            if where is None:
+                rows = pq.ParquetFile(path).read()
+            else:
+                import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+
+                rows = ds.dataset(path, schema).to_table(filter=where)
+            try:
+                return cast(TABLES[table], rows)
+            except BadInput as e:
+                raise ValueError(e) from e
 
     def rows(self, path: Path) -> pa.Table:
-        """All rows of a data file. Raises ``BadInput`` if it can't be read."""
+        """All rows of a data file, as they are. Raises ``BadInput`` if it can't be read."""
         with damage(self.place, path):
             return pq.ParquetFile(path).read()
 
@@ -281,7 +289,7 @@ class Store(OpenWarehouse):
 
     def _without(self, table: str, file: File, unit: str) -> File:
         """A new file with the units of another except one."""
-        whole = cast(TABLES[table], self.rows(self.path(file)))
+        whole = self.rows_of(table, file)
         parts, units, start = [], [], 0
         for one in file.units:
             if one.name != unit:

@@ -52,11 +52,12 @@ class Scorer(ABC):
         self.options = options
         self._refuse_unsupported()
         trusts_code = options.trust_remote_code is not None
-        self.source = loading.at_commit(find_source(model, options.revision, trusts_code))
+        source = find_source(model, options.revision, trusts_code)
+        self.adapter = find_adapter(options.adapter) if options.adapter is not None else None
+        self.source = loading.at_commit(source)
         loading.refuse_endless(self.source)
         self.config = loading.load(self.source, AutoConfig.from_pretrained)
         loading.check_causal(self.source, self.config)
-        self.adapter = find_adapter(options.adapter) if options.adapter is not None else None
         if self.adapter is not None:
             self.adapter.check_base(self.source)
         self.tokenizer = loading.load(self.source, AutoTokenizer.from_pretrained)

@@ -25,8 +25,8 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-#: A hub id: NAME or OWNER/NAME.
-HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+#: A hub id: NAME or OWNER/NAME, of 96 characters at most.
+HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 
 @dataclass(frozen=True)

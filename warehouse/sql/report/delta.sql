@@ -2,7 +2,8 @@
 SELECT
     corpus, contrast, floor(delta_nats / 0.1)::BIGINT AS bin, count(*) AS n_words
 FROM word_delta
-WHERE coalesce(least(n_pair_f, n_pair_m), $min_pairs) >= $min_pairs
+WHERE isfinite(delta_nats)
+    AND coalesce(least(n_pair_f, n_pair_m), $min_pairs) >= $min_pairs
     AND contrast IN (FROM main_contrast)
 GROUP BY ALL
 ORDER BY ALL;
