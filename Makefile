@@ -40,9 +40,9 @@ $(STAMP): requirements.lock requirements-py310.lock pyproject.toml tools/setup.s
 	@tools/setup.sh $(VENV) $(PYTHON)
 	@touch $@
 
-setup-vllm: $(VLLM_STAMP) ## create .venv-vllm for `plumbline score --backend vllm` (once)
+setup-vllm: $(VLLM_STAMP) ## create .venv-vllm for `--backend vllm` (once)
 
-$(VLLM_STAMP): requirements-vllm.lock pyproject.toml tools/setup_vllm.sh
+$(VLLM_STAMP): requirements-vllm.lock tools/setup_vllm.sh
 	@tools/setup_vllm.sh $(VLLM) $(PYTHON)
 	@touch $@
 
@@ -61,8 +61,8 @@ test: $(STAMP) ## run the tests that take seconds (real Spark, DuckDB, Prefect a
 test-all: $(STAMP) ## run every test: kills, full disks, schedules, the whole mission
 	$(PYTEST)
 
-test-vllm: $(VLLM_STAMP) ## run the tests of the vLLM backend, in .venv-vllm
-	$(VLLM)/bin/python -m pytest -m vllm tests/test_vllm.py
+test-vllm: $(STAMP) $(VLLM_STAMP) ## run the tests that need vLLM
+	$(BIN)/python -m pytest -m vllm
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .

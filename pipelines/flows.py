@@ -176,6 +176,23 @@ def _check_model(location: str, how: ModelOptions) -> None:
     _ = open_backend(location, how).identity
 
 
+@_deployed(*_ALL)
+def audit(given: dict[str, Any]) -> Any:
+    """The whole pipeline on one machine: count, write benchmarks, score, sample, probe, report."""
+    settings = _settings(given)
+    plan = parts.checked_plan(settings)
+    out = Path(settings.out)
+    with parts.alone(settings.warehouse_path(), out):
+        store = Store.open(settings.warehouse_path())
+        with _attaching_failures(store, plan) as failed:
+            page, _ = parts.pipeline(settings, TaskStages())
+    prefect_artifacts.attach_corpora(store, plan.corpora)
+    prefect_artifacts.attach_scores(store, plan.scored())
+    prefect_artifacts.attach_metrics(store)
+    prefect_artifacts.attach_report(page)
+    return _outcome(failed, f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
+
+
 @_deployed(*_PLACES, *_METRICS)
 def report(given: dict[str, Any]) -> Any:
     """Every metric of the warehouse, and the report."""

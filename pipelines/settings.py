@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FairPairOptions
+from plumbline.eval_workers.model_lists import AMONG_OTHERS
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import options
@@ -119,8 +120,16 @@ class Settings(ModelOptions, CorpusOptions):
     model: Annotated[
         str, Field(description="hub ids, paths or train:small, separated by commas")
     ] = ""
+    build: Annotated[
+        str, Field(description="benchmark that a chat model is to write: its TOML file")
+    ] = ""
+    probe_set: Annotated[str, Field(description="prompts that FairPair continues")] = ""
+    prompt_sets: Annotated[
+        str, Field(description="prompts that disclosure is measured on, separated by commas")
+    ] = ""
     models: Annotated[
-        str, Field(description="instead of `model` a list: a TOML file, or unstereoeval")
+        str,
+        Field(description="instead of `model` a list: a TOML file, or unstereoeval"),
     ] = ""
     seed: Annotated[int, Field(description="seed of corpus writing, training and samples")] = 0
     demo_tokens: Annotated[int, Field(description="size of each closed-world corpus in tokens")] = (
@@ -154,9 +163,7 @@ class Settings(ModelOptions, CorpusOptions):
         int, Field(description="scoring processes here; 0: wait for those of others")
     ] = 1
 
-    fairpair: Annotated[FairPairOptions, Field(description="FairPair in the closed world")] = (
-        CLOSED_WORLD
-    )
+    fairpair: Annotated[FairPairOptions, Field(description="FairPair of the models")] = CLOSED_WORLD
     disclosure: Annotated[ProbeOptions, Field(description="disclosure of other models")] = (
         ProbeOptions()
     )
@@ -171,9 +178,21 @@ class Settings(ModelOptions, CorpusOptions):
         """The benchmarks in order, without blanks."""
         return _split(self.benchmarks)
 
+    def prompt_set_names(self) -> list[str]:
+        """The sets of prompts for disclosure in order, without blanks."""
+        return _split(self.prompt_sets)
+
+    def is_given(self) -> bool:
+        """Whether there is anything to work on; without it the closed world is."""
+        return any(getattr(self, name) for name in _WORK)
+
     def model_names(self) -> list[str]:
         """The models in order, without blanks."""
         return _split(self.model)
+
+
+#: Settings that say what to work on.
+_WORK = ("corpus", "benchmarks", "build", "model", "models")
 
 
 def _split(text: str) -> list[str]:
@@ -202,7 +221,10 @@ def load(
     values: dict[str, object] = {}
     known = options.declared(Settings)
     origin = dict.fromkeys(known, "default")
-    for name, value, source in _given(file, overrides or {}, environment):
+    given = _given(file, overrides or {}, environment)
+    if any(value for name, value, _ in given if name in _WORK):
+        values["fairpair"] = FairPairOptions()  # its own defaults, not the closed world's
+    for name, value, source in given:
         if name not in known:
             there = f"there are {', '.join(known)}"
             raise UsageProblem(source, f"no setting named {name!r}", there)
@@ -219,6 +241,9 @@ def _given(
     given: list[tuple[str, object, str]] = []
     if file:
         for name, value in _read_toml(file).items():
+            if name == "model" and isinstance(value, list) and dict in map(type, value):
+                given.append(("models", f"{file}{AMONG_OTHERS}", str(file)))
+                continue
             table = value.items() if isinstance(value, dict) else ()
             given += [(f"{name}_{key}", one, str(file)) for key, one in table]
             given += [] if isinstance(value, dict) else [(name, value, str(file))]

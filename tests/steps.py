@@ -1,9 +1,10 @@
-"""Run one step on a model, as the commands do."""
+"""Run one step on a model, as the commands do; a shard that takes a while."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,6 +16,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed, 
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
 from plumbline.eval_workers.work.runner import run_steps
+from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 
 
@@ -52,3 +54,8 @@ def shown(
 
     monkeypatch.setattr(module, "progress", progress)
     return seen
+
+
+def write_slow_shard(path: Path) -> None:
+    """A small file of so much text that counting it takes seconds: time to interrupt it."""
+    write_jsonl_zst(path, ["She saw the word that he left for her. " * 2000] * 2000)

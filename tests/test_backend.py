@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from plumbline.eval_workers.backends import vllm_engine
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
@@ -37,14 +40,40 @@ class TestTransformers(BackendContract):
                 self.opened(saved["gpt2"], device="cuda").score(["a"])
 
 
-def test_without_vllm_its_backend_names_the_install_line(tmp_path: Path) -> None:
-    from importlib.util import find_spec
-
+def test_without_vllm_its_backend_names_the_install_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from plumbline.eval_workers.backends import BACKENDS, open_backend
 
     assert BACKENDS.names() == ["transformers", "vllm"]
-    if find_spec("vllm"):
-        pytest.skip("vLLM is installed here")
-    with pytest.raises(MissingComponent, match="make setup-vllm") as caught:
-        open_backend(str(tmp_path), ModelOptions(backend="vllm"))
-    assert "\n" not in str(caught.value)
+
+    def refused() -> str:
+        with pytest.raises(MissingComponent, match="make setup-vllm") as caught:
+            open_backend(str(tmp_path), ModelOptions(backend="vllm"))
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.delenv("PLUMBLINE_VLLM", raising=False)
+    assert "vLLM is not installed" in refused()
+    monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
+    assert f"{sys.executable} has no vLLM" in refused()
+
+
+@pytest.mark.parametrize("how", ["itself", "the command"])
+def test_a_process_that_dies_leaves_its_log_and_one_that_is_closed_leaves_nothing(
+    how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
+    process = vllm_engine.Process()
+    assert process.popen.poll() is None
+    if how == "itself":
+        process.popen.kill()
+        died = str(process.death())
+        assert "was killed by SIGKILL" in died and str(process.log) in died
+        assert process.log.exists()
+        process.log.unlink()
+    else:
+        process.close()
+        assert process.popen.poll() == -signal.SIGKILL  # it ends itself and its group
+        assert not process.log.exists()

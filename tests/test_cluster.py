@@ -13,7 +13,6 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +35,8 @@ from tests.test_count_kill import contents
 
 T = TypeVar("T")
 N_SHARDS = 12
+#: Shards that take seconds.
+LONG = (4, 5)
 #: The few settings that fit a cluster into this machine; the rest is cluster.conf as shipped.
 SMALL = {
     "spark.executor.memory": "1g",
@@ -62,7 +63,9 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("shards")
     for number in range(N_SHARDS - 1):
         words = rng.choice(vocabulary, (100, 60))
-        write_jsonl_zst(directory / f"{number:02}.jsonl.zst", map(" ".join, words))
+        # While two of them are counted there is time to kill who counts.
+        n_times = 2400 if number in LONG else 1
+        write_jsonl_zst(directory / f"{number:02}.jsonl.zst", [*map(" ".join, words)] * n_times)
     (directory / "bad.jsonl").write_text('{"text": "she ran"}\nnot json\n')
     return directory
 
@@ -192,35 +195,6 @@ def settings_file(path: Path, master: str, events: Path) -> Path:
     return path
 
 
-@contextmanager
-def gates(paths: list[Path]) -> Iterator[Callable[[], None]]:
-    """Make pipes of files, at which their readers wait; yields what makes files of them again.
-
-    Who opens them from then on finds the file; who waits gets the file's bytes at the end.
-    """
-    held = {path: path.read_bytes() for path in paths}
-    pipes = {}
-    for path in paths:
-        pipe = path.with_name("pipe")
-        os.mkfifo(pipe)
-        pipes[path] = os.open(pipe, os.O_RDWR)
-        pipe.rename(path)
-
-    def restore() -> None:
-        for path, data in held.items():
-            copy = path.with_name("copy")
-            copy.write_bytes(data)
-            copy.rename(path)
-
-    try:
-        yield restore
-    finally:
-        restore()
-        for path, pipe_end in pipes.items():
-            os.write(pipe_end, held[path])
-            os.close(pipe_end)
-
-
 def tasks_by_outcome(events: Path) -> dict[str, set[int]]:
     """Indices of the counting stage's tasks by how they ended; it is the stage of most tasks."""
     (log,) = events.iterdir()
@@ -247,15 +221,13 @@ def test_an_executor_killed_in_the_middle_of_a_count(
     clashing_packages(tmp_path)  # a driver's own directory comes before the archive
     paths = {"PYTHONPATH": str(dist / NAME), "PLUMBLINE_SPARK_CONF": str(conf)}
     command = [sys.executable, str(driver), str(report), *count(shards, warehouse)]
-    # Of two executors, each waits at one of these shards once the four before them are done.
-    with gates([shards / "04.jsonl.zst", shards / "05.jsonl.zst"]) as open_gates:
-        process = start(command, log, env=environment(home, **paths))
-        until(lambda: len(list(warehouse.glob("_work/count/*/*.json"))) == 4, process, log)
-        open_gates()
-        running = executors(process)
-        assert len(running) == 2
-        os.kill(running[0], signal.SIGKILL)
-        until(lambda: running[0] not in executors(process), process, log)
+    # Of two executors, each is at one of the long shards once the four before them are done.
+    process = start(command, log, env=environment(home, **paths))
+    until(lambda: len(list(warehouse.glob("_work/count/*/*.json"))) == 4, process, log)
+    running = executors(process)
+    assert len(running) == 2
+    os.kill(running[0], signal.SIGKILL)
+    until(lambda: running[0] not in executors(process), process, log)
     assert process.wait(120) == 0, log.read_text()[-3000:]
     outcomes = tasks_by_outcome(events)
     assert outcomes["ExecutorLostFailure"] and outcomes["Success"] == set(range(N_SHARDS))

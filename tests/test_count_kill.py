@@ -15,6 +15,7 @@ import pytest
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
+from tests.steps import write_slow_shard
 
 pytestmark = pytest.mark.slow
 
@@ -108,8 +109,7 @@ def test_an_interrupted_count_says_so_in_one_line(tmp_path: Path) -> None:
     for number in range(4):
         write_jsonl_zst(shards / f"{number}.jsonl.zst", [f"She saw word{number}."])
     waiting = shards / "3.jsonl.zst"
-    waiting.unlink()
-    os.mkfifo(waiting)  # its reader waits for a writer that never comes
+    write_slow_shard(waiting)
     process = subprocess.Popen(
         command(shards, warehouse),
         stdout=subprocess.PIPE,

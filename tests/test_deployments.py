@@ -25,8 +25,8 @@ from tests.tiny_models import save
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-NAMES = {"corpus", "benchmark", "disclosure", "evaluate", "fairpair", "report", "weekly"}
-ON_GPU = {"disclosure", "evaluate", "fairpair"}
+NAMES = {"audit", "corpus", "benchmark", "disclosure", "evaluate", "fairpair", "report", "weekly"}
+ON_GPU = {"audit", "disclosure", "evaluate", "fairpair"}
 
 
 @dataclass(frozen=True)

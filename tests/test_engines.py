@@ -26,6 +26,7 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
+from tests.steps import write_slow_shard
 
 #: Everything that decides which rows there are, once with each value.
 VARIANTS: list[dict[str, Any]] = [
@@ -207,7 +208,7 @@ def test_a_lost_helper_is_one_line(
 ) -> None:
     names = [str(tmp_path / f"{n}.jsonl") for n in range(2)]
     for name in names:
-        os.mkfifo(name)  # its reader, the helper, waits for ever
+        write_slow_shard(Path(name))
 
     def killing(job: ShardJob, shard: str) -> Ledger:
         assert helpers[0].busy.wait(60)

@@ -131,7 +131,7 @@ def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_els
         (["--benchmarks", "winobias"], 2, "MODEL"),
         (["--benchmarks", "winobias", "--model", "gpt2"], 4, "PLUMBLINE_DATA"),
         (["--benchmarks", "winobas", "--model", "gpt2"], 2, "winobias"),
-        (["--conf", "nowhere.toml"], 3, "nowhere.toml"),
+        (["--conf", "nowhere.toml"], 2, "nowhere.toml"),
     ],
 )
 def test_wrong_input_is_one_line(

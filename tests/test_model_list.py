@@ -17,7 +17,9 @@ from plumbline.eval_workers.backends.local import weights as _weights
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.released.models import HUB_IDS
+from plumbline.pipelines import settings
 from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.requests.plan import make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
@@ -50,12 +52,33 @@ def test_entries_say_what_differs_from_the_command_line(tmp_path: Path) -> None:
     assert second.options(defaults) == ModelOptions("v1", "float16", "cpu")
 
 
+def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
+    """What an entry does not say is what the file says for all; workers are a model's own."""
+    path = tmp_path / "audit.toml"
+    path.write_text(
+        'dtype = "bfloat16"\nbenchmarks = "winobias"\n'
+        '[[model]]\nid = "a/b"\nbackend = "vllm"\nworkers = 3\n[[model]]\nid = "c/d"\n'
+    )
+    chosen, origin = settings.load(path, {}, {})
+    one, two = make_plan(chosen).models
+    assert (one.location, one.workers, two.location, two.workers) == ("a/b", 3, "c/d", None)
+    assert one.options == ModelOptions(backend="vllm", dtype="bfloat16")
+    assert two.options == ModelOptions(dtype="bfloat16")
+    assert origin["models"] == str(path)
+    with pytest.raises(BadInput, match="and nothing else"):
+        model_lists.load(str(path))
+
+
 _KNOWN = ", ".join(field.name for field in fields(ModelOptions))
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        (
+            '[[model]]\nid = "a"\nworkers = 0',
+            "entry 1 (a): workers = 0: should be 1 or more",
+        ),
         (
             '[[model]]\nid = "a"\nsize = 3',
             f"entry 1 (a): key 'size': is unknown (known: {_KNOWN})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,42 @@ def test_it_ends_when_others_have_scored_what_can_be_scored(
     assert len(runs) == 1
     # Again: it is all there.
     scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
+
+
+def test_scores_by_other_versions_end_the_wait(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine that waits has another version, or nothing to compute with at all."""
+    monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
+    store, versions = Store.open(tmp_path / "w"), TransformersBackend._versions
+    _pairs(store, TEMPLATES)
+    other = lambda self, found: f"{versions(self, found)}, elsewhere"  # noqa: E731
+    with monkeypatch.context() as there:
+        there.setattr(TransformersBackend, "_versions", other)
+        _score(store, model)
+    scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions())
+    with pytest.raises(ValueError, match="non-negative"):
+        options = ModelOptions(dtype="bfloat16")
+        scores_elsewhere.wait_for_scores(store, str(model), ["demo"], options)
+
+
+def test_who_waits_need_not_have_what_computes(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other machine's vLLM, here by its identity alone; this one has none."""
+    monkeypatch.setattr(scores_elsewhere, "_PERIOD_S", -1.0)  # whoever sleeps so long fails
+    monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
+    store, make = Store.open(tmp_path / "w"), TransformersBackend.__init__
+    _pairs(store, TEMPLATES)
+
+    def elsewhere(self: TransformersBackend, name: str, options: ModelOptions) -> None:
+        make(self, name, options)
+        self.identity = replace(self.identity, backend="vllm", backend_version="vllm 9")
+
+    with monkeypatch.context() as there:
+        there.setattr(TransformersBackend, "__init__", elsewhere)
+        _score(store, model)
+    scores_elsewhere.wait_for_scores(store, str(model), ["demo"], ModelOptions(backend="vllm"))
 
 
 def test_a_rejection_of_other_sentences_is_not_waited_out(

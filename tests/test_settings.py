@@ -127,12 +127,12 @@ def test_plans() -> None:
 def test_without_benchmarks_or_data_a_plan_makes_its_own() -> None:
     """Around words of the corpus, and prompts that are there; with data those of the papers."""
     own = make_plan(Settings(corpus="a/x.jsonl", model="train:small,gpt2"))
-    assert own.scored() == ("a-offline",) and own.disclosure == "topics"
-    assert [(o.name, o.corpus) for o in own.offline] == [("a-offline", "a")]
+    assert own.scored() == ("a-offline",) and own.disclosure == ("topics",)
+    assert [(o.name, o.corpus) for o in own.written] == [("a-offline", "a")]
     alone = make_plan(Settings(model="gpt2"))
-    assert alone.scored() == () and alone.disclosure == "topics"
+    assert alone.scored() == () and alone.disclosure == ("topics",)
     for other in (Settings(corpus="a/x.jsonl", model="gpt2", data="d"), Settings()):
-        assert make_plan(other).disclosure == "" and make_plan(other).benchmarks
+        assert make_plan(other).disclosure == () and make_plan(other).benchmarks
 
 
 @pytest.mark.parametrize(

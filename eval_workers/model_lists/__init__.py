@@ -1,12 +1,15 @@
 """Lists of models to score, one TOML file per list: ours are here, any other is given by its path.
 
-An entry names a model and may say how it is loaded, in the fields of ``ModelOptions``; what it does
-not say is what the command line says::
+An entry names a model and may say how it is loaded, in the fields of ``ModelOptions``, and by how
+many processes; what it does not say is what the command line says::
 
     [[model]]
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
+    workers = 2                   # optional: processes that score it
     name = "Pythia 70M"           # optional: what others call it
+
+``FILE#model`` are the entries of a file that holds other things too, such as the settings.
 """
 
 from __future__ import annotations
@@ -25,11 +28,15 @@ from plumbline.warehouse.text.toml_file import parsed, read_text
 
 @dataclass(frozen=True)
 class ListedModel:
-    """A model of a list: ``id`` is what is loaded, ``name`` what others call it."""
+    """A model of a list: ``id`` is what is loaded, ``name`` what others call it.
+
+    ``workers`` are the processes that score it; ``None`` where its entry says nothing.
+    """
 
     id: str
     name: str
     overrides: Mapping[str, Any]
+    workers: int | None = None
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
         """How it is loaded: as its entry says, and as ``defaults`` say where that says nothing.
@@ -40,6 +47,8 @@ class ListedModel:
         return options.changed(defaults, self.overrides)
 
 
+#: After the path of a file: it holds more than a list.
+AMONG_OTHERS = "#model"
 #: Without entry points: what our lists name may be loaded from pickles, see ``backends``.
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
 
@@ -53,18 +62,18 @@ def load(name: str) -> list[ListedModel]:
     >>> [model.id for model in load("unstereoeval")][:2]
     ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']
     """
-    path = Path(name)
-    if path.suffix != ".toml":
+    file = name.removesuffix(AMONG_OTHERS)
+    if not file.endswith(".toml"):
         return _parse(f"model list {name}", LISTS.text(name))
-    what = f"model list {path}"
-    return _parse(what, read_text(path, what))
+    what = f"model list {file}"
+    return _parse(what, read_text(Path(file), what), among_others=file != name)
 
 
-def _parse(what: str, text: str) -> list[ListedModel]:
+def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedModel]:
     content = parsed(text, what)
     try:
         entries = content.get("model")
-        if set(content) != {"model"} or not isinstance(entries, list):
+        if not isinstance(entries, list) or (set(content) != {"model"} and not among_others):
             raise ValueError("it has to hold [[model]] entries and nothing else")
         models = [_entry(k, entry) for k, entry in enumerate(entries, 1)]
         _check_distinct(models)
@@ -83,9 +92,13 @@ def _entry(number: int, entry: Any) -> ListedModel:
             raise ValueError(f"{where}: {key} = {entry[key]!r}: should be a text")
     if not entry.get("id"):
         raise ValueError(f"{where} has no id")
-    overrides = {key: value for key, value in entry.items() if key not in ("id", "name")}
+    workers = entry.get("workers")
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise ValueError(f"{where}: workers = {workers!r}: should be 1 or more")
+    own = ("id", "name", "workers")
+    overrides = {key: value for key, value in entry.items() if key not in own}
     options.make(ModelOptions, overrides, f"{where}: ")
-    return ListedModel(entry["id"], str(entry.get("name") or entry["id"]), overrides)
+    return ListedModel(entry["id"], str(entry.get("name") or entry["id"]), overrides, workers)
 
 
 def _check_distinct(models: list[ListedModel]) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.work.runner import plan_of, subject
+from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Backend
+    from plumbline.eval_workers.backends.base import Identity
     from plumbline.eval_workers.options import ModelOptions
 
 #: Seconds between two looks: a disk that many machines share is not asked more often.
@@ -24,7 +27,8 @@ def wait_for_scores(
 ) -> None:
     """Return when every pair of the benchmarks has a row in ``pair_score`` or ``reject``.
 
-    A rejection counts only for the sentences that the pair has now.
+    A rejection counts only for the sentences that the pair has now. Those who compute may have
+    other versions of what computes than this machine, or it may have none.
     Reads the model's configuration and tokenizer, not its weights, and computes and publishes
     nothing: that is left to ``plumbline score`` with these options, started anywhere before or
     after. Without one it waits for ever. Raises ``UsageProblem`` for a benchmark that is not in the
@@ -33,23 +37,43 @@ def wait_for_scores(
     steps = [PairScores(name, options.per_token) for name in dict.fromkeys(benchmarks)]
     for step in steps:
         step.check(store, options)
-    from plumbline.eval_workers.backends import open_backend
-
-    backend = open_backend(model, options)
+    expected = _identity(model, options)
     for step in steps:
         with progress(f"wait for {step.label}", step.unit) as update:
             while True:
-                waiting, n_in_chunks, n_pairs = _look(store, backend, step)
+                looks = [_look(store, one, step) for one in _same_but_versions(store, expected)]
+                waiting, n_in_chunks, n_pairs = min(looks)
                 update(n_pairs - waiting + n_in_chunks, n_pairs)
                 if not waiting:
                     break
                 time.sleep(_PERIOD_S)
 
 
-def _look(store: Store, backend: Backend, step: PairScores) -> tuple[int, int, int]:
+def _identity(model: str, options: ModelOptions) -> Identity:
+    """Who is going to score, as far as it can be told here."""
+    from plumbline.eval_workers.backends import open_backend
+
+    try:
+        return open_backend(model, options).identity
+    except MissingComponent:  # all but the versions is the same for every backend
+        usual = replace(options, backend="transformers", device="auto", tensor_parallel=1)
+        return replace(open_backend(model, usual).identity, backend=options.backend)
+
+
+def _same_but_versions(store: Store, expected: Identity) -> list[Identity]:
+    """Those in table ``model`` that differ at most by the versions of what computes."""
+    names = list(asdict(expected))
+    rows = store.read("model").select(names).to_pylist()
+    found = [replace(expected, backend_version=row["backend_version"]) for row in rows]
+    there = [one for one, row in zip(found, rows, strict=True) if asdict(one) == row]
+    return [expected, *(one for one in there if one != expected)]
+
+
+def _look(store: Store, identity: Identity, step: PairScores) -> tuple[int, int, int]:
     """Pairs with neither a score nor a rejection, those of them done in chunks, and all pairs."""
+    backend = SimpleNamespace(identity=identity)
     state = step.state(store, backend)
-    where = {"stage": step.stage, "subject": subject(step, backend.identity)}
+    where = {"stage": step.stage, "subject": subject(step, identity)}
     rejected = set(store.read("reject", **where)["text_id"].to_pylist())
     waiting = sum(pair["text_id"] not in rejected for pair in state.missing)
     plan = plan_of(store, backend, step, state)

@@ -85,10 +85,15 @@ def run_steps(
 
 @contextmanager
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
-    """A model for several steps; a full disk or memory within the block is a one-line error."""
+    """A model for several steps; a full disk or memory within the block is a one-line error.
+
+    Models that are served here for requests give up their memory to it.
+    """
     from plumbline.eval_workers.backends import open_backend
     from plumbline.eval_workers.backends.devices import memory_problems
+    from plumbline.eval_workers.chat import vllm_server
 
+    vllm_server.stop()
     backend = open_backend(model, options)
     with disk_problems(store.root), memory_problems(model):
         yield backend

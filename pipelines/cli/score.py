@@ -58,7 +58,7 @@ def score(
     benchmarks = tuple(dict.fromkeys(benchmark))
     check_imported(store, benchmarks)
     chosen = _chosen(model or [], models, options)
-    tasks = [Task(name, how, benchmarks, workers) for name, how in chosen]
+    tasks = [Task(name, how, benchmarks, own or workers) for name, how, own in chosen]
     if dry_run:
         from plumbline.eval_workers.scoring.dry_run import forecast_lines
 
@@ -88,15 +88,16 @@ def command(given: Sequence[str], task: Task, options: ModelOptions, warehouse: 
 
 def _chosen(
     model: Sequence[str], models: str | None, options: ModelOptions
-) -> list[tuple[str, ModelOptions]]:
+) -> list[tuple[str, ModelOptions, int | None]]:
+    """Each model with how it is loaded, and the number of its own processes if it has one."""
     from plumbline.eval_workers.model_lists import load
 
     if bool(model) == bool(models):
         problem = "exclude each other" if model else "are both missing"
         raise UsageProblem("--model and --models", problem, "give one of them")
     if models:
-        return [(entry.id, entry.options(options)) for entry in load(models)]
-    return [(name, options) for name in dict.fromkeys(model)]
+        return [(one.id, one.options(options), one.workers) for one in load(models)]
+    return [(name, options, None) for name in dict.fromkeys(model)]
 
 
 def _each(tasks: Sequence[Task], work: Callable[[Task], None]) -> None:

@@ -179,18 +179,19 @@ def gpu(_place: Place) -> Finding:
 
 def quantised(_place: Place) -> Finding:
     """The package that loads models in 4 and 8 bits."""
-    return _optional("bitsandbytes", "--quantisation int8 and nf4", "pip install bitsandbytes")
+    what = "bitsandbytes"
+    if importlib.util.find_spec(what) is None:
+        seen, mend = "not installed: no --quantisation int8 and nf4", f"pip install {what}"
+        return Finding(what, "absent", seen, mend)
+    return Finding(what, "ok", importlib.metadata.version(what))
 
 
 def vllm(_place: Place) -> Finding:
-    """The package behind ``--backend vllm``; it has an environment of its own."""
-    return _optional("vllm", "--backend vllm", "make setup-vllm, then .venv-vllm/bin/plumbline")
+    """The engine behind ``--backend vllm``; it has an environment of its own, and starts."""
+    from plumbline.eval_workers.backends.vllm_engine import Engine, interpreter
 
-
-def _optional(package: str, what: str, mend: str) -> Finding:
-    if importlib.util.find_spec(package) is None:
-        return Finding(package, "absent", f"not installed: no {what}", mend)
-    return Finding(package, "ok", importlib.metadata.version(package))
+    versions = ", ".join(f"{name} {version}" for name, version in Engine().versions.items())
+    return Finding("vLLM", "ok", f"{versions}, in {interpreter().parent.parent}")
 
 
 def wordnet(_place: Place) -> Finding:

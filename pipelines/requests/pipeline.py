@@ -12,19 +12,18 @@ from typing import TypeAlias
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.generation.offline import WORTH
-from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines import extras
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.requests import counting
-from plumbline.pipelines.requests.benchmark import BuildRequest
+from plumbline.pipelines.requests.benchmark import BuildRequest, check_key, checked_request
 from plumbline.pipelines.requests.benchmark import benchmark as build_benchmark
 from plumbline.pipelines.requests.plan import (
     OFFLINE,
     CorpusPlan,
     ModelPlan,
-    OfflinePlan,
     Plan,
+    WrittenPlan,
     make_plan,
 )
 from plumbline.pipelines.settings import Settings
@@ -118,7 +117,13 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     return str(trained.path)
 
 
-def score(settings: Settings, location: str, options: ModelOptions, names: tuple[str, ...]) -> None:
+def score(
+    settings: Settings,
+    location: str,
+    options: ModelOptions,
+    names: tuple[str, ...],
+    workers: int | None = None,
+) -> None:
     """Log-probability of both sentences of every pair under a model, here or by others."""
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
@@ -126,7 +131,7 @@ def score(settings: Settings, location: str, options: ModelOptions, names: tuple
     if settings.score_workers == 0:
         _await_scores(store, location, options, names)
         return
-    n_workers = settings.score_workers
+    n_workers = workers or settings.score_workers
     config = {"model": location, "benchmarks": names, **asdict(options), "n_workers": n_workers}
     with recorded(store, "score", config) as run_id:
         how = (options, run_id)
@@ -193,8 +198,8 @@ def prepare(settings: Settings, plan: Plan, stages: Stages) -> list[str]:
         failures += _corpus(settings, corpus, stages)
     _stop_spark()
     _benchmarks(settings, plan, stages)
-    for offline in plan.offline:
-        _offline(settings, plan, offline, stages)
+    for written in plan.written:
+        _write(settings, plan, written, stages)
     return failures
 
 
@@ -207,12 +212,12 @@ def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
             shards = _counted_shards(settings, corpus)
             location = stages.run(f"train {model.name}", train, settings, model, shards)
         if plan.scored():
-            given = (settings, location, model.options, plan.scored())
+            given = (settings, location, model.options, plan.scored(), model.workers)
             stages.retried(f"score {model.name}", score, *given)
         if plan.probe_set:
             _fairpair(settings, plan.probe_set, location, model.options, stages)
-        if plan.disclosure:
-            _disclosure(settings, plan.disclosure, location, model.options, stages)
+        for name in plan.disclosure:
+            _disclosure(settings, name, location, model.options, stages)
 
 
 def conclude(settings: Settings, stages: Stages) -> Path:
@@ -292,6 +297,11 @@ def checked_plan(settings: Settings) -> Plan:
     for benchmark in plan.benchmarks:
         if not _is_built(settings, benchmark):
             _source(settings, benchmark)
+    for written in plan.written:
+        if not written.offline:
+            request = _build_request(settings, written)
+            request.config()
+            check_key(request)
     if plan.models:
         extras.require("torch")
     if plan.corpora:
@@ -337,32 +347,31 @@ def _benchmarks(settings: Settings, plan: Plan, stages: Stages) -> None:
             stages.run(f"constrain {name} by {corpus.name}", constrain, settings, corpus.name, name)
 
 
-def _offline(settings: Settings, plan: Plan, offline: OfflinePlan, stages: Stages) -> None:
-    """Have our own grammar write a benchmark around seed words.
+def _write(settings: Settings, plan: Plan, written: WrittenPlan, stages: Stages) -> None:
+    """Have a benchmark written around seed words, by a chat model or our own grammar.
 
     Every corpus gets its seed words: that a benchmark holds no others says that its words were
     taken for not leaning.
     """
-    n_words = offline.n_words
+    spec = written.spec
     for corpus in plan.corpora:
         if not corpus.world:
             stages.run(f"vocabulary of {corpus.name}", vocabulary, settings, corpus.name)
         n_found = stages.run(f"seed words of {corpus.name}", seed_words, settings, corpus.name)
-        n_words = min(n_words, n_found)
-    directory = Path(settings.out) / "cards" / offline.name
-    spec = BuildSpec(
-        corpus=offline.corpus,
-        contrast=settings.contrast,
-        seed=settings.seed,
-        n_words=n_words,
-        max_words=offline.max_words,
-    )
-    request = BuildRequest(offline.name, spec, settings.warehouse_path(), directory, offline=True)
+        if written.offline:
+            spec = replace(spec, n_words=min(spec.n_words or n_found, n_found))
+    request = _build_request(settings, replace(written, spec=spec))
+    checked_request(request)
     build_benchmark(request, stages)
     for corpus in plan.corpora:
-        if corpus.name != offline.corpus:
-            name = f"constrain {offline.name} by {corpus.name}"
-            stages.run(name, constrain, settings, corpus.name, offline.name)
+        if corpus.name != written.corpus:
+            name = f"constrain {written.name} by {corpus.name}"
+            stages.run(name, constrain, settings, corpus.name, written.name)
+
+
+def _build_request(settings: Settings, written: WrittenPlan) -> BuildRequest:
+    places = settings.warehouse_path(), Path(settings.out) / "cards" / written.name
+    return BuildRequest(written.name, written.spec, *places, offline=written.offline)
 
 
 @contextmanager
@@ -405,9 +414,9 @@ def run(settings: Settings, work: Work | None = None) -> None:
     say(f"warehouse: {warehouse}\nreport: {page}")
     for sentence in recovered(Store.open(warehouse)):
         say(sentence)
-    for offline in plan.offline:
-        if offline.name != OFFLINE:
-            say(f"{offline.name}: {WORTH}")
+    for written in plan.written:
+        if written.offline and written.name != OFFLINE:
+            say(f"{written.name}: {WORTH}")
     say(f"next: open the report, or plumbline sql --warehouse {warehouse}")
     if failures:
         raise BadInput(failures[0])

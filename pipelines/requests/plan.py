@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.generation.spec import load as load_spec
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import UsageProblem
@@ -37,7 +39,8 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first.
 
-    ``options`` say how it is loaded.
+    ``options`` say how it is loaded, ``workers`` by how many processes it is scored where that
+    is not the setting's.
     """
 
     name: str
@@ -45,39 +48,40 @@ class ModelPlan:
     corpus: str = ""
     preset: str = ""
     options: ModelOptions = field(default_factory=ModelOptions)
+    workers: int | None = None
 
 
 @dataclass(frozen=True)
-class OfflinePlan:
-    """A benchmark that our own grammar writes around seed words of ``corpus``.
+class WrittenPlan:
+    """A benchmark to be written around seed words of ``corpus``: ``spec`` says how.
 
-    ``n_words`` seed words, or as many as there are, in sentences of at most ``max_words`` words.
+    ``offline`` ones are written by our own grammar, which takes fewer words if there are fewer.
     """
 
     name: str
     corpus: str
-    n_words: int = 50
-    max_words: int = 12
+    spec: BuildSpec
+    offline: bool
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a pipeline will do; ``offline`` benchmarks are made after the others are there.
+    """Everything a pipeline will do; benchmarks are ``written`` after the others are there.
 
-    ``probe_set`` is the set of prompts that FairPair continues, ``disclosure`` the one that
-    disclosure is measured on; empty for none.
+    ``probe_set`` is the set of prompts that FairPair continues, empty for none; ``disclosure`` are
+    those that disclosure is measured on.
     """
 
     corpora: tuple[CorpusPlan, ...]
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
-    offline: tuple[OfflinePlan, ...] = ()
+    written: tuple[WrittenPlan, ...] = ()
     probe_set: str = ""
-    disclosure: str = ""
+    disclosure: tuple[str, ...] = ()
 
     def scored(self) -> tuple[str, ...]:
         """The benchmarks that models are scored on."""
-        return (*self.benchmarks, *(o.name for o in self.offline))
+        return (*self.benchmarks, *(one.name for one in self.written))
 
 
 def make_plan(settings: Settings) -> Plan:
@@ -87,7 +91,8 @@ def make_plan(settings: Settings) -> Plan:
     are there, and our own grammar writes a benchmark around words of the corpus.
 
     Raises ``UsageProblem`` when the parts do not fit: a model to train without a corpus,
-    a benchmark without a model, a twin of anything but the closed world.
+    a benchmark without a model, a twin of anything but the closed world; and what reading the
+    configuration of a benchmark to build raises.
 
     >>> plan = make_plan(Settings())
     >>> [c.name for c in plan.corpora], plan.benchmarks, [m.name for m in plan.models]
@@ -100,8 +105,8 @@ def make_plan(settings: Settings) -> Plan:
     >>> make_plan(Settings(corpus="novels/*.jsonl", model="gpt2")).scored()
     ('novels-offline',)
     """
-    if not (settings.corpus or settings.benchmarks or settings.model or settings.models):
-        return _closed_world(WORLDS if settings.twin else WORLDS[:1], part(ModelOptions, settings))
+    if not settings.is_given():
+        return _closed_world(WORLDS if settings.twin else WORLDS[:1], settings)
     if settings.twin:
         fix = "leave it out, or run without corpus, benchmarks and model"
         raise UsageProblem("setting twin", "only the closed world has a twin", fix)
@@ -110,21 +115,43 @@ def make_plan(settings: Settings) -> Plan:
     models = _models(settings, corpora)
     if benchmarks and not models:
         raise UsageProblem("MODEL is empty", "benchmarks need a model", "add MODEL=train:small")
-    if models and not benchmarks and settings.data:
+    written = _build(settings, corpora)
+    sets = settings.probe_set, tuple(settings.prompt_set_names())
+    if models and not (benchmarks or written) and settings.data:
         benchmarks = RELEASED
-    if benchmarks or not models:
-        return Plan(corpora, benchmarks, models)
-    offline = tuple(OfflinePlan(f"{corpus.name}-offline", corpus.name) for corpus in corpora)
-    return Plan(corpora, (), models, offline, disclosure=PROMPTS)
+    if benchmarks or written or not models:
+        return Plan(corpora, benchmarks, models, written, *sets)
+    written = tuple(_offline(f"{corpus.name}-offline", corpus.name, settings) for corpus in corpora)
+    return Plan(corpora, (), models, written, sets[0], sets[1] or (PROMPTS,))
 
 
-def _closed_world(worlds: Sequence[str], how: ModelOptions) -> Plan:
+def _build(settings: Settings, corpora: tuple[CorpusPlan, ...]) -> tuple[WrittenPlan, ...]:
+    """The benchmark that a chat model is to write, named by its file; of the first corpus."""
+    if not settings.build:
+        return ()
+    spec = load_spec(Path(settings.build), {})
+    if not spec.corpus and not spec.words:
+        if not corpora:
+            problem = "needs a corpus to take words from"
+            raise UsageProblem(f"build {settings.build}", problem, "name one, or give words")
+        spec = replace(spec, corpus=corpora[0].name)
+    return (WrittenPlan(Path(settings.build).stem, spec.corpus, spec, offline=False),)
+
+
+def _offline(name: str, corpus: str, settings: Settings) -> WrittenPlan:
+    contrast, seed = settings.contrast, settings.seed
+    spec = BuildSpec(corpus=corpus, contrast=contrast, seed=seed, n_words=50, max_words=12)
+    return WrittenPlan(name, corpus, spec, offline=True)
+
+
+def _closed_world(worlds: Sequence[str], settings: Settings) -> Plan:
+    how = part(ModelOptions, settings)
     names = {world: f"closed-world-{world}" for world in worlds}
     corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
     models = tuple(
         ModelPlan(name, corpus=name, preset="closed", options=how) for name in names.values()
     )
-    offline = OfflinePlan(OFFLINE, corpora[0].name)
+    offline = _offline(OFFLINE, corpora[0].name, settings)
     return Plan(corpora, ("closed-world",), models, (offline,), "closed-world")
 
 
@@ -156,7 +183,10 @@ def _models(settings: Settings, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelP
     if settings.model and settings.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     if settings.models:
-        return tuple(_model(e.id, corpora, e.options(shared)) for e in load(settings.models))
+        return tuple(
+            replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
+            for entry in load(settings.models)
+        )
     return tuple(_model(name, corpora, shared) for name in settings.model_names())
 
 

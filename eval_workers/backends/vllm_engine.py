@@ -1,0 +1,147 @@
+"""vLLM as a process in the environment that has it: started, asked and stopped here.
+
+See ``vllm_process`` for what the process does. It ends with this one, however this one ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.backends import vllm_process
+from plumbline.warehouse.errors import MissingComponent
+
+#: Names the Python that has vLLM, or its environment.
+VARIABLE = "PLUMBLINE_VLLM"
+_GRACE_S = 10.0
+
+
+class EngineFailed(Exception):
+    """What vLLM raised: its message, and the kind of error."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class EngineDied(ConnectionError):
+    """The process ended by itself: another try may well succeed."""
+
+
+def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
+    """The Python that has vLLM: of ``PLUMBLINE_VLLM``, this one, or that of `make setup-vllm`.
+
+    Raises ``MissingComponent`` where there is none.
+
+    >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.MissingComponent: PLUMBLINE_VLLM: no Python in /nowhere (name an \
+environment with vLLM)
+    """
+    if named := environment.get(VARIABLE):
+        path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
+        if not path.is_file():
+            problem, fix = f"no Python in {named}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix)
+        return path
+    if find_spec("vllm") is not None:
+        return Path(sys.executable)
+    beside = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
+    if not beside.is_file():
+        fix = f"run `make setup-vllm`, or name an environment that has it in {VARIABLE}"
+        raise MissingComponent("--backend vllm", "vLLM is not installed", fix)
+    return beside
+
+
+class Process:
+    """``vllm_process`` with some arguments; closed with the last reference to it.
+
+    ``popen`` is the process, ``log`` what it and its workers print: the file goes with a process
+    that was closed, and stays of one that died.
+    """
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        python = interpreter()
+        number, name = tempfile.mkstemp(prefix="plumbline-vllm-", suffix=".log")
+        self.log = Path(name)
+        with os.fdopen(number, "wb") as log:
+            self.popen = subprocess.Popen(
+                # -I: nothing of this environment is imported there.
+                [str(python), "-I", vllm_process.__file__, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=log if arguments else subprocess.PIPE,
+                stderr=log,
+                env={**(environment or {}), **os.environ},
+                start_new_session=True,  # Ctrl-C reaches this process, which ends it
+                text=True,
+            )
+        self.close = weakref.finalize(self, _end, self.popen, self.log)
+
+    def death(self) -> EngineDied:
+        """How it ended, which it did by itself."""
+        status = self.popen.wait()
+        self.close.detach()
+        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+        return EngineDied(f"vLLM's process {'was ' if status < 0 else ''}{how}, see {self.log}")
+
+
+class Engine:
+    """A process that scores and continues token ids; ``versions`` of what computes in it."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._process = Process(environment=environment)
+        self.versions: dict[str, str] = self._answer()
+        if not set(vllm_process.DISTRIBUTIONS) & set(self.versions):
+            problem = f"{interpreter()} has no vLLM"
+            raise MissingComponent("--backend vllm", problem, "make setup-vllm")
+
+    def ask(self, name: str, **arguments: Any) -> Any:
+        """What ``vllm_process.Engine`` finds; raises ``EngineFailed`` for what vLLM raises there,
+        ``EngineDied`` when it is gone.
+        """
+        assert self._process.popen.stdin is not None
+        with suppress(BrokenPipeError):  # it is gone, as its missing answer says
+            self._process.popen.stdin.write(json.dumps([name, arguments]) + "\n")
+            self._process.popen.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.popen.stdout is not None
+        line = self._process.popen.stdout.readline()
+        if not line.endswith("\n"):
+            raise self._process.death()
+        answer = json.loads(line)
+        if "error" in answer:
+            raise EngineFailed(answer["error"], answer["kind"])
+        return answer["found"]
+
+    def printed(self) -> str:
+        """What vLLM and its workers have printed."""
+        return self._process.log.read_text("utf-8", "replace")
+
+
+def _end(process: subprocess.Popen[str], log: Path) -> None:
+    """End a process, which sees that its input does, and with it its workers."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+    log.unlink(missing_ok=True)

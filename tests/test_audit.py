@@ -1,0 +1,82 @@
+"""The whole audit by one command: every stage, with a chat model that writes, on either backend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.eval_workers.backends import vllm_engine
+from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
+from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.storage.store import Store
+from tests.chat_server import good_script, serving
+from tests.test_flow import pipeline
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_SETTINGS = """
+corpus = "corpora/*.jsonl.zst"
+build = "written.toml"
+probe_set = "common-sents"
+prompt_sets = "topics"
+train_tokens = 40_000
+
+[fairpair]
+n = 2
+max_new_tokens = 4
+n_permutations = 19
+n_resamples = 20
+
+[[model]]
+id = "train:small"
+backend = "{backend}"
+workers = 1
+
+[[model]]
+id = "out/models/small-corpora"
+backend = "{backend}"
+dtype = "bfloat16"
+"""
+_WRITTEN = """
+model = "scripted"
+base_url = "{url}"
+n_words = 6
+n_sentences = 2
+max_words = 20
+"""
+
+
+@pytest.mark.parametrize("backend", ["transformers", pytest.param("vllm", marks=pytest.mark.vllm)])
+def test_one_command_counts_has_written_scores_samples_probes_and_reports(
+    backend: str, tmp_path: Path
+) -> None:
+    if backend == "vllm":
+        try:
+            _ = vllm_engine.interpreter()
+        except MissingComponent as e:
+            pytest.skip(str(e))
+    write_world(WorldOptions(60_000, 0, "straight"), tmp_path / "corpora")
+    (tmp_path / "audit.toml").write_text(_SETTINGS.format(backend=backend))
+    with serving(good_script) as server:
+        (tmp_path / "written.toml").write_text(_WRITTEN.format(url=server.url))
+        done = pipeline(tmp_path, "--conf", "audit.toml")
+    assert done.returncode == 0, done.stderr[-3000:]
+    store = Store.open(tmp_path / "out/warehouse")
+    pairs = store.read("benchmark_pair", benchmark="written").to_pylist()
+    assert len({p["word"] for p in pairs}) == 6 and any(p["is_natural"] for p in pairs)
+    models = {m["model_key"]: m for m in store.read("model").to_pylist()}
+    assert {(m["backend"], m["dtype"]) for m in models.values()} == {
+        (backend, "float32"),
+        (backend, "bfloat16"),
+    }
+    scores = store.read("pair_score", benchmark="written").to_pylist()
+    assert len(scores) == 2 * len(pairs)
+    for table, column in (("continuation", "probe_set"), ("disclosure_word", "probe_set")):
+        rows = store.read(table).to_pylist()
+        assert {row["model_key"] for row in rows} == set(models), table
+        assert {row[column] for row in rows} <= {"common-sents", "topics"}
+    constrained = store.read("pair_association", benchmark="written")
+    assert constrained.num_rows == len(pairs)
+    page = (tmp_path / "out/report/index.html").read_text("utf-8")
+    assert "written" in page and 'id="fairpair"' in page and 'id="disclosure"' in page
