@@ -72,11 +72,10 @@ def test_one_command_counts_has_written_scores_samples_probes_and_reports(
     }
     scores = store.read("pair_score", benchmark="written").to_pylist()
     assert len(scores) == 2 * len(pairs)
-    for table, column in (("continuation", "probe_set"), ("disclosure_word", "probe_set")):
-        rows = store.read(table).to_pylist()
+    for table, name in (("fairpair_set", "common-sents"), ("pronoun_probability", "topics")):
+        rows = store.read(table, probe_set=name).to_pylist()
         assert {row["model_key"] for row in rows} == set(models), table
-        assert {row[column] for row in rows} <= {"common-sents", "topics"}
-    constrained = store.read("pair_association", benchmark="written")
+    constrained = store.read("pair_association", corpus="corpora", benchmark="written")
     assert constrained.num_rows == len(pairs)
     page = (tmp_path / "out/report/index.html").read_text("utf-8")
     assert "written" in page and 'id="fairpair"' in page and 'id="disclosure"' in page
