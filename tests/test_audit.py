@@ -60,7 +60,7 @@ def test_one_command_counts_has_written_scores_samples_probes_and_reports(
     (tmp_path / "audit.toml").write_text(_SETTINGS.format(backend=backend))
     with serving(good_script) as server:
         (tmp_path / "written.toml").write_text(_WRITTEN.format(url=server.url))
-        done = pipeline(tmp_path, "--conf", "audit.toml")
+        done = pipeline(tmp_path, "--conf", "audit.toml", timeout_s=1800)
     assert done.returncode == 0, done.stderr[-3000:]
     store = Store.open(tmp_path / "out/warehouse")
     pairs = store.read("benchmark_pair", benchmark="written").to_pylist()

@@ -67,33 +67,39 @@ environment with vLLM)
 class Process:
     """``vllm_process`` with some arguments; closed with the last reference to it.
 
-    ``popen`` is the process, ``log`` what it and its workers print: the file goes with a process
-    that was closed, and stays of one that died.
+    ``popen`` is the process. What it and its workers print is kept in a file without a name, which
+    gets one if the process dies.
     """
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         python = interpreter()
-        number, name = tempfile.mkstemp(prefix="plumbline-vllm-", suffix=".log")
-        self.log = Path(name)
-        with os.fdopen(number, "wb") as log:
-            self.popen = subprocess.Popen(
-                # -I: nothing of this environment is imported there.
-                [str(python), "-I", vllm_process.__file__, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=log if arguments else subprocess.PIPE,
-                stderr=log,
-                env={**(environment or {}), **os.environ},
-                start_new_session=True,  # Ctrl-C reaches this process, which ends it
-                text=True,
-            )
-        self.close = weakref.finalize(self, _end, self.popen, self.log)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        self.popen = subprocess.Popen(
+            # -I: nothing of this environment is imported there.
+            [str(python), "-I", vllm_process.__file__, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=self._log if arguments else subprocess.PIPE,
+            stderr=self._log,
+            env={**(environment or {}), **os.environ},
+            start_new_session=True,  # Ctrl-C reaches this process, which ends it
+            text=True,
+        )
+        self.close = weakref.finalize(self, _end, self.popen)
+
+    def printed(self) -> str:
+        """What vLLM and its workers have printed."""
+        n_bytes = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
 
     def death(self) -> EngineDied:
         """How it ended, which it did by itself."""
         status = self.popen.wait()
-        self.close.detach()
+        self.close()
+        number, log = tempfile.mkstemp(prefix="plumbline-vllm-", suffix=".log", text=True)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(self.printed())
         how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
-        return EngineDied(f"vLLM's process {'was ' if status < 0 else ''}{how}, see {self.log}")
+        return EngineDied(f"vLLM's process {'was ' if status < 0 else ''}{how}, see {log}")
 
 
 class Engine:
@@ -128,10 +134,10 @@ class Engine:
 
     def printed(self) -> str:
         """What vLLM and its workers have printed."""
-        return self._process.log.read_text("utf-8", "replace")
+        return self._process.printed()
 
 
-def _end(process: subprocess.Popen[str], log: Path) -> None:
+def _end(process: subprocess.Popen[str]) -> None:
     """End a process, which sees that its input does, and with it its workers."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):
@@ -144,4 +150,3 @@ def _end(process: subprocess.Popen[str], log: Path) -> None:
         process.wait()
     if process.stdout is not None:
         process.stdout.close()
-    log.unlink(missing_ok=True)
