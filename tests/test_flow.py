@@ -23,7 +23,9 @@ _FILLED = (
 )
 
 
-def pipeline(directory: Path, *options: str, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
+def pipeline(
+    directory: Path, *options: str, timeout_s: float = 400
+) -> subprocess.CompletedProcess[str]:
     code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
     return subprocess.run(
