@@ -94,6 +94,11 @@ def test_the_same_as_on_a_disk(root: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.split() == ["n", "19"]
     assert main(["warehouse", "check", *where]) == 0, capsys.readouterr().out
     assert str(root) in capsys.readouterr().out and str(root).startswith("s3://")
+    shutil.rmtree(Path(os.environ["XDG_CACHE_HOME"]))  # "delete them at any time"
+    assert words(Store.open(root))["a-0"] == 5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMBLINE_WORK", str(Path(os.environ["XDG_CACHE_HOME"]) / "shared"))
+        assert store.work_directory("x").is_relative_to(os.environ["PLUMBLINE_WORK"])
 
 
 def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> None:

@@ -6,6 +6,7 @@ Both are real: a mount in a namespace of the command's own, which root's rights 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -132,6 +133,17 @@ def test_a_read_only_warehouse_is_one_line(place: Place, name: str) -> None:
     done = place.run(_READ_ONLY, "w", *_PLUMBLINE, *COMMANDS[name])
     assert done.returncode == 3, done.stdout + done.stderr
     assert refused(done.stderr, "Read-only file system"), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    ["sql 'FROM run'", "runs list", "warehouse check", "warehouse history", "report --out page"],
+)
+def test_a_read_only_warehouse_can_be_read(place: Place, command: str) -> None:
+    done = place.run(_READ_ONLY, "w", *_PLUMBLINE, *shlex.split(command), *WAREHOUSE)
+    assert not done.stderr and done.returncode == (3 if "check" in command else 0), done.stderr
+    assert "check" not in command or "is not in `run`" in done.stdout  # made without runs
 
 
 @pytest.mark.slow

@@ -1,0 +1,133 @@
+"""Sentences of docs/warehouse.md, faults.md and safety.md that no other test is about."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse import files
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage import compaction, place
+from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.versions import restore
+
+
+def rows(unit: str, n_word: int = 1) -> list[dict[str, object]]:
+    return [{"corpus": "c", "word": f"{unit}-{i}", "n_word": n_word} for i in range(5)]
+
+
+class Seen:
+    """The module ``os``, which writes down what is forced to the disk and what gets a name."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def fsync(self, number: int) -> None:
+        self.events.append(("forced", os.readlink(f"/proc/self/fd/{number}")))
+        os.fsync(number)
+
+    def link(self, old: Path, new: Path) -> None:
+        self.events.append((str(old), str(new)))
+        os.link(old, new)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self.events.append((str(old), str(new)))
+        os.rename(old, new)
+
+
+def test_data_manifest_and_commit_are_forced_to_the_disk_in_this_order(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file before it has its name, then the directory of the name."""
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    seen = Seen()
+    monkeypatch.setattr(place, "os", seen)
+    store.publish("word_count", rows("b"), unit="b", run_id="r")
+    named = []
+    for at, (old, new) in enumerate(seen.events):
+        if old != "forced" and "_delta_log" not in new:
+            assert ("forced", old) in seen.events[:at], new
+            assert seen.events[at + 1] == ("forced", str(Path(new).parent)), new
+            named.append(Path(new).relative_to(store.root).parts[:2])
+    assert named == [("word_count", "corpus=c"), ("_log", "tables"), ("_log", "commits")]
+
+
+def test_no_data_file_ever_changes(store: Store) -> None:
+    def there() -> dict[str, tuple[int, bytes]]:
+        paths = store.root.glob("word_count/corpus=c/*.parquet")
+        return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in paths}
+
+    steps = [
+        lambda: store.publish("word_count", rows("b"), unit="b", run_id="r"),
+        lambda: compact(store, "r"),
+        lambda: store.publish("word_count", rows("a", 2), unit="a", run_id="r"),
+        lambda: restore(store, 1, "r"),
+        lambda: store.drop("word_count", {"corpus": "c"}),
+    ]
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    before = there()
+    for step in steps:
+        step()
+        assert before.items() <= there().items()
+        before = there()
+    assert len(before) == 5  # two, their merger, and the unit that replaces one beside the rest
+
+
+def test_a_page_can_be_made_of_the_past(store: Store, tmp_path: Path) -> None:
+    with recorded(store, "one", {}) as first:
+        pass
+    version = store.snapshot().version
+    with recorded(store, "two", {}) as second:
+        pass
+    where = ["--warehouse", str(store.root), "--out", str(tmp_path / "page")]
+    assert main(["report", "--at", str(version), *where]) == 0
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert first in page and second not in page
+
+
+def test_only_small_files_are_merged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for unit in "abc":
+        many = [{**row, "word": f"{unit}{k}"} for k in range(99) for row in rows(unit)[:1]]
+        store.publish("word_count", many if unit == "a" else rows(unit), unit=unit, run_id="r")
+    sizes = sorted(file.n_bytes for file in store.snapshot().files("word_count"))
+    monkeypatch.setattr(compaction, "SMALL_BYTES", sizes[-1])
+    (merge,) = compact(store, "r").merges
+    assert sorted(unit.name for file in merge.files for unit in file.units) == ["b", "c"]
+
+
+def test_a_commit_of_any_length_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert files.LARGEST == 256 << 20
+    monkeypatch.setattr(files, "LARGEST", 100)
+    with pytest.raises(BadInput, match="more than 100 bytes"):
+        Store.open(store.root).snapshot()
+
+
+def test_links_are_followed_only_to_what_a_commit_names(store: Store, tmp_path: Path) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    (file,) = store.snapshot().files("word_count")
+    path, elsewhere = store.root / file.path, tmp_path / "elsewhere"
+    shutil.move(path, elsewhere)
+    path.symlink_to(elsewhere)
+    assert store.read("word_count").num_rows == 5
+    elsewhere.write_bytes(elsewhere.read_bytes() + b"x")
+    with pytest.raises(BadInput, match="is damaged"):
+        store.read("word_count")
+
+
+def test_patterns_in_sql_take_linear_time(store: Store) -> None:
+    """Those that an engine with backtracking would try for longer than the sun shines."""
+    with connect(store, "SELECT 1") as connection:
+        query = "SELECT regexp_matches(repeat('a', 20000), ?)"
+        for pattern in ("^(a+)+$b", "^(a|a)*b$", "(.*)*x"):
+            assert connection.execute(query, [pattern]).fetchone() == (False,)
