@@ -16,7 +16,24 @@ LEAST_MEMORY = 512 << 20
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class CorpusOptions:
+class RecordOptions:
+    """How the records of shards become texts."""
+
+    text_field: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="Field of a JSON record or Parquet row with the text; a.b is b in a.",
+        ),
+    ] = "text"
+    tokenizer: Annotated[
+        str,
+        Field(description="Model whose tokens .bin and .npy shards hold: a directory or hub id."),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CorpusOptions(RecordOptions):
     """How a corpus is counted.
 
     ``targets``: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
@@ -49,13 +66,6 @@ class CorpusOptions:
             "ones. Another one is merged from what was counted, without --replace.",
         ),
     ] = 1
-    text_field: Annotated[
-        str,
-        Field(
-            min_length=1,
-            description="Field of a JSON record or Parquet row with the text; a.b is b in a.",
-        ),
-    ] = "text"
     memory: Annotated[
         str, Field(description="Most memory of each counting process, such as 512m or 4g.")
     ] = "2g"

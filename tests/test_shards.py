@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,14 @@ import zstandard
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.verify import shard_states, update_command
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import documents, expand_shards, lines, text_batches
-from plumbline.warehouse.sources import fingerprint
+from plumbline.warehouse.shards import (
+    RecordForm,
+    documents,
+    expand_shards,
+    fingerprint,
+    kind_of,
+    lines,
+)
 from plumbline.warehouse.storage.store import Store
 
 BODY = b"".join(b'{"text": "document %d", "n": "%s"}\n' % (i, b"x" * (i % 97)) for i in range(9000))
@@ -80,14 +87,20 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": ["a", None, "b"], "x": [1, 2, 3]}), path)
     assert list(documents(path)) == ["a", "b"]
-    assert [v for b in text_batches(path) for v in b.to_pylist()] == ["a", None, "b"]
+    assert [v for b in text_batches(path, "text") for v in b.to_pylist()] == ["a", None, "b"]
     with pytest.raises(BadInput, match="no column named `body`"):
         list(text_batches(path, "body"))
     with pytest.raises(BadInput, match="not text"):
         list(text_batches(path, "x"))
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(BadInput, match=r"a\.parquet"):
-        list(text_batches(path))
+        list(text_batches(path, "text"))
+
+
+def text_batches(path: Path, field: str) -> Iterator[pa.Array]:
+    kind = kind_of(path)
+    assert kind
+    return kind.texts(path, RecordForm(field))
 
 
 def counted(where: Path, path: Path, field: str) -> Store:
@@ -114,7 +127,7 @@ def test_texts_of_another_field(
     (reject,) = store.read("reject").to_pylist()
     assert (reject["source_row"], reject["reason"]) == (row, f"record has no `{field}`")
     assert store.read("corpus")["text_field"].to_pylist() == [field]
-    assert list(documents(path, field)) == ["she sat", "é tea"]
+    assert list(documents(path, RecordForm(field))) == ["she sat", "é tea"]
     path.write_text('{"content": "more"}')
     again = update_command(store, "c", shard_states(store, "c"))
     assert f"--text-field {field}" in str(again).replace("'", "")

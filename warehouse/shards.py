@@ -1,29 +1,33 @@
 """Shards of text: find them, read them to their end or fail, and fingerprint their content.
 
-A shard is `.jsonl`, `.jsonl.zst`, `.jsonl.gz` (one JSON record per line with a `text`) or
-`.parquet` (a `text` column). Compressed streams may hold several frames or members; one that stops
-early is an error, never a shorter shard.
+A shard is `.jsonl` (one JSON record per line with a `text`), `.parquet` (a `text` column), `.wet`,
+`.warc`, `.bin` or `.npy`. Streams may be compressed (`.zst`, `.gz`) and hold several frames or
+members; one that stops early is an error, never a shorter shard.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from plumbline.warehouse import token_files, web_archives
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.sources import (
     CODECS,
     ByteStream,
     Description,
+    content_mark,
     find,
     open_file,
     unreadable,
@@ -38,6 +42,7 @@ LONGEST_LINE = 1 << 27
 _BATCH_ROWS = 1024
 #: The value of a field that a record lacks.
 MISSING = object()
+_JSON_LINES = ".jsonl"
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
@@ -81,26 +86,83 @@ def _check(path: Path, described: Description | None) -> None:
 
 
 def _check_suffix(path: Path) -> None:
-    plain = path.with_suffix("") if path.suffix in CODECS else path
-    if path.suffix != ".parquet" and plain.suffix != ".jsonl":
-        known = "`.jsonl`, `.jsonl.zst`, `.jsonl.gz` or `.parquet`"
+    known = _STREAMS if path.suffix in CODECS else (_JSON_LINES, *KINDS)
+    if _suffix(path) not in known:
+        plain = ", ".join(f"`{suffix}`" for suffix in (_JSON_LINES, *KINDS))
+        problem = f"its name does not end with {plain}, or `.gz` or `.zst` after a stream's"
         fix = _PACK if path.suffix in (".txt", ".md") else ""
-        raise BadInput(f"shard {path}", f"its name does not end with {known}", fix)
+        raise BadInput(f"shard {path}", problem, fix)
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a shard is read as Parquet rather than as JSON lines."""
-    return path.suffix == ".parquet"
+def _suffix(path: Path) -> str:
+    """What a shard's name ends with, whether it is compressed or not."""
+    return path.with_suffix("").suffix if path.suffix in CODECS else path.suffix
 
 
-def text_batches(path: Path, field: str = "text") -> Iterator[pa.LargeStringArray]:
-    """The text column of a Parquet shard, in batches of large_string; NULLs stay NULL.
-
-    A ``field`` named ``a.b`` is the column of that name or else the member ``b`` of column ``a``.
+def fingerprint(path: Path) -> str:
+    """Which content a shard has, 32 hex digits; that of a `.bin` includes its index.
 
     Raises:
-        BadInput: unreadable or truncated file, no such column, or a column that is not text.
+        BadInput: the file, or its index, cannot be read.
     """
+    mark = content_mark(path)
+    if path.suffix != ".bin":
+        return mark
+    both = mark + content_mark(token_files.index_of(path))
+    return hashlib.sha256(both.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """How records become texts.
+
+    Attributes:
+        text_field: name of the field or column that holds the text; ``a.b`` is ``b`` in ``a``.
+        decoder: what decodes token files, see :func:`plumbline.warehouse.token_files.decoder`.
+    """
+
+    text_field: str = "text"
+    decoder: bytes = b""
+
+
+def record_form(text_field: str, tokenizer: str) -> RecordForm:
+    """The form of records with this text field and, if not empty, the tokens of this model.
+
+    Raises ``BadInput`` for a model whose tokenizer can't be read.
+    """
+    return RecordForm(text_field, token_files.decoder(tokenizer) if tokenizer else b"")
+
+
+#: JSON records and rows with a ``text``.
+DEFAULT = RecordForm()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of shard: how its texts are read, and why one is NULL if not because its field is.
+
+    ``texts`` gives the documents in order, in batches of large strings or binaries, or NULL. It
+    raises ``BadInput`` for an unreadable, truncated or damaged file and for a column that is not
+    there or not text, ``UsageProblem`` for tokens without a decoder.
+    """
+
+    texts: Callable[[Path, RecordForm], Iterator[pa.Array]]
+    missing: str | None = None
+
+
+def kind_of(path: Path) -> Kind | None:
+    """The kind of a shard; ``None`` for JSON lines, which the counting kernel reads itself."""
+    return KINDS.get(_suffix(path))
+
+
+def needs_decoder(path: Path) -> bool:
+    """Whether a shard holds tokens instead of text."""
+    return _suffix(path) in (".bin", ".npy")
+
+
+def _columns(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
+    """The text column of a Parquet shard."""
+    field = form.text_field
     try:
         with open_file(path) as raw, pq.ParquetFile(raw) as file:
             schema = file.schema_arrow
@@ -123,7 +185,19 @@ def text_batches(path: Path, field: str = "text") -> Iterator[pa.LargeStringArra
         raise unreadable(path, e) from e
 
 
-def documents(path: Path, field: str = "text") -> Iterator[str]:
+#: Every kind of shard but JSON lines, by what its name ends with.
+KINDS = {
+    ".parquet": Kind(_columns),
+    ".wet": Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT),
+    ".warc": Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT),
+    ".bin": Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED),
+    ".npy": Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED),
+}
+#: Kinds that may be compressed.
+_STREAMS = (_JSON_LINES, ".wet", ".warc")
+
+
+def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
     """The texts of a shard as Python strings: the documents that are counted, in the same order.
 
     Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
@@ -132,8 +206,8 @@ def documents(path: Path, field: str = "text") -> Iterator[str]:
         BadInput: truncated, damaged or unreadable shard, or a line of more than ``LONGEST_LINE``
             bytes; raised when reading reaches that place.
     """
-    if is_parquet(path):
-        for batch in text_batches(path, field):
+    if kind := kind_of(path):
+        for batch in kind.texts(path, form):
             for value in batch.cast(pa.large_binary()).drop_null():
                 with suppress(UnicodeDecodeError):
                     yield value.as_py().decode()
@@ -141,7 +215,7 @@ def documents(path: Path, field: str = "text") -> Iterator[str]:
     for line in lines(path):
         with suppress(ValueError, RecursionError):  # not UTF-8, not JSON, lone surrogates
             record = json.loads(line.decode())
-            text = field_value(record, field) if isinstance(record, dict) else None
+            text = field_value(record, form.text_field) if isinstance(record, dict) else None
             if isinstance(text, str):
                 text.encode()
                 yield text

@@ -128,7 +128,7 @@ def _description(found: Mapping[str, Any]) -> Description:
     return Description(int(found["size"] or 0), found["type"] == "directory", mark)
 
 
-def fingerprint(path: Path) -> str:
+def content_mark(path: Path) -> str:
     """Which content a file has: the first 32 hex digits of a SHA-256.
 
     On a disk that of its bytes, equal for equal content wherever the file is. For an address that

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import content
-from plumbline.warehouse.shards import expand_shards, is_parquet, lines, text_batches
+from plumbline.warehouse.shards import DEFAULT, Kind, expand_shards, kind_of, lines
 
 Row = dict[str, Any]
 
@@ -112,7 +114,8 @@ def _documents(path: Path) -> Iterator[Document]:
     if path.suffix == _TXT:
         yield _whole_file(path)
         return
-    texts = _parquet(path) if is_parquet(path) else map(_of_line, lines(path))
+    kind = kind_of(path)
+    texts = _batched(path, kind) if kind else map(_of_line, lines(path))
     for row, found in enumerate(texts, 1):
         if found is None:
             continue
@@ -132,10 +135,14 @@ def _whole_file(path: Path) -> Document:
     return Document(path.name, 1, text, None if text.strip() else "holds no word")
 
 
-def _parquet(path: Path) -> Iterator[tuple[str, str | None]]:
-    for batch in text_batches(path):
-        for value in batch.to_pylist():
-            yield (value, None) if value is not None else ("", "its text is NULL")
+def _batched(path: Path, kind: Kind) -> Iterator[tuple[str, str | None]]:
+    for batch in kind.texts(path, DEFAULT):
+        for value in batch.cast(pa.large_binary()).to_pylist():
+            try:
+                text = None if value is None else value.decode()
+                yield (text, None) if text is not None else ("", kind.missing or "its text is NULL")
+            except UnicodeDecodeError as e:
+                yield "", f"invalid UTF-8 at byte {e.start}: {e.reason}"
 
 
 def _of_line(line: bytes) -> tuple[str, str | None] | None:

@@ -19,10 +19,11 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import replace_directory
 from plumbline.warehouse.provenance.runs import config_hash
-from plumbline.warehouse.sources import fingerprint
+from plumbline.warehouse.shards import DEFAULT, RecordForm, fingerprint
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
+from plumbline.warehouse.token_files import digest
 
 MARKER = "plumbline.json"
 #: Raised when the same options would give other weights.
@@ -62,8 +63,11 @@ def train_model(
     options: TrainOptions,
     out: str | Path,
     progress: Progress | None = None,
+    form: RecordForm = DEFAULT,
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it when it is there already.
+
+    ``form``: how the shards' records become texts.
 
     An interrupted run resumes from its last checkpoint and ends with the weights it would have
     had. A model of this name that was trained otherwise is replaced, once the new one is whole.
@@ -78,6 +82,8 @@ def train_model(
         "shards": [fingerprint(shard) for shard in shards],
         "trainer_version": TRAINER_VERSION,
     }
+    if form != DEFAULT:
+        identity["form"] = [form.text_field, digest(form.decoder)]
     key = config_hash(identity)
     if (found := _trained(path, key)) is not None:
         return found
@@ -87,7 +93,7 @@ def train_model(
     with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):
         if (found := _trained(path, key)) is not None:  # by the command that was here before
             return found
-        figures = train(list(shards), name, corpus, options, key, work, progress)
+        figures = train(list(shards), name, corpus, options, key, work, progress, form)
         marker = {"key": key, "identity": identity, "figures": figures}
         (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
         put_in_place(work, path)

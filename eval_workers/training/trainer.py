@@ -34,7 +34,7 @@ from plumbline.eval_workers.training.batches import rows_of_step
 from plumbline.eval_workers.training.options import Progress, TrainOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import package_versions
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.shards import DEFAULT, RecordForm, documents
 
 END_OF_TEXT = "<|endoftext|>"
 _CHECKPOINT = "checkpoint.pt"
@@ -59,6 +59,7 @@ def train(
     key: str,
     work: Path,
     progress: Progress | None = None,
+    form: RecordForm = DEFAULT,
 ) -> dict[str, Any]:
     """Train into the directory ``work`` and return the columns of ``trained_model``.
 
@@ -69,7 +70,7 @@ def train(
     torch.set_num_threads(1)  # each part of a batch has a thread of its own
     try:
         state = _restore(work, key)
-        texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN))
+        texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, form))
         tokenizer = _tokenizer(texts, options, work / "tokenizer.json")
         rows = _rows(texts, tokenizer, options.context)
         if not len(rows):
@@ -114,12 +115,12 @@ def row_order(step: int, n_rows: int, options: TrainOptions) -> np.ndarray:
     return rows_of_step(step, n_rows, options.batch_rows, options.seed)
 
 
-def _texts(shards: Sequence[Path], n_characters: int) -> Iterator[str]:
+def _texts(shards: Sequence[Path], n_characters: int, form: RecordForm = DEFAULT) -> Iterator[str]:
     """Documents up to a number of characters in all, of every shard its share, the last one cut."""
     left = n_characters
     for number, shard in enumerate(shards):
         share = -(-left // (len(shards) - number))
-        for text in documents(shard):
+        for text in documents(shard, form):
             cut = text[:share]
             share, left = share - len(cut), left - len(cut)
             if cut:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from pydantic.dataclasses import dataclass as options_class
 from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
+    DECODER,
     Ledger,
     Progress,
     ShardJob,
@@ -23,10 +25,12 @@ from plumbline.jobs.counting.partials import (
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, warm_up
 from plumbline.jobs.options import CorpusOptions
-from plumbline.warehouse import wordlists
+from plumbline.warehouse import token_files, wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.shards import needs_decoder
 from plumbline.warehouse.storage.store import Staged, Store
 
 #: Instead of a word list: every kept word is a target.
@@ -79,8 +83,23 @@ class CountRequest(CorpusOptions):
 
     def options(self) -> CountOptions:
         """The kernel's options. Raises ``UsageProblem`` for an unknown list."""
-        targets = self.word_list().targets
-        return CountOptions(targets, self.rule, self.window, self.all_pairs, self.text_field)
+        tokens = [path for path in self.shards if needs_decoder(path)]
+        if tokens and not self.tokenizer:
+            fix = "name the model with --tokenizer"
+            raise UsageProblem(f"shard {tokens[0]}", "holds a model's tokens, not text", fix)
+        return CountOptions(
+            self.word_list().targets,
+            self.rule,
+            self.window,
+            self.all_pairs,
+            self.text_field,
+            token_files.digest(self.decoder),
+        )
+
+    @cached_property
+    def decoder(self) -> bytes:
+        """What decodes token files, if anything. Raises ``BadInput`` for a bad tokenizer."""
+        return token_files.decoder(self.tokenizer) if self.tokenizer else b""
 
 
 @dataclass(frozen=True)
@@ -173,6 +192,7 @@ def _settings(request: CountRequest) -> dict[str, Any]:
         "targets_hash": word_list.hash,
         "tokenizer": TOKENIZER_VERSION,
         "text_field": None if request.text_field == "text" else request.text_field,
+        "decoder": token_files.digest(request.decoder) or None,
     }
 
 
@@ -184,7 +204,11 @@ def _count_shards(
     progress: Progress,
 ) -> list[Ledger]:
     """The ledgers in the order of the shards given."""
-    job = ShardJob(str(partials_directory(store, options).resolve()), options, request.memory_bytes)
+    where = partials_directory(store, options).resolve()
+    if request.decoder:
+        with replacing(where / DECODER) as temporary:
+            temporary.write_bytes(request.decoder)
+    job = ShardJob(str(where), options, request.memory_bytes)
     shards = {str(path.resolve()): str(path) for path in request.shards}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, progress)}
     return [replace(ledgers[path], shard=name) for path, name in shards.items()]

@@ -22,9 +22,12 @@ from plumbline.warehouse.errors import BadInput, PlumblineError
 from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.provenance.runs import config_hash
-from plumbline.warehouse.sources import describe, fingerprint, located
+from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.sources import describe, located
 from plumbline.warehouse.storage.store import Store, write_file
 
+#: File in the directory of the partials that decodes token files, see ``warehouse.token_files``.
+DECODER = "decoder"
 #: Called with (shards done, shards) whenever one is done, from any thread.
 Progress = Callable[[int, int], None]
 
@@ -50,8 +53,9 @@ class Ledger:
 def partials_directory(store: Store, options: CountOptions) -> Path:
     """Directory of the partials counted under these options, by this version of the tokeniser."""
     settings = {**asdict(options), "tokenizer": TOKENIZER_VERSION}
-    if options.text_field == "text":  # as it was named before there was a choice
-        del settings["text_field"]
+    for name in ("text_field", "decoder"):
+        if settings[name] == CountOptions.__dataclass_fields__[name].default:
+            del settings[name]  # as it was named before there was a choice
     return store.work_directory("count", config_hash(settings))
 
 
@@ -110,7 +114,8 @@ class ShardJob:
             limits = None
             if self.memory_bytes:
                 limits = limits_within(self.memory_bytes, self.options.all_pairs)
-            counts = count_shard(path, self.options, limits, writer.write)
+            decoder = (out / DECODER).read_bytes() if self.options.decoder else b""
+            counts = count_shard(path, self.options, limits, writer.write, decoder)
             if isinstance(path, Address) and fingerprint(path) != mark:
                 fix = "run the same command again to count it as it is now"
                 raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)

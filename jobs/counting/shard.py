@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.kernel import Counter, CountOptions, Limits, ShardCounts, Spill
-from plumbline.warehouse.shards import is_parquet, text_batches
+from plumbline.warehouse.shards import RecordForm, kind_of
 
 #: The counter of the last shard, kept because allocating fresh memory is slow.
 _spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
@@ -17,11 +17,14 @@ def count_shard(
     options: CountOptions,
     limits: Limits | None = None,
     spill: Spill | None = None,
+    decoder: bytes = b"",
 ) -> ShardCounts:
     """Count one shard to its end.
 
     Args:
         limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
+
+        decoder: what decodes token files, see :func:`plumbline.warehouse.token_files.decoder`.
 
     Raises:
         BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
@@ -40,9 +43,9 @@ def count_shard(
     counter = _spare.pop((options, limits), None) or Counter(options, limits)
     _spare.clear()
     counter.spill = spill
-    if is_parquet(path):
-        for batch in text_batches(path, options.text_field):
-            counter.feed_texts(batch)
+    if kind := kind_of(path):
+        for batch in kind.texts(path, RecordForm(options.text_field, decoder)):
+            counter.feed_texts(batch, kind.missing)
     else:
         for block, end in line_blocks(path):
             counter.feed_lines(block, end)

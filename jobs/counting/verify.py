@@ -16,7 +16,8 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.options import words
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
-from plumbline.warehouse.sources import describe, fingerprint, located
+from plumbline.warehouse.shards import fingerprint
+from plumbline.warehouse.sources import describe, located
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard that counting again would change.
@@ -104,14 +105,17 @@ def update_command(
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
     given = {k: row[k] for k in ("rule", "window", "min_count", "text_field") if row[k] is not None}
-    options = CorpusOptions(targets=_targets_given(store, row), **given)
+    options = CorpusOptions(**given | _as_given(store, row))
     return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
 
 
-def _targets_given(store: Store, row: Mapping[str, Any]) -> str:
-    """The word list as the user gave it: its name, or the path of its file."""
+def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, str]:
+    """The word list and the tokenizer as the user gave them: a name, or a path."""
     runs = store.read("run", ds.field("run_id") == row["run_id"]).to_pylist()
-    return str(kept_object(runs[0], "config")["targets"] if runs else row["targets"])
+    config = kept_object(runs[0], "config") if runs else row
+    # A row of the corpus has the version of the token rules under that name.
+    tokenizer = config.get("tokenizer", "") if runs else ""
+    return {"targets": str(config["targets"]), "tokenizer": str(tokenizer)}
 
 
 def _named(shards: Sequence[str]) -> list[str]:

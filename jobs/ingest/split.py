@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.files import json_object
-from plumbline.warehouse.shards import is_parquet
-from plumbline.warehouse.sources import ByteStream, fingerprint
+from plumbline.warehouse.shards import fingerprint, kind_of
+from plumbline.warehouse.sources import ByteStream
 
 #: The ledger's name in the directory of the blocks.
 LEDGER = "split.json"
@@ -84,7 +84,7 @@ def split_shards(
     changed, and otherwise replaces its own blocks. Other sources' blocks in ``out`` stay.
 
     Raises:
-        UsageProblem: a size below 1, a Parquet shard, or a shard that lies in ``out``.
+        UsageProblem: a size below 1, a shard of another kind, or a shard that lies in ``out``.
         BadInput: shards that can't be read to their end; raised after the others are cut.
         Interrupted: stopped from the keyboard.
 
@@ -161,8 +161,8 @@ def _check(shards: Sequence[Path], out: Path, block_bytes: int) -> None:
     if block_bytes < 1:
         raise UsageProblem("--block-mb", "a block holds at least one byte", "such as 64")
     for path in shards:
-        if is_parquet(path):
-            fix = "Parquet is cut by the program that writes it; count it as it is"
+        if kind_of(path):
+            fix = "other kinds are cut by what writes them; count it as it is"
             raise UsageProblem(f"shard {path}", "only JSON lines can be split", fix)
         if path.resolve().parent == out.resolve():
             raise UsageProblem(f"--out {out}", f"shard {path.name} lies in it", "name another")

@@ -38,6 +38,7 @@ class CountOptions:
             target; the targets are then the stop words that are kept.
         text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
             is ``b`` in ``a``.
+        decoder: which tokenizer decodes token files, see ``warehouse.token_files.digest``.
 
     Raises:
         UsageProblem: unknown rule, window out of range, no text field, no targets, or a target
@@ -49,6 +50,7 @@ class CountOptions:
     window: int = 10
     all_pairs: bool = False
     text_field: str = "text"
+    decoder: str = ""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:

@@ -36,9 +36,10 @@ def count(
     Counts are exact whatever --memory: a process that reaches it writes partial counts and empties
     its tables. Shards are counted side by side, one process per core, or on Spark with --master.
 
-    Reads .jsonl, .jsonl.zst, .jsonl.gz and .parquet, on a disk or at s3://, gs://, az://, https://
-    and hf://datasets/ (docs/corpora.md). After an interruption run the same command
-    again to resume: no finished shard is counted twice. The corpus becomes exactly these shards.
+    Reads JSON lines, Parquet, WET and, with --tokenizer, Megatron's .bin and OLMo's .npy, on a disk
+    or at s3://, gs://, az://, https:// and hf://datasets/ (docs/corpora.md). After an interruption
+    run the same command again to resume: no finished shard is counted twice. The corpus becomes
+    exactly these shards.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """

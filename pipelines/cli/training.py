@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from plumbline.pipelines.cli.options import Warehouse
+from plumbline.jobs.options import RecordOptions
+from plumbline.pipelines.cli.options import Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.text.output import say
 
@@ -46,6 +47,7 @@ def write_demo(
     say(f"Next: plumbline corpus count '{pattern}' --corpus {options.name}")
 
 
+@expanded
 def train(
     shards: Annotated[list[str], typer.Argument(help="Shards: files or quoted globs.")],
     name: Annotated[str, typer.Option(help="Name of the model.")],
@@ -56,6 +58,8 @@ def train(
         int | None, typer.Option(min=1, help="Limit on the tokens seen; default: the preset's.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and order.")] = 0,
+    *,
+    records: RecordOptions,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Train a small GPT-NeoX on a corpus, on CPU in minutes, to see what it takes up from the text.
@@ -68,15 +72,17 @@ def train(
     from plumbline.eval_workers.training import models
     from plumbline.eval_workers.training.options import preset as options_of
     from plumbline.warehouse.provenance.runs import recorded
-    from plumbline.warehouse.shards import expand_shards
+    from plumbline.warehouse.shards import expand_shards, record_form
     from plumbline.warehouse.storage.store import Store
 
     options = options_of(preset, seed, max_tokens)
     paths = expand_shards(shards)
     store = Store.open(warehouse)
-    config = {"name": name, "corpus": corpus, "shards": list(map(str, paths)), **asdict(options)}
+    given = {"name": name, "corpus": corpus, "shards": list(map(str, paths))}
+    config = {**given, **asdict(options), **asdict(records)}
+    form = record_form(records.text_field, records.tokenizer)
     with recorded(store, "train", config) as run_id, models.progress_bar(name) as progress:
-        trained = models.train_model(paths, name, corpus, options, out, progress)
+        trained = models.train_model(paths, name, corpus, options, out, progress, form)
         models.record_model(store, trained, run_id)
     state = "was there already" if trained.reused else f"trained in {trained.seconds:.0f} s"
     say(

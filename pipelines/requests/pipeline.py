@@ -30,7 +30,7 @@ from plumbline.pipelines.settings import Settings
 from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.shards import expand_shards
+from plumbline.warehouse.shards import expand_shards, record_form
 from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
@@ -111,8 +111,9 @@ def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
     out = Path(settings.out) / "models"
     store = Store.open(settings.warehouse_path())
     config = {"name": model.name, "corpus": model.corpus, **asdict(options)}
+    form = record_form(settings.text_field, settings.tokenizer)
     with recorded(store, "train", config) as run_id, models.progress_bar(model.name) as progress:
-        trained = models.train_model(shards, model.name, model.corpus, options, out, progress)
+        trained = models.train_model(shards, model.name, model.corpus, options, out, progress, form)
         models.record_model(store, trained, run_id)
     return str(trained.path)
 

@@ -30,6 +30,7 @@ key: corpus /
     targets_hash: text? -- hash of its words and weights, which are in `word_list`
     tokenizer: text? -- version of the token rules
     text_field: text? -- field of the records that holds the text; NULL for `text`
+    decoder: text? -- hash of the tokenizer that decoded shards of tokens; NULL without one
     n_shards: int -- shards counted
     n_shards_failed: int -- shards that could not be read to their end and are not in the counts
     n_documents: int? -- documents counted; NULL where published statistics lack it

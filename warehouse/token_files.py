@@ -1,0 +1,354 @@
+"""Texts of token files: Megatron's `.bin` with its `.idx`, and arrays of tokens in `.npy`.
+
+Both hold the tokens of a model's training text in the order of training. A document of Megatron's
+files is what the index says; an array, as OLMo's are, has no index. In both, the token that ends a
+text ends a document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.sources import describe, open_file, unreadable
+
+#: Why a document is not decoded.
+NOT_DECODED = "holds a token that the tokenizer lacks: name the model's own with --tokenizer"
+Tokens = NDArray[np.integer[Any]]
+
+_MAGIC = b"MMIDIDX\0\0"
+#: Magic, version, code of the tokens' type, numbers of sequences and of entries of documents.
+_HEADER = struct.Struct("<9sQBQQ")
+_TYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
+#: One of several parts of a `.bin`, which were cut anywhere, with one index for all.
+_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
+#: Tokens of the longest document.
+_LONGEST = 1 << 26
+_BLOCK = 1 << 22
+#: Documents whose places are read from an index at once, and tokens of a batch of texts.
+_PLACES, _BATCH_TOKENS = 1 << 16, 1 << 18
+
+
+def decoder(name: str) -> bytes:
+    """What decodes a model's tokens: its tokenizer and the token that ends a text.
+
+    ``name`` is a directory or a hub id.
+
+    Raises ``BadInput`` when it has no `tokenizer.json`, ``MissingComponent`` without the packages.
+    """
+    tokenizer = _file(name, "tokenizer.json")
+    if tokenizer is None:
+        fix = "give a directory with tokenizer.json, or a model's id on the hub"
+        raise BadInput(f"tokenizer {name}", "has no tokenizer.json", fix)
+    ends: list[object] = []
+    for file in ("tokenizer_config.json", "special_tokens_map.json"):
+        try:
+            end = json.loads(_file(name, file) or b"{}").get("eos_token")
+        except (ValueError, AttributeError) as e:
+            raise BadInput(f"tokenizer {name}", f"{file} is not a JSON object") from e
+        ends.append(end.get("content") if isinstance(end, dict) else end)
+    kept = {
+        "tokenizer": tokenizer.decode("utf-8", "replace"),
+        "end": next(filter(None, ends), None),
+    }
+    content = json.dumps(kept).encode()
+    _ = _loaded(content)
+    return content
+
+
+def digest(content: bytes) -> str:
+    """Which decoder it is, in 16 hex digits; empty for none.
+
+    >>> digest(b""), len(digest(b"x"))
+    ('', 16)
+    """
+    return hashlib.sha256(content).hexdigest()[:16] if content else ""
+
+
+def texts(path: Path, content: bytes) -> Iterator[pa.LargeStringArray]:
+    """The documents of a token file in order, in batches; NULL where a token is unknown.
+
+    ``content`` is that of :func:`decoder`.
+
+    Raises:
+        UsageProblem: there is no decoder.
+        BadInput: truncated, damaged or unreadable file or index.
+    """
+    if not content:
+        raise UsageProblem(f"shard {path}", "holds tokens, not text", "name their --tokenizer")
+    decode = _loaded(content)
+    batch: list[str | None] = []
+    n_tokens = 0
+    try:
+        for ids in _indexed(path, decode) if path.suffix == ".bin" else _array(path, decode):
+            batch.append(decode.text(ids))
+            n_tokens += ids.size
+            if n_tokens > _BATCH_TOKENS:
+                yield pa.array(batch, pa.large_string())
+                batch, n_tokens = [], 0
+    except OSError as e:
+        raise unreadable(path, e) from e
+    yield pa.array(batch, pa.large_string())
+
+
+def index_of(path: Path) -> Path:
+    """The index of a `.bin` or of a part of one.
+
+    >>> index_of(Path("a/text.bin")).name, index_of(Path("document-00003-of-00020.bin")).name
+    ('text.idx', 'document.idx')
+    """
+    part = _PART.fullmatch(path.stem)
+    return path.with_name(f"{part[1] if part else path.stem}.idx")
+
+
+class _Decoder:
+    """A tokenizer; ``end`` is the token that ends a text, tokens are less than ``n_ids``."""
+
+    def __init__(self, content: bytes) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ModuleNotFoundError as e:
+            fix = "pip install 'plumbline[models]'"
+            raise MissingComponent("tokenizers", "is not installed", fix) from e
+        known = json.loads(content)
+        try:
+            self._tokenizer = Tokenizer.from_str(known["tokenizer"])
+        except Exception as e:  # the library has no class of its own
+            raise BadInput("tokenizer", f"tokenizer.json can't be read: {e}") from e
+        kind = (json.loads(known["tokenizer"]).get("decoder") or {}).get("type")
+        vocabulary = self._tokenizer.get_vocab()
+        self.end = self._tokenizer.token_to_id(known["end"]) if known["end"] else None
+        self.n_ids = max(vocabulary.values(), default=-1) + 1
+        found = _bytes(vocabulary)
+        table = pa.array([found.get(k) for k in range(self.n_ids)], pa.binary())
+        self._bytes = table if kind == "ByteLevel" else None
+
+    def text(self, ids: Tokens) -> str | None:
+        """The text of tokens; ``None`` if one is not the tokenizer's."""
+        if ids.max() >= self.n_ids or ids.min() < 0:
+            return None
+        if self._bytes is None:
+            return str(self._tokenizer.decode(ids.tolist(), skip_special_tokens=False))
+        # The same, many times as fast: the bytes of all tokens lie one after the other.
+        found = self._bytes.take(pa.array(ids))
+        if found.null_count:
+            return None
+        _, ends, data = found.buffers()
+        n_bytes = int(np.frombuffer(ends, np.int32)[len(found)])
+        return str(memoryview(data)[:n_bytes], "utf-8", "replace")
+
+    def cut(self, ids: Tokens) -> Iterator[Tokens]:
+        """The documents in tokens: what is between those that end a text."""
+        ends = np.flatnonzero(ids == self.end) if self.end is not None else ()
+        start = 0
+        for end in (*ends, ids.size):
+            if end > start:
+                yield ids[start:end]
+            start = end + 1
+
+
+def _bytes(vocabulary: Mapping[str, int]) -> dict[int, bytes]:
+    """The bytes of each token of a byte-level vocabulary, which writes each byte as a character.
+
+    Printable ones of Latin-1 stand for themselves, the others for those from U+0100 on. A token
+    with any other character was added as text.
+    """
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    known = {chr(byte): byte for byte in plain}
+    known |= {chr(256 + k): byte for k, byte in enumerate(others)}
+    return {
+        number: bytes(known[c] for c in token) if known.keys() >= set(token) else token.encode()
+        for token, number in vocabulary.items()
+    }
+
+
+@lru_cache(2)
+def _loaded(content: bytes) -> _Decoder:
+    return _Decoder(content)
+
+
+def _file(name: str, file: str) -> bytes | None:
+    """A file of a model in a directory or on the hub; ``None`` if it has none of that name."""
+    if Path(name).is_dir():
+        path = Path(name) / file
+        return path.read_bytes() if path.is_file() else None
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+    except ModuleNotFoundError as e:
+        fix = "pip install 'plumbline[models]'"
+        raise MissingComponent("huggingface_hub", "is not installed", fix) from e
+    try:
+        return Path(hf_hub_download(name, file)).read_bytes()
+    except LocalEntryNotFoundError as e:
+        raise BadInput(f"tokenizer {name}", "the hub can't be reached, and it is not here") from e
+    except EntryNotFoundError:
+        return None
+    except Exception as e:  # what is not an id, a repository that is not there, a proxy
+        problem = (str(e).strip() or type(e).__name__).splitlines()[0]
+        fix = "give a directory with tokenizer.json, or a model's id on the hub"
+        raise BadInput(f"tokenizer {name}", problem, fix) from e
+
+
+def _array(path: Path, decode: _Decoder) -> Iterator[Tokens]:
+    """The documents of an array of tokens, with NumPy's header or without any, as OLMo's are."""
+    where = f"shard {path.name}"
+    if decode.end is None:
+        problem = "the tokenizer has no eos_token, which ends documents"
+        raise BadInput(where, problem, "add it to tokenizer_config.json")
+    with open_file(path) as file:
+        kind = _type(file, where) or np.dtype("<u2" if decode.n_ids <= 1 << 16 else "<u4")
+        kept = np.empty(0, kind)
+        while block := _read(file, _BLOCK):
+            if len(block) % kind.itemsize:
+                raise BadInput(where, f"ends inside a token of {kind.itemsize} bytes")
+            ids = np.concatenate([kept, np.frombuffer(block, kind)])
+            ends = np.flatnonzero(ids == decode.end)
+            whole = int(ends[-1]) + 1 if ends.size else 0
+            yield from decode.cut(ids[:whole])
+            kept = ids[whole:]
+            if kept.size > _LONGEST:
+                problem = f"no token {decode.end} in {_LONGEST:,} tokens, which ends documents"
+                raise BadInput(where, problem, "name the model's own --tokenizer")
+        yield from decode.cut(kept)
+
+
+def _type(file: pa.NativeFile, where: str) -> np.dtype[Any] | None:
+    """The type of an array with NumPy's header, after which the file stands; ``None`` without."""
+    magic = _read(file, 6)
+    file.seek(0)
+    if magic != np.lib.format.MAGIC_PREFIX:
+        return None
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0
+        _, _, kind = (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
+    except ValueError as e:
+        raise BadInput(where, f"is not an array of tokens: {e}") from e
+    if kind.kind not in "iu":
+        raise BadInput(where, f"is an array of {kind}, not of tokens")
+    return np.dtype(kind)
+
+
+def _indexed(path: Path, decode: _Decoder) -> Iterator[Tokens]:
+    """The documents that begin in a `.bin`, or in a part of one."""
+    first, size, index_path = _offset(path), _size(path), index_of(path)
+    with open_file(index_path) as index_file, open_file(path) as file:
+        index = _Index(index_path, index_file)
+        is_part = _PART.fullmatch(path.stem) is not None
+        low = index.search(first)
+        high = index.search(first + size) if is_part else index.n_documents
+        for k in range(low, high, _PLACES):
+            starts = index.starts(k, min(k + _PLACES, high))
+            for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+                if start < first or not 0 <= end - start <= _LONGEST * index.type.itemsize:
+                    problem = f"document {k + 1:,} or one soon after has no valid place"
+                    raise BadInput(f"index {index_path.name}", problem)
+                file.seek(start - first)
+                data = _across(path, file, end - start)
+                yield from decode.cut(np.frombuffer(data, index.type))
+
+
+class _Index:
+    """An open `.idx`: where documents begin, read piece by piece, since it can be large."""
+
+    def __init__(self, path: Path, file: pa.NativeFile) -> None:
+        self._path, self._file = path, file
+        header = _read(file, _HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+            raise BadInput(f"index {path.name}", "is not one of Megatron's")
+        _, version, code, self._n_sequences, n_entries = _HEADER.unpack(header)
+        if version != 1 or code not in _TYPES:
+            raise BadInput(f"index {path.name}", f"version {version}, type {code}: not known")
+        self.type = np.dtype(_TYPES[code])
+        self._pointers = _HEADER.size + 4 * self._n_sequences
+        self._documents = self._pointers + 8 * self._n_sequences
+        # Without a list of documents that spans the file, each sequence is one.
+        ends = [0, n_entries - 1] if n_entries > 1 else []
+        found = [int(self._numbers("<i8", self._documents + 8 * k, 1)[0]) for k in ends]
+        self._has_documents = found == [0, self._n_sequences]
+        self.n_documents = n_entries - 1 if self._has_documents else self._n_sequences
+
+    def starts(self, low: int, high: int) -> NDArray[np.int64]:
+        """The bytes at which the documents low..high begin, ``high`` included."""
+        places: Tokens = np.arange(low, high + 1)
+        if self._has_documents:
+            places = self._numbers("<i8", self._documents + 8 * low, high + 1 - low)
+        first, last = (min(int(k), self._n_sequences - 1) for k in (places.min(), places.max()))
+        if first < 0 or int(places.max()) > self._n_sequences:
+            raise BadInput(f"index {self._path.name}", "names a sequence that it has not")
+        pointers = self._numbers("<i8", self._pointers + 8 * first, last + 1 - first)
+        if int(places.max()) == self._n_sequences:
+            n_tokens = self._numbers("<i4", self._pointers - 4, 1)
+            pointers = np.append(pointers, pointers[-1:] + n_tokens * self.type.itemsize)
+        return np.asarray(pointers[places - first], np.int64)
+
+    def search(self, offset: int) -> int:
+        """The first document that begins at or after a byte."""
+        low, high = 0, self.n_documents
+        while low < high:
+            middle = (low + high) // 2
+            if int(self.starts(middle, middle)[0]) < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _numbers(self, kind: str, at: int, n: int) -> NDArray[np.integer[Any]]:
+        self._file.seek(at)
+        data = _read(self._file, n * np.dtype(kind).itemsize)
+        if len(data) < n * np.dtype(kind).itemsize:
+            raise BadInput(f"index {self._path.name}", "is truncated", "fetch or make it again")
+        return np.frombuffer(data, kind)
+
+
+def _offset(path: Path) -> int:
+    """Bytes of the parts before this one; 0 for a `.bin` that was not cut."""
+    part = _PART.fullmatch(path.stem)
+    return sum(_size(_part(path, k)) for k in range(int(part[2]))) if part else 0
+
+
+def _part(path: Path, number: int) -> Path:
+    part = _PART.fullmatch(path.stem)
+    return path.with_name(f"{part[1]}-{number:05}-of-{part[3]}.bin") if part else path
+
+
+def _size(path: Path) -> int:
+    found = describe(path)
+    if found is None:
+        raise BadInput(f"shard {path.name}", "no such file", "parts are counted beside each other")
+    return found.n_bytes
+
+
+def _across(path: Path, file: pa.NativeFile, n: int) -> bytes:
+    """The next n bytes of a file and, at its end, of the parts after it."""
+    data, part = _read(file, n), _PART.fullmatch(path.stem)
+    number = int(part[2]) + 1 if part else 0
+    while len(data) < n and part and number <= int(part[3]):
+        with open_file(_part(path, number)) as following:
+            data += _read(following, n - len(data))
+        number += 1
+    if len(data) < n:
+        problem = "ends before its index does"
+        raise BadInput(f"shard {path.name}", problem, "fetch or make it again")
+    return data
+
+
+def _read(file: pa.NativeFile, n: int) -> bytes:
+    """The next n bytes, fewer only at the end."""
+    data = bytes(file.read(n))
+    while 0 < len(data) < n and (more := file.read(n - len(data))):
+        data += more
+    return data
