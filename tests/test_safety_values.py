@@ -68,7 +68,9 @@ def most(name: str, rows: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("change", [emptied, texts, lacking, most])
-@pytest.mark.parametrize("table", READ)
+@pytest.mark.parametrize(
+    "table", ["word_delta", *(pytest.param(t, marks=pytest.mark.slow) for t in [*READ][1:])]
+)
 def test_a_forged_column_is_one_line(
     store: Store,
     tmp_path: Path,
@@ -90,7 +92,15 @@ def test_a_forged_column_is_one_line(
     assert named == (change.__name__[0] in noticed)
 
 
-@pytest.mark.parametrize("text", [None, "null", "[" * 100_000, '{"eta": []}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        '{"eta": []}',
+        pytest.param("null", marks=pytest.mark.slow),
+        pytest.param("[" * 100_000, marks=pytest.mark.slow),
+    ],
+)
 def test_options_of_metrics_that_are_none(
     store: Store,
     tmp_path: Path,
