@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from moto.server import ThreadedMotoServer
 
+from plumbline.eval_workers.backends.local.source import find_source
+from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.corpus import Counted, CountRequest, count_corpus
 from plumbline.jobs.counting.shard import count_shard
@@ -199,6 +201,18 @@ def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
     check_same(tmp_path / "w", "hf", local)
     kept = [path.read_bytes() for path in (tmp_path / "w").rglob("*") if path.is_file()]
     assert not any(b"hf_madeup" in content for content in [*kept, done.stderr.encode()])
+
+
+def test_held_out_texts_and_models(web: Web, shards: Path) -> None:
+    """Held-out texts are read like shards; a model at an address is refused in a line."""
+    (path,) = text_files([f"{web.url}/c.jsonl"])
+    found = read_held_out([path])
+    assert (found.documents[0].text, found.documents[0].problem) == ("she ran", None)
+    assert found.documents == read_held_out([shards / "c.jsonl"]).documents
+    with pytest.raises(BadInput, match=r"none\.jsonl: no such file"):
+        text_files([f"{web.url}/none.jsonl"])
+    with pytest.raises(BadInput, match=r"a directory or the hub.*copy it to a directory"):
+        find_source("s3://bucket/model", None)
 
 
 def test_an_outage_in_one_shard_leaves_the_others(web: Web, shards: Path, tmp_path: Path) -> None:

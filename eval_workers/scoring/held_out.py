@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,9 @@ import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import content
+from plumbline.warehouse.paths import Address
 from plumbline.warehouse.shards import DEFAULT, Kind, expand_shards, kind_of, lines
+from plumbline.warehouse.sources import find
 
 Row = dict[str, Any]
 
@@ -74,12 +75,12 @@ pattern)
     """
     found: dict[str, Path] = {}
     for pattern in patterns:
-        names = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
-        if not names:
+        named = find(pattern)
+        if not named:
             fix = "check the path or the pattern"
             raise BadInput(f"text {pattern}", "no such file", fix)
-        for path in map(Path, names):
-            if path.suffix != _TXT or path.is_dir():
+        for path, _ in named:
+            if path.suffix != _TXT or path.is_dir() or isinstance(path, Address):
                 _ = expand_shards([str(path)])
             if found.setdefault(path.name, path) != path:
                 problem = f"has the name of {found[path.name]}"

@@ -62,6 +62,9 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
     >>> find_source("EleutherAI/pythia-70m", None).is_local
     False
     """
+    if "://" in model:
+        fix = "copy it to a directory with the store's own tool"
+        raise BadInput(f"model {model}", "models come from a directory or the hub", fix)
     path = Path(model).expanduser()
     if not path.exists() and not looks_like_path(model):
         if not HUB_ID.fullmatch(model):
