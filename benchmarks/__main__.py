@@ -11,17 +11,30 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import all_pairs, counting, fairpair, growth, on_spark, scoring, stages, storage
+from benchmarks import (
+    all_pairs,
+    counting,
+    fairpair,
+    gpu,
+    growth,
+    on_spark,
+    scoring,
+    stages,
+    storage,
+)
 from benchmarks.shards import joined, rotated
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import MissingComponent
 
 #: Corpora of the reference data that are measured when there is one, each as one shard.
 REAL = ("gutenberg", "nltk")
+#: The model of the part `gpu`, and where it runs.
+GPU = ("6.9b", "cuda")
 #: How often each shard that is counted through Spark holds all real text.
 SPARK_TIMES = 16
 
-_PARTS = ("peers", "all-pairs", "growth", "spark", "scoring", "fairpair", "storage")
+_PARTS = ("peers", "all-pairs", "growth", "spark", "scoring", "fairpair", "storage", "gpu")
 
 app = typer.Typer(add_completion=False)
 
@@ -31,7 +44,7 @@ def main(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="peers, all-pairs, growth, spark, scoring, fairpair, storage; without any all."
+            help="peers, all-pairs, growth, spark, scoring, fairpair, storage, gpu; or all."
         ),
     ] = None,
 ) -> None:
@@ -64,6 +77,31 @@ def main(
             report_fairpair(*fairpair.run(real))
         if "storage" in wanted:
             report_storage(storage.run(here))
+        if real and "gpu" in wanted:
+            try:
+                report_gpu(gpu.run(real, here, *GPU))
+            except MissingComponent as e:
+                print(e)
+
+
+def report_gpu(found: gpu.Outcome) -> None:
+    """Print pairs a second of each way, beside the better harness, and the share of the peak."""
+    theirs = [w.seconds for w in found.ways if w.name.startswith("lm-") and w.seconds]
+    title = f"{GPU[0]} parameters of the Pythia shape on {found.device}: {found.n_pairs:,} pairs"
+    table = _table(title, "way", "seconds", "pairs/s", "faster than the better harness", "of peak")
+    for way in found.ways:
+        if way.seconds is None:
+            table.add_row(way.name, "missing", "", "", "")
+            continue
+        share = found.share(way)
+        cells = (f"{way.seconds:.1f}", f"{found.n_pairs / way.seconds:,.1f}")
+        ratio = f"{min(theirs) / way.seconds:.2f}x" if theirs else ""
+        table.add_row(way.name, *cells, ratio, f"{share:.0%}" if share is not None else "unknown")
+    console = Console(width=120)
+    console.print(table)
+    for way in found.ways:
+        if way.missing:
+            console.print(f"{way.name}: {way.missing}", markup=False)
 
 
 def report_storage(found: list[storage.Beside]) -> None:

@@ -1,8 +1,9 @@
-"""A 70 M-parameter GPT-NeoX of the Pythia shape, and the sentences it is to score."""
+"""Random GPT-NeoX models of Pythia's shapes, and the sentences they are to score."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,12 +16,33 @@ from plumbline.warehouse.shards import documents
 from plumbline.warehouse.storage.store import Store
 
 _BOS = "<|endoftext|>"
-#: Sizes of Pythia-70m (Biderman et al., 2023, Table 1); its vocabulary is padded.
-_N_TOKENS, _N_ROWS = 50_254, 50_304
+_N_TOKENS = 50_254
 
 
-def write_model(shards: Sequence[Path], directory: Path) -> Path:
-    """Save random weights with a byte-level BPE of Pythia's size, learned from the shards."""
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a Pythia (Biderman et al., 2023, Table 1); its vocabulary is padded."""
+
+    hidden: int
+    layers: int
+    heads: int
+    rows: int
+
+
+SHAPES = {"70m": Shape(512, 6, 8, 50_304), "6.9b": Shape(4096, 32, 32, 50_432)}
+
+
+def write_model(
+    shards: Sequence[Path],
+    directory: Path,
+    shape: Shape = SHAPES["70m"],
+    device: str = "cpu",
+    dtype: str = "float32",
+) -> Path:
+    """Save random weights with a byte-level BPE of Pythia's size, learned from the shards.
+
+    The weights are made on ``device``: on a CPU billions of them take minutes.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -35,16 +57,18 @@ def write_model(shards: Sequence[Path], directory: Path) -> Path:
     transformers.utils.logging.disable_progress_bar()
     torch.manual_seed(0)
     config = GPTNeoXConfig(
-        vocab_size=_N_ROWS,
-        hidden_size=512,
-        num_hidden_layers=6,
-        num_attention_heads=8,
-        intermediate_size=2048,
+        vocab_size=shape.rows,
+        hidden_size=shape.hidden,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=4 * shape.hidden,
         max_position_embeddings=2048,
         bos_token_id=0,
         eos_token_id=0,
     )
-    GPTNeoXForCausalLM(config).save_pretrained(directory)
+    with torch.device(device):
+        model = GPTNeoXForCausalLM._from_config(config, dtype=getattr(torch, dtype))
+    model.save_pretrained(directory)
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=_BOS, eos_token=_BOS
     ).save_pretrained(directory)

@@ -11,6 +11,7 @@ from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import good_script, serving
+from tests.test_deployments import Place, place  # noqa: F401
 from tests.test_flow import pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -47,22 +48,16 @@ max_words = 20
 """
 
 
-@pytest.mark.parametrize("backend", ["transformers", pytest.param("vllm", marks=pytest.mark.vllm)])
-def test_one_command_counts_has_written_scores_samples_probes_and_reports(
-    backend: str, tmp_path: Path
-) -> None:
-    if backend == "vllm":
-        try:
-            _ = vllm_engine.interpreter()
-        except MissingComponent as e:
-            pytest.skip(str(e))
-    write_world(WorldOptions(60_000, 0, "straight"), tmp_path / "corpora")
-    (tmp_path / "audit.toml").write_text(_SETTINGS.format(backend=backend))
-    with serving(good_script) as server:
-        (tmp_path / "written.toml").write_text(_WRITTEN.format(url=server.url))
-        done = pipeline(tmp_path, "--conf", "audit.toml", timeout_s=1800)
-    assert done.returncode == 0, done.stderr[-3000:]
-    store = Store.open(tmp_path / "out/warehouse")
+def prepared(directory: Path, backend: str, url: str) -> None:
+    """A corpus, and what `audit.toml` and `written.toml` hold."""
+    write_world(WorldOptions(60_000, 0, "straight"), directory / "corpora")
+    (directory / "audit.toml").write_text(_SETTINGS.format(backend=backend))
+    (directory / "written.toml").write_text(_WRITTEN.format(url=url))
+
+
+def check(directory: Path, backend: str) -> None:
+    """Every stage has its rows for both models, and the page has its sections."""
+    store = Store.open(directory / "out/warehouse")
     pairs = store.read("benchmark_pair", benchmark="written").to_pylist()
     assert len({p["word"] for p in pairs}) == 6 and any(p["is_natural"] for p in pairs)
     models = {m["model_key"]: m for m in store.read("model").to_pylist()}
@@ -77,5 +72,29 @@ def test_one_command_counts_has_written_scores_samples_probes_and_reports(
         assert {row["model_key"] for row in rows} == set(models), table
     constrained = store.read("pair_association", corpus="corpora", benchmark="written")
     assert constrained.num_rows == len(pairs)
-    page = (tmp_path / "out/report/index.html").read_text("utf-8")
+    page = (directory / "out/report/index.html").read_text("utf-8")
     assert "written" in page and 'id="fairpair"' in page and 'id="disclosure"' in page
+
+
+def test_one_command_counts_has_written_scores_samples_probes_and_reports(tmp_path: Path) -> None:
+    with serving(good_script) as server:
+        prepared(tmp_path, "transformers", server.url)
+        done = pipeline(tmp_path, "--conf", "audit.toml", timeout_s=1800)
+    assert done.returncode == 0, done.stderr[-3000:]
+    check(tmp_path, "transformers")
+
+
+@pytest.mark.vllm
+def test_a_deployment_does_it_with_vllm(request: pytest.FixtureRequest) -> None:
+    try:
+        _ = vllm_engine.interpreter()
+    except MissingComponent as e:
+        pytest.skip(str(e))
+    there: Place = request.getfixturevalue("place")
+    with serving(good_script) as server:
+        prepared(there.work, "vllm", server.url)
+        run = there.end(there.begin("audit", conf="audit.toml"), timeout_s=1800)
+    assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
+    assert run["state"]["message"] == "2 models on 1 benchmarks"
+    assert {"corpora", "scores", "report"} <= set(there.artifacts(run))
+    check(there.work, "vllm")

@@ -64,9 +64,9 @@ class Place:
         assert created.status_code in (200, 201), created.text
         return str(created.json()["id"])
 
-    def end(self, run_id: str) -> dict[str, Any]:
+    def end(self, run_id: str, timeout_s: float = 400) -> dict[str, Any]:
         """Wait for the end of a run; returns it with its state."""
-        deadline = time.monotonic() + 400
+        deadline = time.monotonic() + timeout_s
         while True:
             run: dict[str, Any] = self.get(f"/flow_runs/{run_id}")
             if run["state"]["type"] in ("COMPLETED", "FAILED", "CRASHED", "CANCELLED"):

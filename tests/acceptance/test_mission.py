@@ -15,8 +15,10 @@ import sys
 
 import pytest
 
+from plumbline.eval_workers.backends.vllm_engine import interpreter
 from plumbline.jobs.kernel import tokenize
 from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
 from tests.oracle_counts import OracleCounts, oracle
@@ -25,6 +27,10 @@ from tests.tiny_models import KINDS, one_by_one, save
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.spark]
 
+try:
+    _, BACKEND = interpreter(), "vllm"
+except MissingComponent:
+    BACKEND = "transformers"
 WORDS = ("kettle", "ladder", "violin", "anchor")
 #: Each word n times with she and m times with he.
 LEANS = {word: (2 + k, 6 - k) for k, word in enumerate(WORDS)}
@@ -79,7 +85,7 @@ def mission(place: Place) -> Place:  # noqa: F811
             ("corpus", conf),
             ("benchmark", {**conf, "name": "demo", "config": "benchmark.toml"}),
             ("corpus", {**conf, "benchmarks": "demo", "model": "tiny"}),
-            ("evaluate", {**conf, "benchmarks": "demo", "model": "tiny"}),
+            ("evaluate", {**conf, "benchmarks": "demo", "model": "tiny", "backend": BACKEND}),
             ("report", conf),
         ):
             run = place.end(place.begin(name, **parameters))

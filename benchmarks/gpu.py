@@ -1,0 +1,112 @@
+"""Scoring on a GPU beside lm-evaluation-harness: its HF and vLLM backends, ours and ours by vLLM.
+
+All four load the same random weights of the Pythia shape and score the sentences of all pairs of
+five benchmarks; loading is not timed. Ours are the command's rate, with claims and publishing.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import gpu_harness
+from benchmarks.scoring import BENCHMARKS
+from benchmarks.scoring_model import SHAPES, sentences, write_model
+from plumbline.eval_workers.backends import open_backend
+from plumbline.eval_workers.backends.prospect import model_size
+from plumbline.eval_workers.backends.vllm_engine import interpreter
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.warehouse.errors import MissingComponent, PlumblineError
+from plumbline.warehouse.storage.store import Store
+
+#: Dense bfloat16 operations a second by the maker's data sheet, by a part of the device's name.
+_PEAK = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10": 125e12}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to score: seconds for all pairs once loaded, or why there are none."""
+
+    name: str
+    seconds: float | None
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The ways, on ``n_pairs`` pairs of ``n_tokens`` tokens; ``device`` and its peak if known.
+
+    ``operations`` are those of all tokens, each computed once.
+    """
+
+    ways: tuple[Way, ...]
+    n_pairs: int
+    n_tokens: int
+    operations: float
+    device: str
+    peak: float | None
+
+    def share(self, way: Way) -> float | None:
+        """Share of the device's peak that a way reaches; ``None`` where either is not known."""
+        if self.peak is None or way.seconds is None:
+            return None
+        return self.operations / way.seconds / self.peak
+
+
+def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Outcome:
+    """Score by each way that is installed. Raises ``MissingComponent`` without the device."""
+    if device == "cuda" and not torch.cuda.is_available():
+        fix = "run it where there is one: 40 GB of its memory for 6.9 B parameters"
+        raise MissingComponent("benchmark gpu", "torch sees no CUDA device here", fix)
+    dtype = "bfloat16" if device == "cuda" else "float32"
+    model = write_model(shards, directory / shape, SHAPES[shape], device, dtype)
+    found = [sentences(name, directory / "warehouse") for name in BENCHMARKS]
+    texts = [text for part, _ in found for text in part]
+    ours = open_backend(str(model), ModelOptions(device=device))
+    n_tokens = sum(len(ids) for ids in ours.encoded(texts) if not isinstance(ids, str))
+    operations = n_tokens * model_size(ours.config).operations_per_token
+    listed = directory / "texts.json"
+    listed.write_text(json.dumps(texts), encoding="utf-8")
+    how = (str(model), str(listed), dtype, device)
+    options = ModelOptions(dtype=dtype, device=device)
+    ways = (
+        _ours("plumbline, vLLM", directory, how[0], ModelOptions(backend="vllm", dtype=dtype)),
+        _harness("lm-evaluation-harness, vLLM", "vllm", how),
+        _harness("lm-evaluation-harness, HF", "hf", how),
+        _ours("plumbline, transformers", directory, how[0], options),
+    )
+    name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
+    peak = next((value for part, value in _PEAK.items() if part in name), None)
+    return Outcome(ways, sum(n for _, n in found), n_tokens, operations, name, peak)
+
+
+def _ours(name: str, directory: Path, model: str, options: ModelOptions) -> Way:
+    store = Store.open(directory / "warehouse")
+    try:
+        done = score_benchmarks(store, model, BENCHMARKS, options, "bench")
+    except PlumblineError as e:
+        return Way(name, None, str(e))
+    return Way(name, sum(one.n_new / one.pairs_per_s for one in done if one.pairs_per_s))
+
+
+def _harness(name: str, kind: str, how: Sequence[str]) -> Way:
+    """In a process of its own, by the Python that has what it needs; its memory ends with it."""
+    try:
+        python = interpreter() if kind == "vllm" else Path(sys.executable)
+    except MissingComponent as e:
+        return Way(name, None, str(e))
+    command = [str(python), "-I", gpu_harness.__file__, kind, *how]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines: list[Any] = done.stdout.splitlines() or [""]
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip()] or [""]
+        return Way(name, None, f"{said[-1]} ({python})")
+    return Way(name, json.loads(lines[-1])["seconds"])
