@@ -34,8 +34,7 @@ class VllmBackend(Continuer):
     """A causal language model run by vLLM; see ``Scorer`` for what it raises.
 
     ``options.batch_tokens`` bounds the tokens of one pass: a longer text is read in several.
-    ``options.device`` can only agree with the build of vLLM that is installed. The weights are
-    loaded for the first score; ``n_parameters`` is known without them.
+    ``options.device`` can only agree with the build of vLLM that is installed.
 
     Raises ``MissingComponent`` where vLLM or a GPU is not installed, ``BadInput`` for a model that
     vLLM does not run, and where its process dies.
@@ -120,6 +119,7 @@ class VllmBackend(Continuer):
     @property
     def n_parameters(self) -> int:
         """Parameters, tied weights counted once."""
+        _ = self._n_positions  # as of every backend: with the weights
         return sum(p.numel() for p in self._skeleton.parameters())
 
     @cached_property
