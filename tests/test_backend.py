@@ -68,7 +68,7 @@ def test_a_process_that_dies_leaves_its_log_and_one_that_is_closed_leaves_nothin
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    process = vllm_engine.Process()
+    process = vllm_engine.VllmProcess()
     assert process.popen.poll() is None
     if how == "itself":
         process.popen.kill()

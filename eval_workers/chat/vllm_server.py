@@ -13,7 +13,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.vllm_engine import Process
+    from plumbline.eval_workers.backends.vllm_engine import VllmProcess
 
 #: As ``base_url``: the models are served here, on request.
 SERVED_HERE = "vllm"
@@ -21,7 +21,7 @@ _POLL_S = 0.5
 #: Memory of a CPU for keys and values, in GiB; vLLM would take four.
 _CPU_CACHE_GIB = "1"
 
-_running: dict[str, tuple[Process, str]] = {}
+_running: dict[str, tuple[VllmProcess, str]] = {}
 _starting = threading.Lock()
 
 
@@ -37,8 +37,8 @@ def address(model: str) -> str:
         return _running[model][1]
 
 
-def _start(model: str) -> tuple[Process, str]:
-    from plumbline.eval_workers.backends.vllm_engine import Process
+def _start(model: str) -> tuple[VllmProcess, str]:
+    from plumbline.eval_workers.backends.vllm_engine import VllmProcess
 
     port = _free_port()
     say(f"starting vllm serve {model}", err=True)
@@ -52,7 +52,7 @@ def _start(model: str) -> tuple[Process, str]:
         "--port",
         str(port),
     )
-    process = Process(*arguments, environment={"VLLM_CPU_KVCACHE_SPACE": _CPU_CACHE_GIB})
+    process = VllmProcess(*arguments, environment={"VLLM_CPU_KVCACHE_SPACE": _CPU_CACHE_GIB})
     while not _answers(f"http://127.0.0.1:{port}/health"):
         if process.popen.poll() is not None:
             fix = "its last lines say why; a chat model needs a chat template"

@@ -188,9 +188,9 @@ def quantised(_place: Place) -> Finding:
 
 def vllm(_place: Place) -> Finding:
     """The engine behind ``--backend vllm``; it has an environment of its own, and starts."""
-    from plumbline.eval_workers.backends.vllm_engine import Engine, interpreter
+    from plumbline.eval_workers.backends.vllm_engine import RemoteEngine, interpreter
 
-    versions = ", ".join(f"{name} {version}" for name, version in Engine().versions.items())
+    versions = ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
     return Finding("vLLM", "ok", f"{versions}, in {interpreter().parent.parent}")
 
 
