@@ -11,9 +11,10 @@ from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
 from plumbline.pipelines import settings
 from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.requests.pipeline import checked_plan
 from plumbline.pipelines.requests.plan import ModelPlan, make_plan
 from plumbline.pipelines.settings import MeasureOptions, Settings
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 
 
 def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
@@ -182,3 +183,13 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
         settings.load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
     with pytest.raises(UsageProblem, match="exclude each other"):
         make_plan(Settings(model="gpt2", models=str(listed)))
+
+
+def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unless others score."""
+    monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
+    with pytest.raises(MissingComponent, match="no Python in /nowhere"):
+        checked_plan(Settings(backend="vllm"))
+    assert checked_plan(Settings(backend="vllm", score_workers=0)).models

@@ -305,6 +305,10 @@ def checked_plan(settings: Settings) -> Plan:
             check_key(request)
     if plan.models:
         extras.require("torch")
+    if settings.score_workers and any(one.options.backend == "vllm" for one in plan.models):
+        from plumbline.eval_workers.backends.vllm_engine import interpreter
+
+        _ = interpreter()
     if plan.corpora:
         counting.check(settings)
     if settings.score_workers < 0:
