@@ -17,6 +17,7 @@ from plumbline.eval_workers.backends.local import weights as _weights
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.released.models import HUB_IDS
+from plumbline.eval_workers.work.runner import one_model_kept, opened
 from plumbline.pipelines import settings
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.requests.plan import make_plan
@@ -245,3 +246,39 @@ def test_one_model_or_a_list(
     assert score(store, *arguments) == 2
     assert "--model and --models" in capsys.readouterr().err
     assert store.read("run").num_rows == 0
+
+
+def test_a_model_that_is_kept_is_opened_once_until_another_is(
+    model: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[TransformersBackend]] = []
+    make = TransformersBackend.__init__
+
+    def noted(self: TransformersBackend, *given: Any) -> None:
+        made.append(weakref.ref(self))
+        make(self, *given)
+
+    monkeypatch.setattr(TransformersBackend, "__init__", noted)
+
+    def use(dtype: str = "float32") -> None:
+        with opened(store, str(model), ModelOptions(dtype=dtype)) as backend:
+            assert made[-1]() is backend
+
+    with one_model_kept():
+        use()
+        use()
+        assert len(made) == 1
+        use("bfloat16")
+        assert len(made) == 2 and made[0]() is None
+        with (
+            pytest.raises(ValueError, match="odd"),
+            opened(store, str(model), ModelOptions(dtype="bfloat16")),
+        ):
+            raise ValueError("odd")
+        use("bfloat16")
+        assert len(made) == 3
+    gc.collect()
+    assert made[-1]() is None
+    use()
+    use()
+    assert len(made) == 5

@@ -45,12 +45,32 @@ def releases_memory(function: Function) -> Function:
         try:
             return function(*args, **options)
         finally:
-            if "torch" in sys.modules:
-                from plumbline.eval_workers.backends.devices import release
-
-                release()
+            _release()
 
     return cast(Function, released)
+
+
+def _release() -> None:
+    if "torch" in sys.modules:
+        from plumbline.eval_workers.backends.devices import release
+
+        release()
+
+
+#: The model that is open, by its name and options; ``None`` where none is kept.
+_kept: dict[tuple[str, ModelOptions], Any] | None = None
+
+
+@contextmanager
+def one_model_kept() -> Iterator[None]:
+    """Within the block the last model that was opened stays loaded, for what wants it next."""
+    global _kept
+    _kept = {}
+    try:
+        yield
+    finally:
+        _kept = None
+        _release()
 
 
 @releases_memory
@@ -87,16 +107,24 @@ def run_steps(
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     """A model for several steps; a full disk or memory within the block is a one-line error.
 
-    Models that are served here for requests give up their memory to it.
+    Models that are served here for requests give up their memory to it, and one that was kept.
     """
     from plumbline.eval_workers.backends import open_backend
     from plumbline.eval_workers.backends.devices import memory_problems
     from plumbline.eval_workers.chat import vllm_server
 
-    vllm_server.stop()
-    backend = open_backend(model, options)
-    with disk_problems(store.root), memory_problems(model):
-        yield backend
+    kept = {} if _kept is None else _kept
+    if (model, options) not in kept:
+        vllm_server.stop()
+        kept.clear()
+        _release()
+        kept[model, options] = open_backend(model, options)
+    try:
+        with disk_problems(store.root), memory_problems(model):
+            yield kept[model, options]
+    except BaseException:
+        kept.clear()  # it may be what has failed
+        raise
 
 
 def run_opened(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.work.runner import one_model_kept
 from plumbline.pipelines import extras
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.requests import counting
@@ -212,13 +213,19 @@ def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
             (corpus,) = (c for c in plan.corpora if c.name == model.corpus)
             shards = _counted_shards(settings, corpus)
             location = stages.run(f"train {model.name}", train, settings, model, shards)
-        if plan.scored():
-            given = (settings, location, model.options, plan.scored(), model.workers)
-            stages.retried(f"score {model.name}", score, *given)
-        if plan.probe_set:
-            _fairpair(settings, plan.probe_set, location, model.options, stages)
-        for name in plan.disclosure:
-            _disclosure(settings, name, location, model.options, stages)
+        with one_model_kept():
+            _audit(settings, plan, replace(model, location=location), stages)
+
+
+def _audit(settings: Settings, plan: Plan, model: ModelPlan, stages: Stages) -> None:
+    """Score, sample and probe one model."""
+    if plan.scored():
+        given = (settings, model.location, model.options, plan.scored(), model.workers)
+        stages.retried(f"score {model.name}", score, *given)
+    if plan.probe_set:
+        _fairpair(settings, plan.probe_set, model.location, model.options, stages)
+    for name in plan.disclosure:
+        _disclosure(settings, name, model.location, model.options, stages)
 
 
 def conclude(settings: Settings, stages: Stages) -> Path:
