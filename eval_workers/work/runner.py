@@ -116,8 +116,9 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     kept = {} if _kept is None else _kept
     if (model, options) not in kept:
         vllm_server.stop()
-        kept.clear()
-        _release()
+        if kept:
+            kept.clear()
+            _release()
         kept[model, options] = open_backend(model, options)
     try:
         with disk_problems(store.root), memory_problems(model):
