@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput
 
 #: Tokens of a forward pass: more gain nothing on a CPU, and attention is quadratic in them.
@@ -35,8 +36,13 @@ def visible() -> list[str]:
     return [name.strip() for name in named.split(",")][:n_devices]
 
 
+def n_threads() -> int:
+    """Threads for matrix products: what torch has, and no more than the cores there are."""
+    return min(torch.get_num_threads(), n_cores())
+
+
 def limit_threads(n_threads: int) -> None:
-    """Let matrix products of this process use so many threads."""
+    """Let matrix products of this thread, and of those started from now on, use so many threads."""
     torch.set_num_threads(n_threads)
 
 

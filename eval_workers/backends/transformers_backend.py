@@ -12,7 +12,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ import transformers
 from plumbline.eval_workers.backends import devices
 from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.continuer import Continuer
+from plumbline.eval_workers.backends.lanes import in_lanes
 from plumbline.eval_workers.backends.local.drawing import draw
 from plumbline.eval_workers.backends.local.hidden import hidden_of_tree
 from plumbline.eval_workers.backends.local.tree import end_of_tree, n_nodes, tree
@@ -48,7 +49,13 @@ _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 #: Tokens whose keys and values are held at once while drawing, for each token of a forward pass.
 _HELD = 16
 
+#: Rotary positions whose frequencies a pass may change for the passes behind it.
+_ROTARY_STATE = ("dynamic", "longrope")
+
 _LogProbs = list[list[float]]
+#: A prompt with BOS before it, and its number.
+_Draw = tuple[Tokens, int]
+_Item = TypeVar("_Item", bound=Hashable)
 _Found = TypeVar("_Found")
 
 
@@ -103,6 +110,19 @@ class TransformersBackend(Continuer):
         """Tokens of a forward pass; fewer from when memory has run out."""
         return devices.batch_tokens(self.options, self._model.device.type)
 
+    @cached_property
+    def _takes_lanes(self) -> bool:
+        """Whether passes may run side by side; no longer from when memory has run out.
+
+        Not on a GPU, which one pass fills, and not where a pass leaves something behind in the
+        model: int8 its outliers, rotary positions that depend on the length their frequencies. Of
+        code that isn't known to us nobody knows.
+        """
+        rotary = getattr(self.config, "rope_parameters", None) or {}
+        is_stateless = rotary.get("rope_type", "default") not in _ROTARY_STATE
+        is_plain = self.identity.quantisation is None and self.longest_in_tree > 0
+        return self._model.device.type == "cpu" and is_plain and is_stateless
+
     def n_computed(self, sequences: Collection[Tokens]) -> int:
         """Tokens that go through the model for distinct sequences; shared beginnings count once."""
         in_trees = sorted(s for s in sequences if len(s) <= self.longest_in_tree)
@@ -111,57 +131,72 @@ class TransformersBackend(Continuer):
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
         in_trees = [s for s in sequences if len(s) <= self.longest_in_tree]
         others = [s for s in sequences if len(s) > self.longest_in_tree]
-        found = self._in_passes(sorted(in_trees), end_of_tree, self._tree_pass)
-        found |= self._in_passes(sorted(others, key=len), _end_of_length, self._equal_pass)
+        found = self._in_passes(sorted(in_trees), end_of_tree, self._tree_pass, len)
+        found |= self._in_passes(sorted(others, key=len), _end_of_length, self._equal_pass, len)
         return [found[sequence] for sequence in sequences]
 
     def _in_passes(
         self,
-        sequences: list[Tokens],
-        end_of: Callable[[list[Tokens], int, int], int],
-        run: Callable[[list[Tokens]], _LogProbs],
-    ) -> dict[Tokens, list[float]]:
-        """Run each pass on consecutive sequences, as many as fit; fewer when memory runs out."""
-        found: dict[Tokens, list[float]] = {}
-        start = 0
-        while start < len(sequences):
-            batch = sequences[start : end_of(sequences, start, self._batch_tokens)]
-            values = _unless_out_of_memory(partial(run, batch))
+        items: Sequence[_Item],
+        end_of: Callable[[Sequence[_Item], int, int], int],
+        run: Callable[[list[_Item]], Sequence[_Found]],
+        length: Callable[[_Item], int],
+    ) -> dict[_Item, _Found]:
+        """Run each pass on consecutive items, as many as fit; fewer when memory runs out.
+
+        ``length`` of an item is in tokens.
+        """
+        found: dict[_Item, _Found] = {}
+        failed: list[list[_Item]] = []
+
+        def one(batch: list[_Item]) -> None:
+            values = None if failed else _unless_out_of_memory(partial(run, batch))
             if values is None:
-                self._shrink(batch)
-                continue
-            found.update(zip(batch, values, strict=True))
-            start += len(batch)
+                failed.append(batch)
+            else:
+                found.update(zip(batch, values, strict=True))
+
+        left = list(items)
+        while left:
+            n_threads = devices.n_threads() if self._takes_lanes else 1
+            in_lanes(one, list(_cut(left, end_of, self._batch_tokens)), n_threads)
+            if failed:
+                self._shrink(list(map(length, failed[0])))
+                failed.clear()
+            left = [item for item in left if item not in found]
         return found
 
-    def _shrink(self, batch: list[Tokens]) -> None:
-        if len(batch) == 1:
-            problem = f"memory runs out on a single text of {len(batch[0])} tokens"
+    def _shrink(self, lengths: list[int]) -> None:
+        """Take less memory for a pass than one of texts of so many tokens took."""
+        if self._takes_lanes and devices.n_threads() > 1:
+            self._takes_lanes, problem = False, "going on with one pass at a time"
+        elif len(lengths) == 1:
+            problem = f"memory runs out on a single text of {lengths[0]} tokens"
             fix = "use --dtype bfloat16, or a device with more memory"
             raise BadInput(f"model {self.source.name}", problem, fix)
-        self._batch_tokens = max(1, min(self._batch_tokens, sum(map(len, batch))) // 2)
+        else:
+            self._batch_tokens = max(1, min(self._batch_tokens, sum(lengths)) // 2)
+            problem = f"going on with {self._batch_tokens} tokens a forward pass"
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        problem = f"out of memory: going on with {self._batch_tokens} tokens a forward pass"
-        warnings.warn(problem, stacklevel=2)
+        warnings.warn(f"out of memory: {problem}", stacklevel=2)
 
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Tokens]:
-        bos, found = self.identity.bos_token_id, dict[int, Tokens]()
-        left = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), prompts[i], i))
-        while left:
-            ordered = [prompts[i] for i in left]
-            batch = left[: _end_of_draws(ordered, options.max_new_tokens, self._batch_tokens)]
-            whole = [(bos, *prompts[i]) for i in batch]
-            drawing = (self._model, whole, [seeds[i] for i in batch], options, self._ends)
-            new = _unless_out_of_memory(partial(draw, *drawing))
-            if new is None:
-                self._shrink(whole)
-                continue
-            found.update(zip(batch, new, strict=True))
-            left = left[len(batch) :]
-        return [found[i] for i in range(len(prompts))]
+        bos, ends = self.identity.bos_token_id, self._ends
+        draws = [((bos, *prompt), i) for i, prompt in enumerate(prompts)]
+
+        def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
+            return _end_of_draws(draws, start, options.max_new_tokens, n_tokens)
+
+        def run(batch: list[_Draw]) -> list[Tokens]:
+            whole = [prompt for prompt, _ in batch]
+            return draw(self._model, whole, [seeds[i] for _, i in batch], options, ends)
+
+        ordered = sorted(draws, key=lambda one: (len(one[0]), one))
+        found = self._in_passes(ordered, end_of, run, lambda one: len(one[0]))
+        return [found[one] for one in draws]
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
@@ -232,7 +267,18 @@ def _logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
 
-def _end_of_length(sequences: list[Tokens], start: int, n_tokens: int) -> int:
+def _cut(
+    items: Sequence[_Item], end_of: Callable[[Sequence[_Item], int, int], int], n_tokens: int
+) -> Iterator[list[_Item]]:
+    """The items of each pass."""
+    start = 0
+    while start < len(items):
+        end = end_of(items, start, n_tokens)
+        yield list(items[start:end])
+        start = end
+
+
+def _end_of_length(sequences: Sequence[Tokens], start: int, n_tokens: int) -> int:
     """Where the pass that starts at ``start`` ends: equal lengths, a limit on the tokens."""
     length = len(sequences[start])
     end = start + 1
@@ -243,13 +289,16 @@ def _end_of_length(sequences: list[Tokens], start: int, n_tokens: int) -> int:
     return end
 
 
-def _end_of_draws(prompts: Sequence[Tokens], n_new: int, n_tokens: int) -> int:
-    """How many of sorted prompts are drawn from at once: of one length, as many as memory holds."""
-    length = len(prompts[0]) + 1
+def _end_of_draws(draws: Sequence[_Draw], start: int, n_new: int, n_tokens: int) -> int:
+    """Where the pass of sorted draws that starts at ``start`` ends.
+
+    Prompts have one length, with BOS, and are as many as memory holds.
+    """
+    length = len(draws[start][0])
     n_rows = max(1, min(n_tokens, _HELD * n_tokens // (length + n_new)))
-    n_read, end = length, 1
-    while end < min(n_rows, len(prompts)) and len(prompts[end]) + 1 == length:
-        n_read += length * (prompts[end] != prompts[end - 1])
+    n_read, end = length, start + 1
+    while end < min(start + n_rows, len(draws)) and len(draws[end][0]) == length:
+        n_read += length * (draws[end][0] != draws[end - 1][0])
         if n_read > n_tokens:
             break
         end += 1

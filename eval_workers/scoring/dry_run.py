@@ -85,19 +85,21 @@ def _count_lines(count: Todo) -> Iterator[str]:
 
 
 def _memory_line(model: Prospect, task: Task) -> str:
-    from plumbline.eval_workers.backends.devices import batch_tokens
+    from plumbline.eval_workers.backends.devices import batch_tokens, n_threads
     from plumbline.eval_workers.backends.prospect import chosen_device, free_bytes
 
     options = task.options
     weights = model.size.weight_bytes(options.dtype)
     device, free = chosen_device(options), free_bytes(options)
     n_tokens = batch_tokens(options, device)
-    forward = model.size.forward_bytes(options.dtype, n_tokens)
+    n_lanes = max(1, n_threads() // task.n_workers) if device == "cpu" else 1
+    forward = n_lanes * model.size.forward_bytes(options.dtype, n_tokens)
     n_sharing = task.n_workers if device == "cpu" else 1
     fits = "it fits" if n_sharing * (weights + forward) <= free else "it does NOT fit"
     each = f", for each of {task.n_workers} workers" if task.n_workers > 1 else ""
+    passes = f"{n_lanes} forward passes" if n_lanes > 1 else "a forward pass"
     return (
-        f"Memory: {_gb(weights)} for the weights and {_gb(forward)} for a forward pass of "
+        f"Memory: {_gb(weights)} for the weights and {_gb(forward)} for {passes} of "
         f"{n_tokens:,} tokens{each}; {device} has {_gb(free)} free: {fits}"
     )
 

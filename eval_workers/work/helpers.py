@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.locks import temporary_directory
 
@@ -141,13 +142,6 @@ def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
         return [environment] * n_workers
     shares = device_shares(visible, job.options.tensor_parallel, n_workers)
     return [{**environment, "CUDA_VISIBLE_DEVICES": share} for share in shares]
-
-
-def n_cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _start(job: Job, environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:

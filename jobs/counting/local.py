@@ -23,6 +23,7 @@ from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
 from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
 from plumbline.jobs.kernel import CountOptions
+from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.sources import located
@@ -141,13 +142,6 @@ def _n_helpers(shards: Sequence[str]) -> int:
             remote = isinstance(located(shard), Address)  # not worth asking a server for its size
             n_bytes += BYTES_PER_HELPER if remote else os.stat(shard).st_size
     return min(n_cores() - 1, len(shards) - 1, n_bytes // BYTES_PER_HELPER)
-
-
-def n_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class _Helper:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-from plumbline.eval_workers.backends.devices import release
+from plumbline.eval_workers.backends import devices
 from plumbline.eval_workers.backends.local import loading as loading
 from plumbline.eval_workers.backends.local.adapter import Adapter, put_on
 from plumbline.eval_workers.backends.local.source import Source
@@ -24,8 +24,9 @@ def load_model(source: Source, config: Any, options: ModelOptions, adapter: Adap
     Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
     not fit, ``MissingComponent`` for a GPU that is not there.
     """
-    release()
+    devices.release()
     device = _device(options.device)
+    devices.limit_threads(devices.n_threads())  # torch knows of no container's quota
     dtype = getattr(torch, options.dtype)
     how: dict[str, Any] = {
         "dtype": dtype,

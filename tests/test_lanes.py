@@ -1,0 +1,172 @@
+"""Passes side by side on one copy of the weights: same bits, errors, Ctrl-C, and how many."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from plumbline.eval_workers.backends import devices
+from plumbline.eval_workers.backends.lanes import in_lanes
+from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.warehouse.cores import quotas, within
+from tests.tiny_models import SENTENCES, save
+
+_TOGETHER_S = 60
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever the machine has."""
+    n_threads = torch.get_num_threads()
+    monkeypatch.setattr(devices, "n_cores", lambda: 2)
+    devices.limit_threads(2)
+    yield
+    devices.limit_threads(n_threads)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save("neox", tmp_path_factory.mktemp("lanes") / "neox"))
+
+
+def _watched(monkeypatch: pytest.MonkeyPatch, backend: TransformersBackend) -> list[Any]:
+    """Thread and number of threads of each pass; the first two wait for each other."""
+    seen: list[Any] = []
+    both, run = threading.Barrier(2), backend._tree_pass
+
+    def watched(sequences: Any) -> Any:
+        seen.append((threading.get_ident(), torch.get_num_threads()))
+        if len(seen) <= 2:
+            both.wait(_TOGETHER_S)
+        return run(sequences)
+
+    monkeypatch.setattr(backend, "_tree_pass", watched)
+    return seen
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_lanes_share_the_weights_and_give_the_same_bits(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, both = (TransformersBackend(model, ModelOptions(batch_tokens=40)) for _ in range(2))
+    alone._takes_lanes = False
+    assert both._takes_lanes
+    seen = _watched(monkeypatch, both)
+    assert both.score(SENTENCES) == alone.score(SENTENCES)
+    idents, n_threads = zip(*seen, strict=True)
+    assert len(seen) > 2 and len(set(idents)) == 2 and threading.get_ident() not in idents
+    assert set(n_threads) == {1}  # neither waits for threads of its own
+    assert torch.get_num_threads() == 2
+    how = SamplingOptions(temperature=3.0, max_new_tokens=5)
+    draws = [how.draw(text, k) for text in ("She", "He said", "They") for k in range(30)]
+    assert both.continue_(draws, how) == alone.continue_(draws, how)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_single_pass_starts_no_thread(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = TransformersBackend(model, ModelOptions())
+    _ = backend._model  # which transformers loads with threads
+    monkeypatch.setattr(threading.Thread, "start", None)
+    assert backend.score(["She ran.", "He ran."])
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_where_passes_leave_something_in_the_model_there_are_no_lanes(
+    model: str, tmp_path: Path
+) -> None:
+    own_code = TransformersBackend(model, ModelOptions())
+    own_code.longest_in_tree = 0  # as it is for code that comes with a model
+    assert not own_code._takes_lanes
+    longrope = TransformersBackend(model, ModelOptions())
+    _ = longrope._model
+    longrope.config.rope_parameters = {"rope_type": "longrope"}
+    assert not longrope._takes_lanes
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_out_of_memory_ends_the_lanes_before_passes_get_smaller(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = TransformersBackend(model, ModelOptions(batch_tokens=40))
+    expected = backend.score(SENTENCES)
+    run, me = backend._tree_pass, threading.get_ident()
+
+    def limited(sequences: Any) -> Any:
+        if threading.get_ident() != me:
+            raise MemoryError
+        return run(sequences)
+
+    monkeypatch.setattr(backend, "_tree_pass", limited)
+    with pytest.warns(UserWarning, match="out of memory: going on with one pass at a time"):
+        assert backend.score(SENTENCES) == expected
+    assert backend._batch_tokens == 40
+
+
+def test_an_error_ends_all_lanes() -> None:
+    done: list[int] = []
+
+    def work(item: int) -> None:
+        if item == 3:
+            raise ValueError("item 3")
+        done.append(item)
+
+    with pytest.raises(ValueError, match="item 3"):
+        in_lanes(work, range(10_000), 4)
+    assert {0, 1, 2} <= set(done) and len(done) < 9_999
+    assert threading.active_count() < 5
+
+
+def test_ctrl_c_reaches_every_lane() -> None:
+    """It comes to the calling thread, while each lane is in the middle of a pass."""
+    begun: list[int] = []
+    finished: list[int] = []
+    main = threading.get_ident()
+
+    def work(item: int) -> None:
+        begun.append(item)
+        for _ in range(100 * _TOGETHER_S):
+            time.sleep(0.01)
+        finished.append(item)
+
+    def press() -> None:
+        while len(begun) < 2:
+            time.sleep(0.01)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        in_lanes(work, range(100), 2)
+    presser.join()
+    assert sorted(begun) == [0, 1] and finished == []
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_quotas_of_control_groups(tmp_path: Path) -> None:
+    own, groups = tmp_path / "own", tmp_path / "cgroup"
+    own.write_text("4:memory:/m\n3:cpu,cpuacct:/docker/abc\n0::/slice/one.scope\n")
+    assert quotas(groups, own) == []  # nothing there
+    _write(groups / "slice" / "one.scope" / "cpu.max", "max 100000\n")
+    _write(groups / "slice" / "cpu.max", "150000 100000\n")
+    assert quotas(groups, own) == [1.5]
+    _write(groups / "cpu,cpuacct" / "cpu.cfs_quota_us", "400000\n")
+    _write(groups / "cpu,cpuacct" / "cpu.cfs_period_us", "100000\n")
+    _write(groups / "cpu,cpuacct" / "docker" / "abc" / "cpu.cfs_quota_us", "-1\n")
+    _write(groups / "cpu,cpuacct" / "docker" / "abc" / "cpu.cfs_period_us", "100000\n")
+    assert sorted(quotas(groups, own)) == [1.5, 4.0]
+    assert within(64, quotas(groups, own)) == 2
+    own.unlink()
+    assert quotas(groups, own) == []
