@@ -175,14 +175,14 @@ def report_on_spark(shards: list[Path]) -> None:
     Console(width=100).print(table)
 
 
-def report_scoring(timed: list[scoring.Timed], batch: int) -> None:
-    """Print pairs a second of each way, and how much faster ours is."""
+def report_scoring(timed: list[scoring.Timed], busy: scoring.Timed, batch: int) -> None:
+    """Print pairs a second of each way, and how much faster ours is; ``busy`` comes last."""
     table = _table(
         "scoring, 70 M parameters of the Pythia shape, float32, CPU: pairs/s",
         *("benchmark", "pairs", "timed", "ours", "naive", "ours is faster by"),
         *("lm-evaluation-harness", "ours is faster by", "largest difference, nats"),
     )
-    for one in [*timed, _of_all(timed)]:
+    for one in [*timed, _of_all(timed), busy]:
         cells = (f"{one.n_pairs:,}", f"{one.n_texts // 2:,}", f"{1 / one.ours:.1f}")
         naive = (f"{1 / one.naive:.1f}", f"{one.naive / one.ours:.2f}x")
         harness = (f"{1 / one.harness:.1f}", f"{one.harness / one.ours:.2f}x")
