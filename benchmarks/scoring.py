@@ -24,7 +24,7 @@ from plumbline.eval_workers.scoring.pair_scores import CHUNK_TEXTS
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
 #: Slices of a benchmark that are timed, spread evenly.
-_SLICES = 6
+_SLICES = 3
 _NAIVE_BATCH = 16
 _NAIVE_TEXTS = 4 * _NAIVE_BATCH
 _HARNESS_BATCHES = (1, 8, 16, 32, 64)

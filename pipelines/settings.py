@@ -116,7 +116,9 @@ class Settings(ModelOptions, CorpusOptions):
     contrast: Annotated[str, Field(description="contrast that constrains the benchmarks")] = (
         "she/he"
     )
-    benchmarks: Annotated[str, Field(description="benchmarks, separated by commas")] = ""
+    benchmarks: Annotated[
+        str, Field(description="benchmarks, separated by commas; empty: all of `data`, or our own")
+    ] = ""
     model: Annotated[
         str, Field(description="hub ids, paths or train:small, separated by commas")
     ] = ""

@@ -69,7 +69,7 @@ def test_a_process_that_dies_leaves_its_log_and_one_that_is_closed_leaves_nothin
     monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     process = vllm_engine.VllmProcess()
-    assert process.popen.poll() is None
+    assert process.popen.poll() is None and len(list(tmp_path.iterdir())) == 1
     if how == "itself":
         process.popen.kill()
         died = str(process.death())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import io
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -200,10 +201,12 @@ class ByteStream(io.RawIOBase):
 
 def unreadable(path: Path, error: Exception) -> BadInput:
     """The line for a file that can't be read to its end."""
-    fix = "fetch or make it again"
-    if isinstance(path, Address):
+    line, fix = _first_line(error), "fetch or make it again"
+    if "Range request not supported" in line:
+        fix = "the server must answer requests for a part of a file; download it, count the copy"
+    elif isinstance(path, Address):
         fix = "check the address and the credentials in the environment; same command to resume"
-    return BadInput(f"shard {path.name}", _first_line(error), fix)
+    return BadInput(f"shard {path.name}", line, fix)
 
 
 class _Remote(io.RawIOBase):
@@ -265,7 +268,9 @@ def _file_system(scheme: str) -> Any:
     # A web server lists nothing: what it has no file of is missing.
     known = {"protocol": scheme, **({"_ls": nothing} if scheme in _WEB else {})}
     kind: Any = type("Files", (FsspecStore,), known)
-    options = {"client_options": {"allow_http": True}} if scheme == "http" else {}
+    # Without encryption only where the address, or the named server's, says so.
+    is_plain = scheme == "http" or os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+    options = {"client_options": {"allow_http": True}} if is_plain else {}
     return kind(retry_config=RETRIES, skip_instance_cache=True, **options)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,12 +68,13 @@ environment with vLLM)
 class VllmProcess:
     """``vllm_process`` with some arguments; closed with the last reference to it.
 
-    ``popen`` is the process. What it and its workers print is kept in a file without a name, which
-    gets one if the process dies.
+    ``popen`` is the process, which has a temporary directory of its own. What it and its workers
+    print is kept in a file without a name, which gets one if the process dies.
     """
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         python = interpreter()
+        self._place = tempfile.mkdtemp(prefix="plumbline-vllm-")
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.popen = subprocess.Popen(
             # -I: nothing of this environment is imported there.
@@ -80,11 +82,11 @@ class VllmProcess:
             stdin=subprocess.PIPE,
             stdout=self._log if arguments else subprocess.PIPE,
             stderr=self._log,
-            env={**(environment or {}), **os.environ},
+            env={**(environment or {}), **os.environ, "TMPDIR": self._place},
             start_new_session=True,  # Ctrl-C reaches this process, which ends it
             text=True,
         )
-        self.close = weakref.finalize(self, _end, self.popen)
+        self.close = weakref.finalize(self, _end, self.popen, self._place)
 
     def printed(self) -> str:
         """What vLLM and its workers have printed."""
@@ -137,7 +139,7 @@ class RemoteEngine:
         return self._process.printed()
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[str], place: str) -> None:
     """End a process, which sees that its input does, and with it its workers."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):
@@ -150,3 +152,4 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.wait()
     if process.stdout is not None:
         process.stdout.close()
+    shutil.rmtree(place, ignore_errors=True)

@@ -21,6 +21,7 @@ import json
 import os
 import queue
 import runpy
+import shutil
 import signal
 import sys
 import threading
@@ -161,6 +162,7 @@ def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
 def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
     for line in lines:
         requests.put(line)
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)  # its own, see ``vllm_engine``
     os.killpg(0, signal.SIGKILL)  # its workers, too: it was started as the first of its group
 
 

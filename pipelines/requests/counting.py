@@ -24,6 +24,7 @@ from plumbline.warehouse.errors import (
 )
 from plumbline.warehouse.options import part, words
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
 
 #: Environment variable that names Spark's settings to the session.
@@ -60,6 +61,10 @@ def _count_here(settings: Settings, name: str, shards: Sequence[Path]) -> None:
     store, master = Store.open(settings.warehouse_path()), settings.master or None
     with progress(f"count {name}", "shards") as update:
         count_corpus(store, request, master=master, progress=update)
+    for row in store.read("corpus", corpus=name).to_pylist():
+        if n_rejected := row["n_rejected"]:
+            n_all = row["n_documents"] + n_rejected
+            say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
 
 
 def check(settings: Settings) -> None:
