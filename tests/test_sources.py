@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.shards import expand_shards, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
+from tests.tiny_models import save
 
 _ENTRY = "from plumbline.pipelines.cli.main import entry; entry()"
 TEXTS = [f"She drinks tea {i}." for i in range(40)] + [f"He likes tea {i}." for i in range(40)]
@@ -203,16 +205,37 @@ def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
     assert not any(b"hf_madeup" in content for content in [*kept, done.stderr.encode()])
 
 
-def test_held_out_texts_and_models(web: Web, shards: Path) -> None:
-    """Held-out texts are read like shards; a model at an address is refused in a line."""
+def test_held_out_texts(web: Web, shards: Path) -> None:
+    """They are read like shards."""
     (path,) = text_files([f"{web.url}/c.jsonl"])
     found = read_held_out([path])
     assert (found.documents[0].text, found.documents[0].problem) == ("she ran", None)
     assert found.documents == read_held_out([shards / "c.jsonl"]).documents
     with pytest.raises(BadInput, match=r"none\.jsonl: no such file"):
         text_files([f"{web.url}/none.jsonl"])
-    with pytest.raises(BadInput, match=r"a directory or the hub.*copy it to a directory"):
-        find_source("s3://bucket/model", None)
+
+
+def test_a_model_in_a_bucket_is_fetched_once_and_is_the_one_that_was_put_there(
+    bucket: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    here = save("gpt2", tmp_path / "text")
+    (here / "notes.md").write_text("no part of the model")
+    address = bucket(here)
+    there = find_source(address, None)
+    assert (there.name, there.revision) == ("text", find_source(str(here), None).revision)
+    copied = {path: path.stat().st_mtime_ns for path in Path(there.location).iterdir()}
+    assert "notes.md" not in {path.name for path in copied}
+    assert find_source(address, None) == there
+    assert {path: path.stat().st_mtime_ns for path in copied} == copied
+    client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    other = save("gpt2", tmp_path / "other", seed=1) / "model.safetensors"
+    client.upload_file(str(other), address.split("/")[2], "text/model.safetensors")
+    assert find_source(address, None).revision != there.revision
+    with pytest.raises(BadInput, match=r"holds no such files \(check the address"):
+        find_source(f"{address}/nothing", None)
+    with pytest.raises(UsageProblem, match="a web server doesn't list its files"):
+        find_source("http://127.0.0.1:9/m", None)
 
 
 def test_an_outage_in_one_shard_leaves_the_others(web: Web, shards: Path, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Files of text wherever they are: on a disk, in a bucket, on the hub, on a web server.
 
 ``open_file`` is the one way to a shard's bytes, in this process, in its helpers and in Spark's
-executors. Files that are not on a disk are read in blocks as they are needed, never copied. What a
-server wants to know (keys, region, token) comes from its usual environment variables.
+executors. Shards that are not on a disk are read in blocks as they are needed, never copied; models
+are ``fetched``, since libraries load them from a disk. What a server wants to know (keys, region,
+token) comes from its usual environment variables.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, disk_problems
 from plumbline.warehouse.paths import Address
 
 CODECS = {".zst": "zstd", ".gz": "gzip"}
@@ -164,6 +166,53 @@ def open_file(path: Path) -> pa.NativeFile:
         raise
     except Exception as e:
         raise OSError(_first_line(e)) from e
+
+
+def fetched(directory: Path, patterns: Sequence[str]) -> Path:
+    """The files of a directory at an address, copied to the user's cache: once for each content.
+
+    Only those whose names match a pattern, and none of its subdirectories. The copy has the
+    directory's own name. Raises ``BadInput`` where no such file is there or one can't be read.
+    """
+    import platformdirs  # not here for Spark's executors, which have no more than counting needs
+
+    from plumbline.warehouse.text.progress import progress
+
+    listed = [
+        (path, found)
+        for path, found in find(f"{directory}/*")
+        if found and not found.is_directory and any(map(path.match, patterns))
+    ]
+    if not listed:
+        fix = "check the address and the credentials in the environment"
+        raise BadInput(str(directory), "holds no such files", fix)
+    content = [f"{path} {found.n_bytes} {found.mark}" for path, found in listed]
+    key = hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
+    place = platformdirs.user_cache_path("plumbline") / "fetched" / key / directory.name
+    if place.is_dir():
+        return place
+    with disk_problems(place), progress(f"fetch {directory.name}", "files") as update:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=place.parent) as temporary:
+            for number, (path, _) in enumerate(listed):
+                update(number, len(listed))
+                _copy(path, Path(temporary) / "all" / path.name)
+            update(len(listed), len(listed))
+            with suppress(FileExistsError):  # another process was as quick
+                (Path(temporary) / "all").rename(place)
+    return place
+
+
+def _copy(path: Path, to: Path) -> None:
+    to.parent.mkdir(exist_ok=True)
+    try:
+        with open_file(path) as file, to.open("wb") as copy:
+            while block := file.read(_BLOCK):
+                copy.write(block)
+    except OSError as e:
+        if e.errno is not None:  # of this machine's disk
+            raise
+        raise unreadable(path, e) from e
 
 
 class ByteStream(io.RawIOBase):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import opened
+from plumbline.warehouse.sources import fetched, located
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 #: What tells an adapter from a model.
@@ -25,6 +26,8 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
+#: Files of a directory at an address that a model may consist of.
+_FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja", "*.py")
 #: A hub id: NAME or OWNER/NAME, of 96 characters at most.
 HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
@@ -54,7 +57,9 @@ def looks_like_path(name: str) -> bool:
 
 
 def find_source(model: str, revision: str | None, trusts_code: bool = False) -> Source:
-    """Decide whether ``model`` is a directory or a hub id; the hub is not asked.
+    """Decide whether ``model`` is a directory, the address of one, or a hub id, which isn't asked.
+
+    A directory at an address (``s3://bucket/m``) is copied to the user's cache first.
 
     Raises ``BadInput`` for a path that is missing or holds no saved model, and for a name that
     can't be a hub id; ``UsageProblem`` for a revision of a local directory.
@@ -62,11 +67,9 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
     >>> find_source("EleutherAI/pythia-70m", None).is_local
     False
     """
-    if "://" in model:
-        fix = "copy it to a directory with the store's own tool"
-        raise BadInput(f"model {model}", "models come from a directory or the hub", fix)
-    path = Path(model).expanduser()
-    if not path.exists() and not looks_like_path(model):
+    is_remote = "://" in model
+    path = fetched(located(model), _FETCHED) if is_remote else Path(model).expanduser()
+    if not is_remote and not path.exists() and not looks_like_path(model):
         if not HUB_ID.fullmatch(model):
             raise BadInput(f"model {model!r}", "is neither a directory nor a hub id")
         return Source(model, model, revision, is_local=False, trusts_code=trusts_code)
