@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.generation.spec import load as load_spec
+from plumbline.eval_workers.model_lists import ListedModel, load
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.settings import Settings
 from plumbline.warehouse.errors import UsageProblem
@@ -177,17 +179,23 @@ def corpus_name(pattern: str) -> str:
 
 def _models(settings: Settings, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
     """The models of the settings, each with its options: those of its list before the shared."""
-    from plumbline.eval_workers.model_lists import load
-
     shared = part(ModelOptions, settings)
     if settings.model and settings.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     if settings.models:
-        return tuple(
-            replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
-            for entry in load(settings.models)
-        )
+        entries = load(settings.models)
+        times = Counter(entry.id for entry in entries)
+        return tuple(_listed(entry, corpora, shared, times[entry.id] > 1) for entry in entries)
     return tuple(_model(name, corpora, shared) for name in settings.model_names())
+
+
+def _listed(
+    entry: ListedModel, corpora: tuple[CorpusPlan, ...], shared: ModelOptions, again: bool
+) -> ModelPlan:
+    """The model of an entry; its label says how it is loaded where it is listed more than once."""
+    plan = replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
+    how = ", ".join(map(str, entry.overrides.values()))
+    return replace(plan, name=f"{plan.name} ({how})") if again and how and plan.location else plan
 
 
 def _model(name: str, corpora: tuple[CorpusPlan, ...], how: ModelOptions) -> ModelPlan:
