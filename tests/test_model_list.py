@@ -66,13 +66,13 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
     assert one.options == ModelOptions(backend="vllm", dtype="bfloat16")
     assert two.options == ModelOptions(dtype="bfloat16")
     assert origin["models"] == str(path)
+    with pytest.raises(BadInput, match="and nothing else"):
+        model_lists.load(str(path))
     path.write_text('[[model]]\nid = "a/b"\n[[model]]\nid = "a/b"\ndtype = "float16"\n')
     assert [m.name for m in make_plan(settings.load(path, {}, {})[0]).models] == [
         "a/b",
         "a/b (float16)",
     ]
-    with pytest.raises(BadInput, match="and nothing else"):
-        model_lists.load(str(path))
 
 
 _KNOWN = ", ".join(field.name for field in fields(ModelOptions))
