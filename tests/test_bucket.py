@@ -46,7 +46,7 @@ _PIPELINE = "from plumbline.pipelines.cli.main import entry; entry()"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    server = ThreadedMotoServer(port=0)
+    server = ThreadedMotoServer("127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"

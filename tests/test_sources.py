@@ -93,7 +93,7 @@ def shards(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
-    server = ThreadedMotoServer(port=0)
+    server = ThreadedMotoServer("127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"

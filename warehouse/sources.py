@@ -8,6 +8,7 @@ token) comes from its usual environment variables.
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import io
@@ -109,9 +110,13 @@ def describe(path: Path) -> Description | None:
     True
     """
     if not isinstance(path, Address):
-        with suppress(OSError):
+        try:
             return Description(path.stat().st_size, path.is_dir(), None)
-        return None
+        except OSError as e:
+            if e.errno == errno.ELOOP:
+                problem, fix = "is not a regular file", "its link leads in a circle"
+                raise BadInput(f"shard {path}", problem, fix) from e
+            return None
     try:
         # Refreshed, since the hub's listing is kept in memory.
         return _description(_files(path).info(str(path), refresh=True))

@@ -70,12 +70,12 @@ def shard_states(
 
 def _state(row: Mapping[str, Any], given: set[Path]) -> ShardState:
     path, numbers = located(row["shard"]), (row["n_documents"], row["seconds"])
-    if given and path.resolve() not in given:
-        return ShardState(row["shard"], "left out", *numbers, "counted, not among those given")
     try:
         found = describe(path)
         if found is None:
             return ShardState(row["shard"], "gone", *numbers, "no such file")
+        if given and path.resolve() not in given:
+            return ShardState(row["shard"], "left out", *numbers, "counted, not among those given")
         same = found.n_bytes == row["n_bytes"] and fingerprint(path) == row["fingerprint"]
     except BadInput as e:
         return ShardState(row["shard"], "failed", *numbers, str(e))
