@@ -74,7 +74,7 @@ class VllmProcess:
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         python = interpreter()
-        self._place = tempfile.mkdtemp(prefix="plumbline-vllm-")
+        self._place = tempfile.mkdtemp(prefix=vllm_process.PLACE)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.popen = subprocess.Popen(
             # -I: nothing of this environment is imported there.
@@ -97,7 +97,7 @@ class VllmProcess:
         """How it ended, which it did by itself."""
         status = self.popen.wait()
         self.close()
-        number, log = tempfile.mkstemp(prefix="plumbline-vllm-", suffix=".log", text=True)
+        number, log = tempfile.mkstemp(prefix=vllm_process.PLACE, suffix=".log", text=True)
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(self.printed())
         how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"

@@ -39,6 +39,8 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
 }
+#: In the name of the temporary directory that is the process's own, and goes with it.
+PLACE = "plumbline-vllm-"
 #: Texts in flight; vLLM refuses more of them than tokens in a pass.
 MAX_TEXTS = 256
 
@@ -162,7 +164,8 @@ def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
 def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
     for line in lines:
         requests.put(line)
-    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)  # its own, see ``vllm_engine``
+    if PLACE in (place := os.environ.get("TMPDIR", "")):
+        shutil.rmtree(place, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)  # its workers, too: it was started as the first of its group
 
 
