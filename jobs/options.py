@@ -66,6 +66,17 @@ class CorpusOptions(RecordOptions):
             "ones. Another one is merged from what was counted, without --replace.",
         ),
     ] = 1
+    evidence: Annotated[
+        bool,
+        Field(
+            description="Keep the documents as numbers of their kept words, 2 bytes each: what "
+            "`plumbline why` and word lists that are asked for later need."
+        ),
+    ] = True
+    source_field: Annotated[
+        str,
+        Field(description="Field that names the source of a document; a.b is b in a."),
+    ] = "meta.pile_set_name"
     memory: Annotated[
         str, Field(description="Most memory of each counting process, such as 512m or 4g.")
     ] = "2g"

@@ -15,6 +15,7 @@ from plumbline.jobs.kernel.chunks import END
 from plumbline.jobs.kernel.json_lines import judge
 from plumbline.jobs.kernel.memory import address, new_record
 from plumbline.jobs.kernel.records import DONE, FULL, ReaderState, read_lines
+from plumbline.jobs.kernel.words import Words
 
 GOOD = [
     '{"text": "tea"}',
@@ -66,10 +67,12 @@ def compiled(line: bytes) -> str | None:
     reader, name = new_record(ReaderState), np.frombuffer(b"text", np.uint8)
     reader.field, reader.n_field = address(name), name.size
     reader.texts, reader.next = address(texts), address(buf)
+    documents, sources = np.zeros(2, np.int64), Words(["other"], keep_stops=True)
+    reader.documents, reader.documents_room = address(documents), 2
     end = address(buf) + len(line)
     # In pieces of seven bytes: no escape is torn apart, nothing is lost between them.
     reader.limit = 7
-    while (state := read_lines(reader, end)) == FULL:
+    while (state := read_lines(reader, sources.state, end)) == FULL:
         reader.limit += 7
     found = texts[: int(reader.n)].tobytes()
     return found.removesuffix(END).decode() if state == DONE and found else None

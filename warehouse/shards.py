@@ -160,9 +160,11 @@ def needs_decoder(path: Path) -> bool:
     return _suffix(path) in (".bin", ".npy")
 
 
-def _columns(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
-    """The text column of a Parquet shard."""
-    field = form.text_field
+def column_values(path: Path, field: str) -> Iterator[pa.Array]:
+    """The values of a column of a Parquet shard, in batches of rows; ``a.b`` is ``b`` in ``a``.
+
+    Raises ``BadInput`` for a damaged file, and for one without such a column.
+    """
     try:
         with open_file(path) as raw, pq.ParquetFile(raw) as file:
             schema = file.schema_arrow
@@ -174,15 +176,22 @@ def _columns(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
                     fix = f"it has {', '.join(schema.names)}: name one with --text-field"
                     raise BadInput(f"shard {path.name}", f"no column named `{field}`", fix)
                 kind = kind.field(index).type
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                raise BadInput(f"shard {path.name}", f"column `{field}` is {kind}, not text")
             for batch in file.iter_batches(_BATCH_ROWS, columns=[field]):
                 values = batch.column(0)
                 for member in members[1:]:
                     values = pc.struct_field(values, member)
-                yield values.cast(pa.large_string())
+                yield values
     except (OSError, pa.ArrowInvalid) as e:
         raise unreadable(path, e) from e
+
+
+def _columns(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
+    """The text column of a Parquet shard."""
+    for values in column_values(path, form.text_field):
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            problem = f"column `{form.text_field}` is {values.type}, not text"
+            raise BadInput(f"shard {path.name}", problem)
+        yield values.cast(pa.large_string())
 
 
 #: Every kind of shard but JSON lines, by what its name ends with.

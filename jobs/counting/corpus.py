@@ -94,6 +94,8 @@ class CountRequest(CorpusOptions):
             self.all_pairs,
             self.text_field,
             token_files.digest(self.decoder),
+            self.evidence,
+            self.source_field if self.evidence else "",
         )
 
     @cached_property
@@ -223,7 +225,8 @@ def _write(
     run_id: str,
 ) -> Counted:
     partition = {"corpus": request.corpus}
-    wanted = request.min_count, {(x.shard, x.fingerprint, x.status) for x in ledgers}
+    shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
+    wanted = request.min_count, _source_field(request), shards
     if not request.replace and _state(store, request.corpus) == wanted:
         return Counted(store.read("corpus", **partition).to_pylist()[0], tuple(ledgers), False)
     where, good = partials_directory(store, options), [x for x in ledgers if x.status == "counted"]
@@ -281,13 +284,18 @@ def _partials(where: Path, ledgers: Sequence[Ledger], kind: str) -> list[Path]:
     return [file for ledger in ledgers for file in partial_files(where, ledger.fingerprint, kind)]
 
 
-def _state(store: Store, corpus: str) -> tuple[int, set[tuple[str, str, str]]] | None:
-    """min_count and shards of the corpus as written; None if it does not exist or is incomplete."""
+def _source_field(request: CountRequest) -> str | None:
+    return request.source_field if request.evidence else None
+
+
+def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[str, str, str]]] | None:
+    """min_count, source_field and shards of the corpus as written; None if it does not exist."""
     written = store.read("corpus", corpus=corpus).to_pylist()
     if not written:
         return None
     rows = store.read("corpus_shard", corpus=corpus).to_pylist()
-    return written[0]["min_count"], {(r["shard"], r["fingerprint"], r["status"]) for r in rows}
+    shards = {(r["shard"], r["fingerprint"], r["status"]) for r in rows}
+    return written[0]["min_count"], written[0]["source_field"], shards
 
 
 def _rejects(
@@ -312,6 +320,7 @@ def _corpus_row(
         "corpus": request.corpus,
         "source": "counted",
         **_settings(request),
+        "source_field": _source_field(request),
         "n_shards": len(ledgers) - n_failed,
         "n_shards_failed": n_failed,
         **{name: sum(getattr(x, name) for x in ledgers) for name in totals},

@@ -12,9 +12,11 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, limits_within
@@ -28,6 +30,8 @@ from plumbline.warehouse.storage.store import Store, write_file
 
 #: File in the directory of the partials that decodes token files, see ``warehouse.token_files``.
 DECODER = "decoder"
+#: Files of tokens are followed by that of their words.
+_ORDER = ("tokens", "words")
 #: Called with (shards done, shards) whenever one is done, from any thread.
 Progress = Callable[[int, int], None]
 
@@ -53,20 +57,34 @@ class Ledger:
 def partials_directory(store: Store, options: CountOptions) -> Path:
     """Directory of the partials counted under these options, by this version of the tokeniser."""
     settings = {**asdict(options), "tokenizer": TOKENIZER_VERSION}
-    for name in ("text_field", "decoder"):
+    for name in ("text_field", "decoder", "evidence", "source_field"):
         if settings[name] == CountOptions.__dataclass_fields__[name].default:
             del settings[name]  # as it was named before there was a choice
     return store.work_directory("count", config_hash(settings))
 
 
 def partial_files(directory: Path, mark: str, kind: str) -> list[Path]:
-    """Files of kind ``words``, ``pairs`` or ``rejects`` of the shard with fingerprint ``mark``.
+    """Files of a kind (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``, in order.
 
     A count that reached its memory limit has several of a kind; a word or pair may be in each, and
     its counts must be summed.
     """
     _, names = _read(directory / f"{mark}.json")
-    return [directory / name for name in names if name.split(".")[-2] == kind]
+    return [directory / name for name in names if _kind(name) == kind]
+
+
+def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
+    """The files of tokens of a shard in order, each with that of the words which it refers to.
+
+    Raises ``BadInput`` if the shard has no ledger, as ``partial_files`` does.
+    """
+    _, names = _read(directory / f"{mark}.json")
+    found = [directory / name for name in names if _kind(name) in ("tokens", "words")]
+    return [(a, b) for a, b in pairwise(found) if (_kind(a.name), _kind(b.name)) == _ORDER]
+
+
+def _kind(name: str) -> str:
+    return name.split(".")[-2]
 
 
 def _read(path: Path) -> tuple[Ledger, list[str]]:
@@ -144,6 +162,18 @@ def _ledger(path: Path, shard: str) -> Ledger:
     return replace(_read(path)[0], shard=shard)
 
 
+def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of ids: their bytes by significance, since most high ones are 0."""
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="lz4",
+        use_dictionary=["source"],
+        write_statistics=False,
+        column_encoding={"tokens.list.element": "BYTE_STREAM_SPLIT"},
+    )
+
+
 class _Writer:
     """The files of one attempt at a shard; the ledger that names them makes them valid.
 
@@ -155,12 +185,28 @@ class _Writer:
         self._out, self._mark = out, mark
         self._attempt = uuid.uuid4().hex[:12]
         self._files: list[str] = []
+        self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write one more file of a kind."""
+        """Write one more file of a kind; tokens go to one file until their words are written."""
+        if kind == "tokens":
+            self._tokens = self._tokens or _token_writer(self._new(kind), table.schema)
+            self._tokens.write_table(table)
+            return
+        if kind == "words":
+            self.close()
+        write_file(self._new(kind), table, temporary=True)
+
+    def close(self) -> None:
+        """Finish the file of tokens."""
+        if self._tokens:
+            self._tokens.close()
+        self._tokens = None
+
+    def _new(self, kind: str) -> Path:
         name = f"{self._mark}.{self._attempt}-{len(self._files):05}.{kind}.parquet"
-        write_file(self._out / name, table, temporary=True)
         self._files.append(name)
+        return self._out / name
 
     def publish(self, ledger: Ledger) -> None:
         """Make this attempt the shard's partial, unless another attempt was first."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
+
+import pyarrow as pa
 
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.kernel import Counter, CountOptions, Limits, ShardCounts, Spill
-from plumbline.warehouse.shards import RecordForm, kind_of
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.shards import RecordForm, column_values, kind_of
 
 #: The counter of the last shard, kept because allocating fresh memory is slow.
 _spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
@@ -44,11 +49,24 @@ def count_shard(
     _spare.clear()
     counter.spill = spill
     if kind := kind_of(path):
+        sources = _sources(path, options.source_field)
         for batch in kind.texts(path, RecordForm(options.text_field, decoder)):
-            counter.feed_texts(batch, kind.missing)
+            counter.feed_texts(batch, kind.missing, next(sources))
     else:
         for block, end in line_blocks(path):
             counter.feed_lines(block, end)
     counts = counter.result()
     _spare[options, limits] = counter
     return counts
+
+
+def _sources(path: Path, field: str) -> Iterator[list[str | None] | None]:
+    """Where each text is from, batch by batch; ``None`` in a shard that has no such column."""
+    if path.suffix == ".parquet" and field:
+        try:
+            for values in column_values(path, field):
+                is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+                yield values.to_pylist() if is_text else None
+        except BadInput:
+            pass  # no such column, or a file that reading its texts finds damaged
+    yield from repeat(None)

@@ -26,8 +26,8 @@ def compile_tokenizer() -> None:
 
 def compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
     """Compile the rest, which does not call the tokenizer, or load it from the cache."""
-    read_lines(new_record(ReaderState), 0)
     words, ids = new_record(WordState), new_record(IdState)
+    read_lines(new_record(ReaderState), words, 0)
     ChunkCache().grow()
     for rule in rules:
         pairs = TargetPairs(["she"], rule, 2)

@@ -15,6 +15,7 @@ from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
 from plumbline.jobs.kernel.pairs import RULES, AllPairs, TargetPairs
 from plumbline.jobs.kernel.records import DOUBT, FULL, ReaderState, read_lines
+from plumbline.jobs.kernel.token_stream import DocumentLog, TokenStream
 from plumbline.jobs.kernel.tokenizer import Tokenizer, tokenize_all
 from plumbline.jobs.kernel.words import Words
 from plumbline.warehouse.errors import UsageProblem
@@ -39,6 +40,9 @@ class CountOptions:
         text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
             is ``b`` in ``a``.
         decoder: which tokenizer decodes token files, see ``warehouse.token_files.digest``.
+        evidence: hand the documents over as ids of their kept words, for what is asked later.
+        source_field: name of the field that says where a document is from; like ``text_field``, but
+            ``a.b`` is always ``b`` in ``a``.
 
     Raises:
         UsageProblem: unknown rule, window out of range, no text field, no targets, or a target
@@ -51,6 +55,8 @@ class CountOptions:
     all_pairs: bool = False
     text_field: str = "text"
     decoder: str = ""
+    evidence: bool = False
+    source_field: str = ""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -110,7 +116,8 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Receives ``words``, ``pairs`` or ``rejects`` and a table of these.
+#: Receives ``tokens``, ``words``, ``pairs`` or ``rejects`` and a table of these. Tokens are ids of
+#: the words that come after them.
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -157,6 +164,10 @@ class Counter:
         self._field = options.text_field
         self._field_name = np.frombuffer(self._field.encode(), np.uint8).copy()
         self._reader.field, self._reader.n_field = address(self._field_name), self._field_name.size
+        self._documents = DocumentLog(self._reader, options.source_field)
+        self._source_field = options.source_field
+        self._stream = TokenStream() if options.evidence else None
+        self._is_streamed = False  # whether the stream holds ids that are not counted yet
         self._rejects: list[Reject] = []
         self._n_blank = self._n_rejected = self._n_rows = 0
         self._n_drained = 0
@@ -164,8 +175,9 @@ class Counter:
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
         """Count the documents in the JSON lines block[:end], which SLACK more bytes must follow."""
         reader, start = self._reader, address(block)
-        reader.next, reader.n_lines = start, 0
-        while code := read_lines(reader, start + end):
+        reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
+        sources = self._documents.sources.state
+        while code := read_lines(reader, sources, start + end):
             if code == FULL:
                 self._count()
             elif code == DOUBT:
@@ -173,17 +185,21 @@ class Counter:
         self._n_rows += int(reader.n_lines)
 
     def feed_texts(
-        self, texts: pa.LargeStringArray | Sequence[str], missing: str | None = None
+        self,
+        texts: pa.LargeStringArray | Sequence[str],
+        missing: str | None = None,
+        sources: Sequence[str | None] | None = None,
     ) -> None:
         """Count texts, one document each. In an array, NULL and invalid UTF-8 are rejected.
 
         ``missing``: why NULL is rejected, where that is not because the text field is NULL.
+        ``sources``: where each text is from.
 
         Raises:
             UnicodeEncodeError: a string holds a lone surrogate.
         """
         array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
-        good = []
+        good, places = [], []
         for k, text in enumerate(array.cast(pa.large_binary()).to_pylist()):
             if text is None:
                 self._reject(self._n_rows + k + 1, missing or f"`{self._field}` is NULL", b"")
@@ -191,6 +207,9 @@ class Counter:
                 self._reject(self._n_rows + k + 1, "invalid UTF-8", text)
             else:
                 good.append(text)
+                places.append(k)
+        of_good = None if sources is None else [sources[k] for k in places]
+        self._documents.add(self._n_rows + 1 + np.array(places, np.int64), of_good)
         self._n_rows += len(array)
         self._append(b"".join(text + END for text in good))
 
@@ -199,13 +218,16 @@ class Counter:
 
         Kinds are those of :data:`Spill`. The totals of :meth:`result` still include them.
         """
+        yield from self._streamed()
         vocabulary = self._words.vocabulary()
-        yield "words", self._words.table(vocabulary)
+        yield "words", self._words.table(vocabulary, with_ids=self._stream is not None)
         for table in self._pairs.tables(vocabulary):
             yield "pairs", table
         yield "rejects", _reject_table(self._rejects)
         self._rejects.clear()
         self._tokenizer.clear()
+        if self._stream:
+            self._stream.rename(self._tokenizer.pending(self._n_uncounted))
         self._pairs.clear()
         self._n_drained = self._n_tallied
 
@@ -220,7 +242,8 @@ class Counter:
             if self.spill:
                 self.spill(kind, table)
                 table = table.slice(0, 0)
-            tables[kind].append(table)
+            if kind in tables:
+                tables[kind].append(table)
         pairs = self._pairs.state
         counts = ShardCounts(
             **{kind: pa.concat_tables(some) for kind, some in tables.items()},
@@ -233,6 +256,7 @@ class Counter:
         )
         pairs.n_documents = pairs.n_kept = pairs.n_pairs = self._ids.n_tokens = 0
         self._n_blank = self._n_rejected = self._n_rows = self._n_drained = 0
+        self._documents.clear()
         return counts
 
     def _count(self) -> None:
@@ -245,11 +269,18 @@ class Counter:
             if not self._tokenizer.need:
                 break
             self._make_room(self._words, self._tokenizer.need)
+        if self._stream:
+            self._stream.add(self._tokenizer.pending(self._n_untallied))
+            self._is_streamed = True
         is_done = False
         while not is_done:
             if not self._pairs.has_room:
                 self._make_room(self._pairs, 0)
             is_done = self._pairs.count(words, ids)
+        self._is_streamed = False
+        if self.spill and self._stream and self._stream.is_full:
+            for kind, table in self._streamed():
+                self.spill(kind, table)
         left = self._texts[at - start : int(reader.n)].copy()
         self._texts[: left.size] = left
         reader.n = left.size
@@ -258,6 +289,22 @@ class Counter:
     @property
     def _n_bytes(self) -> int:
         return self._tokenizer.n_bytes + self._pairs.n_bytes
+
+    @property
+    def _n_uncounted(self) -> int:
+        """Ids in the stream that are not counted as words yet."""
+        return self._n_untallied if self._is_streamed else 0
+
+    @property
+    def _n_untallied(self) -> int:
+        return int(self._ids.n - self._pairs.state.tallied)
+
+    def _streamed(self) -> Iterator[tuple[str, pa.Table]]:
+        """The counted ids of the stream, which forgets them."""
+        if self._stream:
+            end_id = int(self._words.state.n_fixed) - 1
+            for table in self._stream.table(self._documents, end_id, self._n_uncounted):
+                yield "tokens", table
 
     @property
     def _n_tallied(self) -> int:
@@ -291,12 +338,18 @@ class Counter:
         """Let Python decide on a line."""
         line = bytes(block[start : min(end, start + LONGEST_JUDGED + 1)])
         is_short = len(line) <= LONGEST_JUDGED
-        verdict = judge(line, self._field) if is_short else too_long(end - start, self._field)
+        verdict = (
+            judge(line, self._field, self._source_field)
+            if is_short
+            else too_long(end - start, self._field)
+        )
         if verdict.reason is not None:
             self._reject(self._n_rows + int(self._reader.n_lines), verdict.reason, line)
         elif verdict.text is None:
             self._n_blank += 1
         else:
+            row = np.array([self._n_rows + int(self._reader.n_lines)])
+            self._documents.add(row, [verdict.source])
             self._append(verdict.text.encode() + END)
 
     def _reject(self, row: int, reason: str, data: bytes) -> None:

@@ -14,13 +14,17 @@ LONGEST_JUDGED = 1 << 25
 
 @dataclass(frozen=True)
 class Verdict:
-    """Python's verdict on a line: its text, the reason it is rejected, or neither (blank)."""
+    """Python's verdict on a line: its text, the reason it is rejected, or neither (blank).
+
+    ``source`` is what the source's field holds, if that is a string.
+    """
 
     text: str | None = None
     reason: str | None = None
+    source: str | None = None
 
 
-def judge(line: bytes, field: str = "text") -> Verdict:
+def judge(line: bytes, field: str = "text", source_field: str = "") -> Verdict:
     """Decide on one line as ``json.loads`` does.
 
     A line with only JSON whitespace is not a document. Rejected are invalid UTF-8, invalid JSON
@@ -62,7 +66,14 @@ def judge(line: bytes, field: str = "text") -> Verdict:
         text.encode()
     except UnicodeEncodeError as e:
         return Verdict(reason=f"`{field}` holds a lone surrogate at character {e.start}")
-    return Verdict(text=text)
+    return Verdict(text=text, source=_source(record, source_field))
+
+
+def _source(record: object, field: str) -> str | None:
+    """The string at the end of a path a.b.c, if there is one."""
+    for name in field.split("."):
+        record = record.get(name) if isinstance(record, dict) else None
+    return record if isinstance(record, str) else None
 
 
 def too_long(n_bytes: int, field: str = "text") -> Verdict:

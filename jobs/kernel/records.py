@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.memory import get8, get64, put8, put64, trailing_zeros
+from plumbline.jobs.kernel.memory import get8, get64, get_int, put8, put64, trailing_zeros
 from plumbline.jobs.kernel.tokens import put_utf8
+from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _MAX_DEPTH = 60
@@ -19,6 +20,10 @@ _MAX_DEPTH = 60
 _MAX_NUMBER = 4000
 #: What the parser expects next inside a container.
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
+#: Longest name of a source, in bytes as JSON writes it.
+MAX_SOURCE = 200
+#: Ids of the sources of documents: any of those for which there was no room, and none.
+OTHER, NO_SOURCE = range(2)
 #: What :func:`read_lines` returns.
 DONE, FULL, DOUBT = range(3)
 
@@ -40,6 +45,15 @@ class ReaderState:
     end: int
     field: int  # name of the text field, in UTF-8
     n_field: int
+    path: int  # address of the names on the path to the source's field, n_path of them, in UTF-8
+    path_ends: int  # 0, and where each ends
+    n_path: int
+    source: int  # what the source's field holds, as JSON writes it; 0 for none
+    source_end: int
+    first_row: int  # rows before the block
+    documents: int  # of each text that began in the buffer: its row, from 1, and its source's id
+    n_documents: int
+    documents_room: int
 
 
 @compiled
@@ -234,10 +248,23 @@ def _is_field(r: ReaderState, s: int, e: int) -> bool:
 
 
 @compiled
+def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
+    """Whether the key s..e is that member of the path to the source."""
+    start = get_int(r.path_ends, member)
+    if e - s != get_int(r.path_ends, member + 1) - start:
+        return False
+    for k in range(e - s):
+        if get8(s, k) != get8(r.path + start, k):
+            return False
+    return True
+
+
+@compiled
 def find_text(r: ReaderState, a: int, b: int) -> bool:
     """Set ``r.at`` and ``r.end`` to the last top-level text field of the JSON object a..b.
 
-    False means that the line is malformed, has no text, or is too unusual to be sure.
+    ``r.source`` and ``r.source_end`` become the string at the end of the path to the source. False
+    means that the line is malformed, has no text, or is too unusual to be sure.
     """
     i = _skip(a, b)
     if i >= b or get8(i, 0) != 123:
@@ -245,8 +272,10 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     i += 1
     # Bit d of `objects` says whether the container at depth d is an object.
     depth, objects = 1, np.uint64(2)
-    r.at = 0
+    r.at = r.source = 0
     expected, is_text = _FIRST_KEY, False
+    # Open objects on the path to the source, besides the outermost; whether the last key is on it.
+    on_path, is_next = 0, False
     while depth:
         i = _skip(i, b)
         if i >= b:
@@ -256,6 +285,8 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
         if (c == 125 and in_object and (expected == _FIRST_KEY or expected == _COMMA)) or (
             c == 93 and not in_object and (expected == _FIRST_VALUE or expected == _COMMA)
         ):
+            if on_path == depth - 1 and on_path:
+                on_path -= 1
             depth -= 1
             expected = _COMMA
             i += 1
@@ -263,9 +294,12 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
             if c != _QUOTE:
                 return False
             e = _string_end(i + 1, b)
-            if e < 0 or (depth == 1 and not _is_plain(i + 1, e)):
+            if e < 0 or (depth <= max(r.n_path, 1) and not _is_plain(i + 1, e)):
                 return False
             is_text = depth == 1 and _is_field(r, i + 1, e)
+            is_next = on_path == depth - 1 < r.n_path and _is_on_path(r, on_path, i + 1, e)
+            if is_next:
+                r.source = 0
             i = _skip(e + 1, b)
             if i >= b or get8(i, 0) != 58:
                 return False
@@ -286,17 +320,23 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
                     return False
                 if is_text:
                     r.at, r.end = i + 1, e
-                is_text = False
+                if is_next and depth == r.n_path:
+                    r.source, r.source_end = i + 1, e
+                is_text = is_next = False
                 i = e + 1
             elif c == 123 or c == 91:
                 if depth >= _MAX_DEPTH:
                     return False
+                if is_next and c == 123 and depth < r.n_path:
+                    on_path += 1
+                is_next = False
                 depth += 1
                 bit = np.uint64(1) << np.uint64(depth)
                 objects = objects | bit if c == 123 else objects & ~bit
                 expected = _FIRST_KEY if c == 123 else _FIRST_VALUE
                 i += 1
             else:
+                is_next = False
                 i = _number_end(i, b) if c == 45 or 48 <= c <= 57 else _literal_end(i, b)
                 if i < 0:
                     return False
@@ -346,17 +386,34 @@ def _line_end(i: int, b: int) -> int:
     return b
 
 
+@compiled
+def _source_id(r: ReaderState, sources: WordState) -> int:
+    """Id of the source just found, which is added if it is new and there is room."""
+    if r.source == 0:
+        return NO_SOURCE
+    n = r.source_end - r.source
+    if n > MAX_SOURCE:
+        return OTHER
+    found = find_word(sources, r.source, r.source_end)
+    if found >= 0:
+        return found
+    if sources.n >= sources.room or sources.n_bytes + n > sources.arena_room:
+        return OTHER
+    return add_word(sources, -1 - found, r.source, r.source_end)
+
+
 @EntryPoint
-def read_lines(r: ReaderState, end: int) -> int:
+def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
     """Append the texts of the lines from ``r.next`` to the address ``end`` to the buffer.
 
-    The last line may lack its newline; SLACK bytes after ``end`` must be readable.
+    ``r.documents`` gets the row and the source of each, ``sources`` the names of those. The last
+    line may lack its newline; SLACK bytes after ``end`` must be readable.
 
     Returns DONE at the end, FULL when the buffer is (call again once it is empty), or DOUBT when
     Python must decide on the line ``r.line..r.line_end`` (call again to read on after it).
     """
     while True:
-        if r.n >= r.limit:
+        if r.n >= r.limit or r.n_documents >= r.documents_room:
             return FULL
         if r.has_text:
             _unescape(r)
@@ -376,4 +433,7 @@ def read_lines(r: ReaderState, end: int) -> int:
         r.n_lines += 1
         if not find_text(r, r.line, r.line_end):
             return DOUBT
+        put64(r.documents, 2 * r.n_documents, r.first_row + r.n_lines)
+        put64(r.documents, 2 * r.n_documents + 1, _source_id(r, sources))
+        r.n_documents += 1
         r.has_text = 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.chunks import ChunkCache, scan
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
@@ -75,6 +76,11 @@ class Tokenizer:
         """Forget all words except the fixed ones and those of pending ids."""
         self.words.clear(self._ids[: int(self.ids.n)])
         self._chunks.clear()
+
+    def pending(self, n: int) -> NDArray[np.int32]:
+        """The last ``n`` ids."""
+        end = int(self.ids.n)
+        return self._ids[end - n : end]
 
     def tokens(self, text: str) -> list[str]:
         """Kept tokens of a text in order."""

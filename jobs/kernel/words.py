@@ -133,7 +133,7 @@ class Words:
         self._counts = np.zeros(room, np.int64)
         self._arena = np.zeros(16 * room + 256 * len(targets), np.uint8)
         self._publish()
-        self._intern(self._fixed)
+        self.intern(self._fixed)
 
     @property
     def n_bytes(self) -> int:
@@ -171,9 +171,9 @@ class Words:
         self._slots[:] = 0
         self._counts[:] = 0
         self.state.n = self.state.n_bytes = 0
-        self._intern(self._fixed)
+        self.intern(self._fixed)
         if kept:
-            pending[:] = self._intern(kept)[places]
+            pending[:] = self.intern(kept)[places]
 
     def text(self, word: int) -> str:
         """The word with an id."""
@@ -187,16 +187,20 @@ class Words:
         large = pa.LargeStringArray.from_buffers(n, offsets, arena)
         return large.cast(pa.string()) if arena.size < 1 << 31 else large
 
-    def table(self, vocabulary: pa.Array) -> pa.Table:
-        """Table word, n_word: every counted word once, in order of first occurrence."""
+    def table(self, vocabulary: pa.Array, with_ids: bool) -> pa.Table:
+        """Table word, n_word: every counted word once, in order of first occurrence.
+
+        ``with_ids`` adds word_id, for the tokens that refer to it.
+        """
         counts = self._counts[: len(vocabulary)]
         seen = np.flatnonzero(counts)
-        return pa.table({"word": vocabulary.take(pa.array(seen)), "n_word": counts[seen]})
+        columns = {"word": vocabulary.take(pa.array(seen)), "n_word": counts[seen]}
+        return pa.table(columns | ({"word_id": seen.astype(np.int32)} if with_ids else {}))
 
     def _bytes(self, word: int) -> bytes:
         return self._arena[self._offsets[word] : self._offsets[word + 1]].tobytes()
 
-    def _intern(self, words: list[bytes]) -> NDArray[np.int32]:
+    def intern(self, words: list[bytes]) -> NDArray[np.int32]:
         """Ids of words, which are added if new; there must be room for them."""
         data = np.frombuffer(b"".join(words) + bytes(SLACK), np.uint8)
         ends = np.cumsum([len(word) for word in words], dtype=np.int64)

@@ -31,6 +31,7 @@ key: corpus /
     tokenizer: text? -- version of the token rules
     text_field: text? -- field of the records that holds the text; NULL for `text`
     decoder: text? -- hash of the tokenizer that decoded shards of tokens; NULL without one
+    source_field: text? -- field that names a document's source; NULL if counted without evidence
     n_shards: int -- shards counted
     n_shards_failed: int -- shards that could not be read to their end and are not in the counts
     n_documents: int? -- documents counted; NULL where published statistics lack it

@@ -1,0 +1,182 @@
+"""The documents of a counted corpus as their kept words, read from what counting kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
+from plumbline.jobs.counting.partials import partials_directory, token_files
+from plumbline.jobs.kernel import CountOptions
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
+
+#: A value for each of some words, by their index.
+ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
+
+
+class Documents(NamedTuple):
+    """Whole documents of one shard, in order.
+
+    Attributes:
+        values: a value for each kept word, document after document.
+        offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
+        row: int64[n], line or row of each in its shard, from 1.
+        source: text[n], where each is from; NULL for documents that don't say.
+    """
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int64]
+    row: NDArray[np.int64]
+    source: pa.StringArray
+
+    @property
+    def document(self) -> NDArray[np.int64]:
+        """Of each kept word the index of its document."""
+        return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A shard of a corpus: its name as given, and the fingerprint of what was counted."""
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What counting kept of a corpus's documents.
+
+    Attributes:
+        corpus: its row of table ``corpus``.
+        options: how it was counted.
+        directory: of the partial counts.
+        shards: those that were counted, in the order given.
+    """
+
+    corpus: dict[str, Any]
+    options: CountOptions
+    directory: Path
+    shards: tuple[Shard, ...]
+
+    def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
+        """The documents of a shard with a value for each kept word, some at a time.
+
+        Args:
+            value_of: gives the value of each word of a vocabulary; all of one dtype.
+
+        Raises:
+            BadInput: a file is damaged.
+        """
+        left: _Pieces | None = None
+        for tokens, words in token_files(self.directory, shard.fingerprint):
+            try:
+                value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
+                for batch in _batches(tokens):
+                    pieces = _pieces(batch, value)
+                    left = pieces if left is None else _joined(left, pieces)
+                    whole, left = _split(left)
+                    if len(whole.row):
+                        yield whole
+            except (OSError, pa.ArrowInvalid) as e:
+                fix = "count the corpus again with --replace"
+                raise BadInput(f"evidence {tokens.name}", f"can't be read: {e}", fix) from e
+        if left is not None:
+            yield left.documents
+
+
+def evidence_of(store: Store, corpus: str) -> Evidence:
+    """What counting kept of a corpus's documents.
+
+    Raises:
+        UsageProblem: there is no such corpus, or it was imported, or counted without evidence.
+        MissingComponent: what was kept is not on this machine.
+    """
+    row = corpus_row(store, corpus)
+    if row["source"] != "counted":
+        problem = "was imported: its documents are not known"
+        raise UsageProblem(f"corpus {corpus!r}", problem, "count text with plumbline corpus count")
+    if row["source_field"] is None:
+        problem = "was counted without keeping its documents"
+        raise UsageProblem(f"corpus {corpus!r}", problem, "count it again, with --evidence")
+    options = CountOptions(
+        corpus_list(store, row).targets,
+        row["rule"],
+        row["window"],
+        row["targets"] == "all",
+        row["text_field"] or "text",
+        row["decoder"] or "",
+        True,
+        row["source_field"],
+    )
+    directory = partials_directory(store, options)
+    ledger = store.read("corpus_shard", corpus=corpus).to_pylist()
+    shards = [Shard(x["shard"], x["fingerprint"]) for x in ledger if x["status"] == "counted"]
+    for shard in shards:
+        if not (directory / f"{shard.fingerprint}.json").is_file():
+            problem = "is not on this machine"
+            fix = "run the same plumbline corpus count again here; the tables stay as they are"
+            raise MissingComponent(f"evidence of {shard.name}", problem, fix)
+    return Evidence(row, options, directory, tuple(shards))
+
+
+class _Pieces(NamedTuple):
+    """Documents with their numbers in the shard; the last may go on in the next pieces."""
+
+    documents: Documents
+    number: NDArray[np.int64]
+
+
+def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
+    """The values of a segment's words, by word_id."""
+    ids = words["word_id"].to_numpy()
+    values = value_of(words["word"].combine_chunks())
+    by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
+    by_id[ids] = values
+    return by_id
+
+
+def _batches(tokens: Path) -> Iterator[pa.Table]:
+    file = pq.ParquetFile(tokens)
+    for group in range(file.num_row_groups):
+        yield file.read_row_group(group)
+
+
+def _pieces(table: pa.Table, value: NDArray[Any]) -> _Pieces:
+    tokens = table["tokens"].combine_chunks()
+    offsets = tokens.offsets.to_numpy().astype(np.int64)
+    values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
+    source = table["source"].combine_chunks()
+    documents = Documents(values, offsets - offsets[0], table["source_row"].to_numpy(), source)
+    return _Pieces(documents, table["document"].to_numpy())
+
+
+def _joined(left: _Pieces, right: _Pieces) -> _Pieces:
+    """The documents of both; the last of the left may be the first of the right."""
+    a, b = left.documents, right.documents
+    same = int(len(left.number) > 0 and left.number[-1] == right.number[0])
+    offsets = np.concatenate([a.offsets[: len(a.row)], b.offsets[same:] + a.values.size])
+    documents = Documents(
+        np.concatenate([a.values, b.values]),
+        offsets,
+        np.concatenate([a.row, b.row[same:]]),
+        pa.concat_arrays([a.source, b.source.slice(same)]),
+    )
+    return _Pieces(documents, np.concatenate([left.number, right.number[same:]]))
+
+
+def _split(pieces: _Pieces) -> tuple[Documents, _Pieces]:
+    """All documents but the last, and the last, which may go on."""
+    d, n = pieces.documents, len(pieces.number) - 1
+    cut = int(d.offsets[n])
+    whole = Documents(d.values[:cut], d.offsets[: n + 1], d.row[:n], d.source.slice(0, n))
+    last = Documents(d.values[cut:], d.offsets[n:] - cut, d.row[n:], d.source.slice(n))
+    return whole, _Pieces(last, pieces.number[n:])
