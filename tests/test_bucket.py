@@ -234,3 +234,12 @@ def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
     assert command.wait() == 0, (tmp_path / "bucket/said.txt").read_text()
     found = differences(Store.open(tmp_path / "w"), Store.open(root))
     assert found == [], "\n".join(found)
+
+
+def test_what_is_in_the_bucket_is_there_for_commands_that_only_look(root: Path) -> None:
+    assert Store.existing(root) is None
+    Store.open(root).publish(
+        "word_count", [{"corpus": "c", "word": "tea", "n_word": 2}], unit="all", run_id="r"
+    )
+    found = Store.existing(root)
+    assert found and found.read("word_count", corpus="c").num_rows == 1

@@ -88,8 +88,9 @@ def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
 def _held(warehouse: Path) -> dict[str, tuple[str, str]]:
     """Pairs and natural pairs (`-` without a verdict) of each benchmark in the warehouse."""
     from plumbline.warehouse.query.connection import rows_of
+    from plumbline.warehouse.storage.store import Store
 
-    if not warehouse.exists():
+    if Store.existing(warehouse) is None:
         return {}
     query = (
         "SELECT benchmark, count(*) AS n, count(is_natural) AS n_judged, "
@@ -206,7 +207,6 @@ def build(
         before,
         check_key,
         checked_request,
-        held,
     )
     from plumbline.warehouse.storage.store import Store
 
@@ -215,7 +215,7 @@ def build(
     request = BuildRequest(name, spec, warehouse, directory, replay=replay, offline=offline)
     words = checked_request(request)
     if dry_run:
-        for line in before(request, words, held(warehouse)):
+        for line in before(request, words, Store.existing(warehouse)):
             say(line)
         say("Nothing was asked or written. Next: the same command without --dry-run")
         return

@@ -43,14 +43,13 @@ def run(
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
     """
-    from plumbline.pipelines.requests.benchmark import held
     from plumbline.pipelines.requests.fairpair import after, check_means, checked_request
     from plumbline.pipelines.requests.fairpair_plan import before
     from plumbline.warehouse.storage.store import Store
 
     request, rows = checked_request(probe_set, config, given, warehouse, out)
     if dry_run:
-        for line in before(request, rows, held(warehouse)):
+        for line in before(request, rows, Store.existing(warehouse)):
             say(line)
         say("Nothing was drawn, asked or written. Next: the same command without --dry-run")
         return

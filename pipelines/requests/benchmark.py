@@ -72,7 +72,7 @@ def checked_request(request: BuildRequest) -> tuple[str, ...]:
     if request.replay and request.offline:
         raise UsageProblem("--replay and --offline", "contradict each other", "give one of them")
     request.config()
-    store, spec = held(request.warehouse), request.spec
+    store, spec = Store.existing(request.warehouse), request.spec
     words = steps.seed_words(store, spec)
     if spec.corpus:  # what the last step needs, before anything is paid for
         if store is None:
@@ -88,11 +88,6 @@ def check_key(request: BuildRequest) -> None:
     """Look for the server's key, where a server is going to be asked."""
     if not (request.offline or request.replay):
         find_key(request.spec.base_url)
-
-
-def held(warehouse: Path) -> Store | None:
-    """The warehouse, if there is one yet."""
-    return Store.open(warehouse, create=False) if warehouse.exists() else None
 
 
 @dataclass(frozen=True)

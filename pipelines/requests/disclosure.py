@@ -130,7 +130,7 @@ def check_means(request: DisclosureRequest) -> None:
     from plumbline.eval_workers.disclosure.word_probabilities import load_words
     from plumbline.warehouse.wordlists import load
 
-    held = Store.open(request.warehouse, create=False) if request.warehouse.exists() else None
+    held = Store.existing(request.warehouse)
     missing_sets(held, request.wanted)
     if held:
         load_words(held, request.options.word_list)
@@ -145,7 +145,7 @@ def held_against(tuning: Tuning, warehouse: Path) -> tuple[str, ...]:
     if tuning.test_sets is not None:
         found = tuning.test_sets
     else:
-        held = Store.open(warehouse, create=False) if warehouse.exists() else None
+        held = Store.existing(warehouse)
         known = set(held.read("probe_prompt")["probe_set"].to_pylist()) if held else set()
         found = tuple(sorted(known - set(tuning.sets)))
     if not found:

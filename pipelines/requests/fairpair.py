@@ -16,7 +16,6 @@ from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.pipelines.report.model import estimate, shown
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
-from plumbline.pipelines.requests.benchmark import held
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
@@ -74,7 +73,7 @@ def checked_request(
     if spec.folds > spec.n:
         raise UsageProblem(f"folds {spec.folds}", f"are more than {spec.n} samples", "raise --n")
     targets = spec.targets()
-    rows = steps.prompt_rows(held(warehouse), probe_set, spec)
+    rows = steps.prompt_rows(Store.existing(warehouse), probe_set, spec)
     steps.check(spec, probe_set, rows)
     chosen = steps.scoring_functions(spec, rows)
     return FairPairRequest(probe_set, spec, targets, chosen, warehouse, out), rows

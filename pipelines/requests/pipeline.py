@@ -290,10 +290,8 @@ def _is_built(settings: Settings, benchmark: str) -> bool:
     """Whether a benchmark that can't be imported is in the warehouse: one that was built."""
     from plumbline.eval_workers.benchmarks import discover
 
-    path = settings.warehouse_path()
-    if benchmark in discover() or not path.exists():
-        return False
-    return bool(Store.open(path).read("benchmark_pair", benchmark=benchmark).num_rows)
+    store = None if benchmark in discover() else Store.existing(settings.warehouse_path())
+    return bool(store and store.read("benchmark_pair", benchmark=benchmark).num_rows)
 
 
 def checked_plan(settings: Settings) -> Plan:

@@ -107,6 +107,17 @@ class OpenWarehouse:
         files = self.snapshot().files(table, partition)
         return {unit.name for file in files for unit in file.units}
 
+    @classmethod
+    def existing(cls: type[_Kind], root: str | Path) -> _Kind | None:
+        """The warehouse at a path or address; ``None`` if nothing is there yet.
+
+        Raises what ``open`` raises.
+        """
+        place = place_of(root)
+        if not _is_marked(place) and next(place.walk(), None) is None:
+            return None
+        return cls.open(root, create=False)
+
     def work_directory(self, *parts: str, create: bool = True) -> Path:
         """A directory for resumable intermediate results, which no view reads."""
         top = self.place.scratch()
