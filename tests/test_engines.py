@@ -27,6 +27,7 @@ from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.steps import write_slow_shard
+from tests.test_evidence import kept
 
 #: Everything that decides which rows there are, once with each value.
 VARIANTS: list[dict[str, Any]] = [
@@ -122,6 +123,9 @@ def test_spark_gives_the_rows_of_one_machine(
         rows = ours.sql(query).fetchall()
         assert rows == sparks.sql(query).fetchall(), table
         assert rows, table
+    theirs, mine = (Store.open(tmp_path / name) for name in ("spark", "local"))
+    for number in variants:
+        assert kept(theirs, f"c{number}") == kept(mine, f"c{number}")
 
 
 def test_one_machine_loads_no_spark_and_needs_no_java(shards: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import documents, expand_shards, record_form
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
+from tests.test_evidence import kept
 
 DOCUMENTS = [
     "She drinks tea, and he doesn't.",
@@ -70,22 +71,23 @@ def megatron(path: Path, sequences: Sequence[Sequence[int]], starts: Sequence[in
     path.with_suffix(".idx").write_bytes(index)
 
 
-def rows(where: Path, shards: Sequence[Path], **options: Any) -> dict[str, list[dict[str, Any]]]:
+def rows(where: Path, shards: Sequence[Path], **options: Any) -> dict[str, list[Any]]:
     store = Store.open(where)
     count_corpus(store, CountRequest(corpus="c", shards=tuple(shards), **options))
     return read(store)
 
 
-def read(store: Store) -> dict[str, list[dict[str, Any]]]:
+def read(store: Store) -> dict[str, list[Any]]:
     tables = {k: store.read(k).sort_by("word").to_pylist() for k in ("word_count", "pair_count")}
     totals = store.read("corpus").select(["n_documents", "n_rejected", "n_tokens", "n_pairs"])
     for table in tables.values():
         table.sort(key=str)
-    return {**tables, "corpus": totals.to_pylist()}
+    words = [words for shard in kept(store, "c") for _, _, words in shard]
+    return {**tables, "corpus": totals.to_pylist(), "documents": words}
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """The rows of the same documents in JSON lines."""
     top = tmp_path_factory.mktemp("lines")
     (top / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in DOCUMENTS))

@@ -180,7 +180,8 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
                 values = batch.column(0)
                 for member in members[1:]:
                     values = pc.struct_field(values, member)
-                yield values
+                is_coded = pa.types.is_dictionary(values.type)
+                yield values.dictionary_decode() if is_coded else values
     except (OSError, pa.ArrowInvalid) as e:
         raise unreadable(path, e) from e
 

@@ -61,10 +61,13 @@ class LocalEngine:
         progress(0, len(shards))
 
         def count_remaining(count: Callable[[str], Ledger]) -> None:
-            with suppress(IndexError):
-                while not errors:
-                    done.append(count(left.popleft()))
-                    progress(len(done), len(shards))
+            while not errors:
+                try:
+                    shard = left.popleft()
+                except IndexError:
+                    return
+                done.append(count(shard))
+                progress(len(done), len(shards))
 
         def count_in(helper: _Helper) -> None:
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ def count_shard(
     if kind := kind_of(path):
         sources = _sources(path, options.source_field)
         for batch in kind.texts(path, RecordForm(options.text_field, decoder)):
-            counter.feed_texts(batch, kind.missing, next(sources))
+            counter.feed_texts(batch, kind.missing, list(islice(sources, len(batch))))
     else:
         for block, end in line_blocks(path):
             counter.feed_lines(block, end)
@@ -60,13 +60,13 @@ def count_shard(
     return counts
 
 
-def _sources(path: Path, field: str) -> Iterator[list[str | None] | None]:
-    """Where each text is from, batch by batch; ``None`` in a shard that has no such column."""
+def _sources(path: Path, field: str) -> Iterator[str | None]:
+    """Where each text is from, and ``None`` without end where there is no such column of text."""
     if path.suffix == ".parquet" and field:
         try:
             for values in column_values(path, field):
-                is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-                yield values.to_pylist() if is_text else None
+                if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+                    yield from values.to_pylist()
         except BadInput:
             pass  # no such column, or a file that reading its texts finds damaged
     yield from repeat(None)

@@ -208,8 +208,9 @@ class Counter:
             else:
                 good.append(text)
                 places.append(k)
-        of_good = None if sources is None else [sources[k] for k in places]
-        self._documents.add(self._n_rows + 1 + np.array(places, np.int64), of_good)
+        if self._stream:
+            of_good = None if sources is None else [sources[k] for k in places]
+            self._documents.add(self._n_rows + 1 + np.array(places, np.int64), of_good)
         self._n_rows += len(array)
         self._append(b"".join(text + END for text in good))
 
@@ -270,8 +271,11 @@ class Counter:
                 break
             self._make_room(self._words, self._tokenizer.need)
         if self._stream:
+            self._documents.collect()
             self._stream.add(self._tokenizer.pending(self._n_untallied))
             self._is_streamed = True
+        else:
+            reader.n_documents = 0
         is_done = False
         while not is_done:
             if not self._pairs.has_room:
@@ -348,8 +352,9 @@ class Counter:
         elif verdict.text is None:
             self._n_blank += 1
         else:
-            row = np.array([self._n_rows + int(self._reader.n_lines)])
-            self._documents.add(row, [verdict.source])
+            if self._stream:
+                row = np.array([self._n_rows + int(self._reader.n_lines)])
+                self._documents.add(row, [verdict.source])
             self._append(verdict.text.encode() + END)
 
     def _reject(self, row: int, reason: str, data: bytes) -> None:

@@ -71,7 +71,7 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> Verdict:
 
 def _source(record: object, field: str) -> str | None:
     """The string at the end of a path a.b.c, if there is one."""
-    for name in field.split("."):
+    for name in field.split(".") if field else ():
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, str) else None
 

@@ -389,9 +389,9 @@ def _line_end(i: int, b: int) -> int:
 @compiled
 def _source_id(r: ReaderState, sources: WordState) -> int:
     """Id of the source just found, which is added if it is new and there is room."""
-    if r.source == 0:
-        return NO_SOURCE
     n = r.source_end - r.source
+    if r.source == 0 or n == 0:
+        return NO_SOURCE
     if n > MAX_SOURCE:
         return OTHER
     found = find_word(sources, r.source, r.source_end)

@@ -46,10 +46,10 @@ class DocumentLog:
 
     def add(self, rows: _Ints, sources: Sequence[str | None] | None) -> None:
         """Note documents that Python read: their rows, from 1, and their sources."""
-        self._collect()
+        self.collect()
         ids = np.full(rows.size, NO_SOURCE, np.int64)
         if sources is not None:
-            known: dict[str | None, int] = {None: NO_SOURCE}
+            known: dict[str | None, int] = {None: NO_SOURCE, "": NO_SOURCE}
             for source in dict.fromkeys(sources):
                 known.setdefault(source, self._id(str(source)))
             ids[:] = [known[source] for source in sources]
@@ -60,7 +60,7 @@ class DocumentLog:
 
         The open one is the first of the next call.
         """
-        self._collect()
+        self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
         taken = rows[: n + is_open]
         numbers = np.arange(self._first, self._first + len(taken))
@@ -73,7 +73,8 @@ class DocumentLog:
         self._waiting, self._first, self._reader.n_documents = [], 0, 0
         self.sources.clear(np.empty(0, np.int32))
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
+        """Take what the reader noted, which makes room for more."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
 

@@ -1,0 +1,298 @@
+"""The kept documents of a corpus equal its texts, read line by line by Python's own JSON parser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline.jobs.counting import partials
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.partials import ShardJob, token_files
+from plumbline.jobs.evidence.documents import Evidence, Shard, evidence_of
+from plumbline.jobs.kernel import RULES, CountOptions, Limits, counter, token_stream, tokenize
+from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
+from plumbline.jobs.kernel.records import MAX_SOURCE
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.shards import documents
+from plumbline.warehouse.storage.store import Store
+
+TARGETS = ("she", "he", "her", "queen")
+#: Row, source and kept words of a document.
+Kept = tuple[int, str | None, list[str]]
+
+
+def kept_of(evidence: Evidence, shard: Shard) -> list[Kept]:
+    """The documents of a shard as the reader gives them."""
+    names: dict[str, int] = {}
+
+    def number(words: pa.StringArray) -> np.ndarray[Any, Any]:
+        found = [names.setdefault(word, len(names)) for word in words.to_pylist()]
+        return np.array(found, np.int32)
+
+    found: list[Kept] = []
+    for some in evidence.documents(shard, number):
+        words = list(names)
+        assert len(some.offsets) == len(some.row) + 1 == len(some.source) + 1
+        assert some.document.tolist() == [
+            k for k, n in enumerate(np.diff(some.offsets)) for _ in range(n)
+        ]
+        found += [
+            (int(row), source, [words[k] for k in some.values[start:end].tolist()])
+            for row, source, start, end in zip(
+                some.row, some.source.to_pylist(), some.offsets, some.offsets[1:], strict=False
+            )
+        ]
+    return found
+
+
+def kept(store: Store, corpus: str) -> list[list[Kept]]:
+    """The documents of each shard of a corpus, in the order of its shards."""
+    evidence = evidence_of(store, corpus)
+    return [kept_of(evidence, shard) for shard in evidence.shards]
+
+
+def expected_of(path: Path, source_field: str, targets: Sequence[str] = TARGETS) -> list[Kept]:
+    """The same by brute force from JSON lines."""
+    found: list[Kept] = []
+    for row, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        try:
+            record = json.loads(line.decode())
+            record["text"].encode()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+        source: Any = record if source_field else None
+        for name in source_field.split("."):
+            source = source.get(name) if isinstance(source, dict) else None
+        named = source if isinstance(source, str) and source else None
+        found.append((row, named, tokenize(record["text"], targets)))
+    return found
+
+
+def counted(path: Path, options: CountOptions, directory: Path) -> list[Kept]:
+    """The documents of one shard after a count of it alone."""
+    directory.mkdir()
+    ledger = ShardJob(str(directory), options, 1 << 30).count(str(path))
+    assert ledger.status == "counted", ledger.error
+    found = kept_of(Evidence({}, options, directory, ()), Shard(path.name, ledger.fingerprint))
+    assert len(found) == ledger.n_documents
+    assert sum(len(words) for _, _, words in found) == ledger.n_kept_tokens
+    return found
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Texts are counted in pieces of a few hundred bytes, and written in tables of a few words."""
+    monkeypatch.setattr(counter, "BATCH_BYTES", 300)
+    monkeypatch.setattr(token_stream, "_TABLE", 11)
+    # A limit of its own, so that no other test's counter is used again.
+    monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 30, 1 << 9))
+    yield
+
+
+SOURCES = st.sampled_from(["Pile-CC", "caf\u00e9", "", 'a "b"\\/c\n', "\u4e2d", "x" * MAX_SOURCE])
+META = (
+    SOURCES.map(lambda source: {"pile_set_name": source, "n": [1, {"pile_set_name": "no"}]})
+    | st.just({})
+    | st.sampled_from([{"pile_set_name": 3}, {"pile_set_name": {"a": "b"}}, [], "Pile-CC", None])
+)
+WORDS = ["She", "he", "tea", "nurse", "the", "x-ray", "and", "\u00e9t\u00e9", "queen's", "..."]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text(max_size=30)
+RECORDS = st.fixed_dictionaries({"text": TEXTS}, optional={"meta": META, "x": META})
+LINES = st.builds(
+    lambda record, ascii_only: json.dumps(record, ensure_ascii=ascii_only),
+    RECORDS,
+    st.booleans(),
+) | st.sampled_from(
+    [
+        "",
+        "  ",
+        "junk",
+        '{"text": 3, "meta": {"pile_set_name": "rejected"}}',
+        '{"t\\u0065xt": "she sat", "meta": {"pile_set_name": "escaped key"}}',
+        '{"text": "tea", "met\\u0061": {"pile_s\\u0065t_name": "caf\\u00e9"}}',
+        '{"text": "tea", "x": NaN, "meta": {"pile_set_name": "left to Python"}}',
+        '{"meta": {"pile_set_name": "a"}, "text": "she", "meta": {"pile_set_name": "b"}}',
+        '{"meta": {"pile_set_name": "a", "pile_set_name": 3}, "text": "she"}',
+        '{"meta": {"pile_set_name": "a"}, "text": "she", "meta": 3}',
+        '{"meta": [{"pile_set_name": "in a list"}], "text": "he"}',
+        '{"x": {"meta": {"pile_set_name": "too deep"}}, "pile_set_name": "above", "text": "he"}',
+        '{"text": "she", "meta": {"pile_set_name": "caf\\u00e9 \\ud83d\\ude00"}}',
+    ]
+)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("source_field", ["meta.pile_set_name", "x", ""])
+def test_made_lines(source_field: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    top = tmp_path_factory.mktemp("made")
+
+    @given(st.lists(LINES, max_size=12), st.sampled_from(RULES), st.booleans())
+    def check(lines: list[str], rule: str, every: bool) -> None:
+        path = top / "a.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        options = CountOptions(TARGETS, rule, 3, every, evidence=True, source_field=source_field)
+        assert counted(path, options, top / "w") == expected_of(path, source_field)
+        shutil.rmtree(top / "w")
+
+    check()
+
+
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_little_memory(
+    rule: str, every: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of words and pairs are emptied inside documents, and ids begin again each time."""
+    monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 15)
+    monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 20, 1 << 12))
+    n, names = (3_000, ["a", None]) if every else (14_000, ["b"])
+    path = tmp_path / "a.jsonl"
+    with path.open("w") as file:
+        for k, name in enumerate([*names, "c"]):
+            words = (f"w{i * 7 % 50_000} {TARGETS[i % 4]} v{i % 13_000}" for i in range(k, n))
+            record = {"text": " ".join(words), "meta": {"pile_set_name": name}}
+            file.write(json.dumps(record) + '\n{"text": ""}\n')
+    options = CountOptions(
+        TARGETS, rule, 5, every, evidence=True, source_field="meta.pile_set_name"
+    )
+    found = counted(path, options, tmp_path / "w")
+    assert found == expected_of(path, "meta.pile_set_name")
+    (mark,) = {file.name.split(".")[0] for file in (tmp_path / "w").iterdir()}
+    assert len(token_files(tmp_path / "w", mark)) > 2
+
+
+def test_more_documents_than_are_noted_at_once(tmp_path: Path) -> None:
+    """With and without evidence; every source is a new one, so not all have room."""
+    n, path = 40_000, tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text":"tea","s":"s{k}"}}\n' for k in range(n)))
+    for evidence in (False, True):
+        options = CountOptions(TARGETS, evidence=evidence, source_field="s" if evidence else "")
+        where = tmp_path / str(evidence)
+        where.mkdir()
+        assert ShardJob(str(where), options).count(str(path)).n_documents == n
+    (mark,) = {file.name.split(".")[0] for file in where.iterdir()}
+    found = kept_of(Evidence({}, options, where, ()), Shard("a", mark))
+    assert [row for row, _, _ in found] == list(range(1, n + 1))
+    sources = [source for _, source, _ in found]
+    n_known = sources.index("other")
+    assert n_known > 10_000 and sources[:n_known] == [f"s{k}" for k in range(n_known)]
+    assert set(sources[n_known:]) == {"other"}
+
+
+def test_long_names_and_lines(tmp_path: Path) -> None:
+    """A name too long, as a line too long for Python's parser: said, and in no other's place."""
+    path, long = tmp_path / "a.jsonl", "y" * (MAX_SOURCE + 1)
+    with path.open("w") as file:
+        file.write(f'{{"text": "she", "s": "{long}"}}\n{{"te\\u0078t": "he", "s": "{long}"}}\n')
+        file.write(f'{{"text": {"x" * LONGEST_JUDGED}}}\n{{"text": "tea", "s": "good"}}\n')
+        file.write('{"text": "tea", "s": "caf\\u00e9"}\n{"text": "tea", "s": "café"}')
+    options = CountOptions(TARGETS, evidence=True, source_field="s")
+    assert counted(path, options, tmp_path / "w") == [
+        (1, "other", ["she"]),
+        (2, "other", ["he"]),
+        (4, "good", ["tea"]),
+        (5, "café", ["tea"]),
+        (6, "café", ["tea"]),
+    ]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    """Sources in a struct, in a dictionary-encoded column, in numbers, and none."""
+    texts = ["She sat.", None, "", "The and", *(f"tea{k} he" for k in range(1500))]
+    names = ["a", "b", None, "", *("cd"[k % 2] for k in range(1500))]
+    columns = {
+        "struct": pa.array([{"pile_set_name": name, "n": 1} for name in names]),
+        "plain": pa.array(names).dictionary_encode(),
+        "number": pa.array(range(len(names))),
+    }
+    fields = {"struct": "meta.pile_set_name", "plain": "meta", "number": "meta", "none": "meta"}
+    for name, field in fields.items():
+        path = tmp_path / f"{name}.parquet"
+        meta = {"meta": columns[name]} if name in columns else {}
+        pq.write_table(pa.table({"text": texts, **meta}), path, row_group_size=700)
+        options = CountOptions(TARGETS, evidence=True, source_field=field)
+        has_source = name in ("struct", "plain")
+        expected = [
+            (row, (source or None) if has_source else None, tokenize(text, TARGETS))
+            for row, (text, source) in enumerate(zip(texts, names, strict=True), 1)
+            if text is not None
+        ]
+        assert counted(path, options, tmp_path / name) == expected, name
+
+
+def test_a_corpus_of_several_shards(store: Store, tmp_path: Path) -> None:
+    """One is there twice, one has no documents, one can't be read; nothing is counted again."""
+    rng = np.random.default_rng(3)
+    names = ["a.jsonl", "b.jsonl", "twin.jsonl", "empty.jsonl", "bad.jsonl"]
+    paths = tuple(tmp_path / name for name in names)
+    for path in paths[:2]:
+        lines = ({"text": " ".join(rng.choice(WORDS, 9)), "s": str(k % 3)} for k in range(50))
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    paths[2].write_bytes(paths[0].read_bytes())
+    paths[3].write_text("\n\njunk\n")
+    paths[4].mkdir()
+    request = CountRequest("c", paths, targets="she-he", source_field="s")
+    with pytest.raises(BadInput, match="bad"):
+        count_corpus(store, request)
+    evidence = evidence_of(store, "c")
+    assert [Path(shard.name).name for shard in evidence.shards] == names[:4]
+    assert kept(store, "c") == [expected_of(path, "s", ("she", "he")) for path in paths[:4]]
+    texts = [tokenize(text, ("she", "he")) for path in paths[:4] for text in documents(path)]
+    assert [words for shard in kept(store, "c") for _, _, words in shard] == texts
+
+
+def counted_corpus(store: Store, tmp_path: Path, **options: Any) -> Path:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "she drinks tea"}\n')
+    count_corpus(store, CountRequest("c", (path,), **options))
+    return path
+
+
+def test_no_evidence(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counted_corpus(store, tmp_path, evidence=False)
+    with pytest.raises(UsageProblem, match=r"without keeping its documents.*--evidence"):
+        evidence_of(store, "c")
+    with pytest.raises(UsageProblem, match="only c"):
+        evidence_of(store, "d")
+    assert not list(store.root.glob("_work/count/*/*.tokens.parquet"))
+    # Asked for afterwards, without --replace: the settings of the counts are the same.
+    arguments = ["corpus", "count", str(tmp_path / "a.jsonl"), "--corpus", "c"]
+    assert main([*arguments, "--warehouse", str(store.root)]) == 0
+    assert "c: counted: 1 shards" in capsys.readouterr().out
+    assert kept(store, "c") == [[(1, None, ["she", "drinks", "tea"])]]
+
+
+def test_imported(store: Store) -> None:
+    totals = {"n_shards": 0, "n_shards_failed": 0, "n_rejected": 0, "n_words_kept": 1}
+    row = {"corpus": "c", "source": "imported", "n_kept_tokens": 1, "n_tokens_pruned": 0}
+    store.publish("corpus", [{**row, **totals, "run_id": "r"}], unit="corpus", run_id="r")
+    with pytest.raises(UsageProblem, match="was imported: its documents are not known"):
+        evidence_of(store, "c")
+
+
+def test_evidence_that_is_elsewhere_or_damaged(store: Store, tmp_path: Path) -> None:
+    counted_corpus(store, tmp_path)
+    (tokens,) = store.root.glob("_work/count/*/*.tokens.parquet")
+    good = tokens.read_bytes()
+    for damage in (good[:-9], good[:100], b""):
+        tokens.write_bytes(damage)
+        with pytest.raises(BadInput, match=r"evidence .*tokens\.parquet: can't be read") as caught:
+            kept(store, "c")
+        assert "\n" not in str(caught.value)
+    tokens.unlink()
+    with pytest.raises(BadInput, match=r"can't be read.*--replace"):
+        kept(store, "c")
+    shutil.rmtree(tokens.parent)
+    with pytest.raises(MissingComponent, match=r"a\.jsonl: is not on this machine.*count again"):
+        evidence_of(store, "c")
