@@ -16,7 +16,6 @@ EXTRA_OF = {
     "openai": "models",
     "peft": "models",
     "safetensors": "models",
-    "scipy": "models",
     "tokenizers": "models",
     "torch": "models",
     "transformers": "models",

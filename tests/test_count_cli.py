@@ -23,7 +23,7 @@ run = CliRunner()
         "corpus list",
         "corpus status",
         "corpus verify",
-        "word",
+        "why",
     ],
 )
 def test_help_has_an_example(command: str) -> None:
@@ -42,12 +42,16 @@ def test_count_associate_word(tmp_path: Path) -> None:
     assert "3 documents" in shown.output and "corpus associate --corpus c" in shown.output
     shown = run.invoke(app, ["corpus", "associate", "--corpus", "c", *where])
     assert shown.exit_code == 0 and "word_delta" in shown.output
-    shown = run.invoke(app, ["word", "Nurse", *where])
-    # nurse is once near she (1 she in all) and once near he (2): ln(1/1) - ln(1/2) = ln 2.
-    # One co-occurrence on each side, neither pronoun near another of its kind: sqrt(1/1 + 1/1).
-    assert "delta she/he +0.693 nats, 95% interval -2.079 to +3.465" in shown.output
-    assert "no clear lean" in shown.output and "leans" not in shown.output
-    shown = run.invoke(app, ["word", "army", "--corpus", "c", *where])
+    shown = run.invoke(app, ["why", "Nurse", *where])
+    # nurse is once near she (1 she in all) and once near he (2): ln(1/1) - ln(1/2) = ln 2. Of the
+    # three documents the first adds 1 - 1 = 0 to ln c_she - ln n_she and 0 to that of he; the
+    # second 0, and 1 - 1/2; the third 0, and -1/2. Error: sqrt(3/2 (0 + 1/4 + 1/4)) = 0.866, and
+    # Student's t with one degree of freedom is 12.71.
+    assert "no clear lean in c: +0.69 nats (95% interval −10.31 to +11.70" in shown.output
+    # From the counts: one co-occurrence on each side, sqrt(1/1 + 1/1).
+    assert "0.866 nats; it would be 1.414" in shown.output and "leans" not in shown.output
+    assert "She saw the  nurse." in shown.output
+    shown = run.invoke(app, ["why", "army", "--corpus", "c", *where])
     assert "a count is 0" in shown.output
     shown = run.invoke(app, ["corpus", "list", *where])
     assert "gendered" in shown.output
@@ -64,7 +68,7 @@ def test_count_associate_word(tmp_path: Path) -> None:
         (["corpus", "count", "SHARD", "--corpus", "c", "--window", "1"], 2, "window = 1"),
         (["corpus", "associate", "--corpus", "c"], 2, "no corpus is in the warehouse"),
         (["constrain", "--corpus", "c", "--benchmark", "b"], 2, "no corpus is in the warehouse"),
-        (["word", "nurse"], 2, "none yet"),
+        (["why", "nurse"], 2, "none yet"),
     ],
 )
 def test_errors_are_one_line_with_a_status(

@@ -85,7 +85,7 @@ def test_an_example_in_the_help_can_be_given(words: list[str]) -> None:
 
 def test_a_wrong_command_is_noticed() -> None:
     with pytest.raises(Exception, match="No such option"):
-        parse(ROOT, ["word", "nurse", "--colour", "red"])
+        parse(ROOT, ["why", "nurse", "--colour", "red"])
     with pytest.raises(Exception, match="No such command"):
         parse(ROOT, ["corpus", "cuont"])
 

@@ -34,7 +34,7 @@ CORE_COMMANDS = [
     (["corpus", "verify", "--corpus", "c"], "c"),
     (["corpus", "associate", "--corpus", "c"], "word_delta"),
     (["corpus", "list"], "c"),
-    (["word", "nurse"], "+0.693 nats"),
+    (["why", "nurse"], "+0.69 nats"),
     (["sql", "SELECT 6 * 7 AS n"], "42"),
     (["measure"], "plumbline"),
     (["report", "--out", "page"], "index.html"),

@@ -1,4 +1,4 @@
-"""`plumbline word`: intervals and ranks by hand, and what it answers to an unknown word."""
+"""A word by its counts alone: intervals and ranks by hand, and what unknown words get."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_unknown_word_is_an_error_of_one_line(
 ) -> None:
     counted(store)
     associate(store, "c")
-    assert main(["word", word, "--warehouse", str(store.root)]) == 2
+    assert main(["why", word, "--warehouse", str(store.root)]) == 2
     shown = capsys.readouterr()
     (line,) = shown.err.strip().splitlines()
     assert f"word {word!r}: {message}" in line and not shown.out
@@ -82,7 +82,7 @@ def test_a_pruned_word_may_have_been_too_rare(
 ) -> None:
     counted(store)
     row(store, min_count=5)
-    assert main(["word", "rum", "--warehouse", str(store.root)]) == 2
+    assert main(["why", "rum", "--warehouse", str(store.root)]) == 2
     assert "or fewer than 5 times and was pruned (--min-count)" in capsys.readouterr().err
 
 
@@ -93,6 +93,6 @@ def test_a_word_of_one_corpus_is_shown_and_the_other_named(
     associate(store, "c")
     (other,) = store.read("corpus", corpus="c").to_pylist()
     store.publish("corpus", [{**other, "corpus": "d"}], unit="corpus", run_id="r")
-    assert main(["word", "Tea", "--warehouse", str(store.root)]) == 0
+    assert main(["why", "Tea", "--warehouse", str(store.root)]) == 0
     shown = capsys.readouterr().out
     assert "c: `tea` occurs 8 times" in shown and "does not occur in corpus d" in shown

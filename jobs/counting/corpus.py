@@ -30,6 +30,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.schema.evidence import TABLES as EVIDENCE
 from plumbline.warehouse.shards import needs_decoder
 from plumbline.warehouse.storage.store import Staged, Store
 
@@ -37,7 +38,14 @@ from plumbline.warehouse.storage.store import Staged, Store
 ALL = "all"
 
 #: Tables computed from a corpus's counts, dropped when these change.
-DERIVED = ("word_association", "word_delta", "pair_association", "vocabulary", "seed_word")
+DERIVED = (
+    "word_association",
+    "word_delta",
+    "pair_association",
+    "vocabulary",
+    "seed_word",
+    *(table.name for table in EVIDENCE),
+)
 
 
 class Engine(Protocol):

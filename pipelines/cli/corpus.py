@@ -125,7 +125,7 @@ def associate(
     for table, n_rows in done.dropped.items():
         if n_rows:
             say(f"Dropped: {n_rows:,} rows of `{table}`, of older deltas; again: {again[table]}")
-    say(f"Next: plumbline word WORD --corpus {corpus}")
+    say(f"Next: plumbline why WORD --corpus {corpus}")
 
 
 def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:

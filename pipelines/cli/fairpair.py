@@ -43,8 +43,7 @@ def run(
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
     """
-    from plumbline.pipelines.requests.fairpair import after, check_means, checked_request
-    from plumbline.pipelines.requests.fairpair_plan import before
+    from plumbline.pipelines.requests.fairpair import after, before, check_means, checked_request
     from plumbline.warehouse.storage.store import Store
 
     request, rows = checked_request(probe_set, config, given, warehouse, out)

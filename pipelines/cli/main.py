@@ -36,7 +36,7 @@ ENTRIES: Mapping[str, Group | str] = {
             "vet": "words:vet",
         },
     ),
-    "word": "words:word",
+    "why": "words:why",
     "benchmark": Group(
         "Sentence pairs: import released benchmarks, build new ones, list and show them.",
         {

@@ -112,7 +112,7 @@ def lists(
     Console(markup=False, emoji=False).print(table)
     for path in write_compared(compared, out):
         say(f"Wrote {path}")
-    say(f"Next: plumbline word WORD --corpus {corpus}")
+    say(f"Next: plumbline why WORD --corpus {corpus}")
 
 
 @contextmanager

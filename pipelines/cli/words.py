@@ -10,7 +10,8 @@ import typer
 from plumbline.pipelines.cli.corpus import open_existing
 from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 
@@ -20,33 +21,58 @@ if TYPE_CHECKING:
 Contrast = Annotated[str, typer.Option(help="Pair such as she/he, or the name of a word list.")]
 
 
-def word(
-    word: Annotated[str, typer.Argument(help="The word, as a kept token.")],
-    corpus: Annotated[str | None, typer.Option(help="Corpus; default: all.")] = None,
+def why(
+    words: Annotated[list[str] | None, typer.Argument(help="Words, as kept tokens.")] = None,
+    words_from: Annotated[
+        Path | None, typer.Option("--words", help="File with further words, one per line.")
+    ] = None,
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="Corpus; may be repeated. Default: all.")
+    ] = None,
     contrast: Contrast = "she/he",
+    n: Annotated[int, typer.Option("--n", min=0, help="Sentences to draw for each side.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sentences drawn.")] = 0,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="Draw sentences near these words of the contrast only; repeatable."),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="text, markdown, json (everything) or csv (the leans).")
+    ] = "text",
+    out: Annotated[Path | None, typer.Option(help="File to write to instead of printing.")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Directory to write the answers to as a page, too.")
+    ] = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Show one word's counts, PMI, lean with its 95% interval, and rank in each corpus.
+    """Show why words lean: how far and how sure, in which sources, by which copies, and sentences.
 
-    Example: plumbline word nurse --corpus novels
+    The documents of a counted corpus are looked through as they were kept (`--evidence`), not read
+    again; only the sentences come from the shards. The answers are in the tables word_evidence,
+    word_source, word_copies, word_collocate and word_snippet, too.
+
+    Example: plumbline why nurse captain wept --corpus novels
     """
-    from plumbline.jobs.association.word_summary import describe_word
+    from plumbline.jobs.evidence.why import Sampling
+    from plumbline.pipelines.requests import why as request
 
-    store = open_existing(warehouse)
-    names = [corpus] if corpus else sorted(store.read("corpus")["corpus"].to_pylist())
-    if not names:
-        raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
-    lines: list[str] = []
-    problems: list[UsageProblem] = []
-    for name in names:
-        try:
-            lines += describe_word(store, name, word.lower(), contrast)
-        except UsageProblem as e:
-            problems.append(e)
-    if not lines:
-        raise problems[0]
-    for line in [*lines, *map(str, problems)]:
-        say(line)
+    if form not in request.FORMATS:
+        raise UsageProblem(f"format {form!r}", f"there is {', '.join(request.FORMATS)}")
+    asked = request.words_of(words or [], words_from)
+    sampling = Sampling(n, seed, tuple(target or ()))
+    found = request.ask(open_existing(warehouse), corpus or [], asked, contrast, sampling)
+    lines = request.rendered(found, form)
+    if out:
+        with disk_problems(out), replacing(out) as temporary:
+            temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        say(f"{form}: {out}")
+    else:
+        for line in lines:
+            say(line)
+    if page:
+        say(f"page: {request.write_page(found, page)}")
+    if form == "text" or out:
+        say("Next: plumbline report, or plumbline sql 'FROM word_snippet'")
 
 
 def constrain(

@@ -7,10 +7,18 @@ describes them.
 
 from __future__ import annotations
 
-from plumbline.warehouse.schema import corpora, disclosure, fairpair, pairs, sampling, scores
+from plumbline.warehouse.schema import (
+    corpora,
+    disclosure,
+    evidence,
+    fairpair,
+    pairs,
+    sampling,
+    scores,
+)
 from plumbline.warehouse.schema.columns import Table
 
-_SUBJECTS = (corpora, pairs, scores, sampling, fairpair, disclosure)
+_SUBJECTS = (corpora, evidence, pairs, scores, sampling, fairpair, disclosure)
 
 #: Name -> table, in the order data flows.
 TABLES: dict[str, Table] = {table.name: table for subject in _SUBJECTS for table in subject.TABLES}

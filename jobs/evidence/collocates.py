@@ -1,0 +1,106 @@
+"""What stands around a word near female targets and not near male ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.jobs.evidence.sightings import Ints, Meetings, Question
+
+#: Weight of the prior, in words: as if so many had been seen on each side, spread as in the corpus.
+PRIOR_WORDS = 1000.0
+
+
+class Contexts(NamedTuple):
+    """Counts of words in the windows around the words asked about.
+
+    Attributes:
+        cell: int64[n], (word * 2 + side) * vocabulary + other word, distinct and sorted.
+        n: int64[n], how often.
+    """
+
+    cell: Ints
+    n: Ints
+
+
+def contexts(question: Question, met: Meetings) -> Contexts:
+    """Count the words less than a window away from the occurrences that meet a side.
+
+    Targets and words that the corpus left out don't count.
+    """
+    ids, offsets = met.documents.values, met.documents.offsets
+    is_target = question.table(question.listed) >= 0
+    size = len(question.vocabulary)
+    cells = [np.empty(0, np.int64)]
+    for side, names in enumerate((question.female, question.male)):
+        on = np.isin(question.targets, names)[met.target]
+        occurrence = np.unique(met.occurrence[on])
+        at, document = met.at[occurrence], met.document[occurrence]
+        own = (met.word[occurrence] * 2 + side) * size
+        for step in (*range(1 - question.window, 0), *range(1, question.window)):
+            inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
+            other = ids[at[inside] + step]
+            counted = (other >= 0) & ~is_target[other]
+            cells.append(own[inside][counted] + other[counted])
+    return Contexts(*np.unique(np.concatenate(cells), return_counts=True))
+
+
+def put_together(parts: list[Contexts]) -> Contexts:
+    """The counts of all."""
+    none = np.empty(0, np.int64)
+    cells, inverse = np.unique(
+        np.concatenate([none, *(p.cell for p in parts)]), return_inverse=True
+    )
+    n = np.bincount(inverse, np.concatenate([none, *(p.n for p in parts)]), cells.size)
+    return Contexts(cells, n.astype(np.int64))
+
+
+def collocates(question: Question, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
+    """Words around a word, by the log odds of standing there near female rather than male targets.
+
+    log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
+    with f_v and m_v its counts on the two sides, F and M their sums, p_v = P n_v / sum n the prior
+    from the corpus's counts ``n_word``; its variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v)
+    (Monroe, Colaresi and Quinn 2008, with an informative Dirichlet prior).
+
+    Returns:
+        collocate, n_f, n_m, log_odds_nats, log_odds_se_nats, q (the share of false ones among all
+        with a |z| as large, by Benjamini and Hochberg), by falling |z|.
+    """
+    size = len(question.vocabulary)
+    sides = []
+    for side in range(2):
+        start = (word * 2 + side) * size
+        a, b = np.searchsorted(counted.cell, [start, start + size])
+        n = np.zeros(size, np.int64)
+        n[counted.cell[a:b] - start] = counted.n[a:b]
+        sides.append(n)
+    f, m = sides
+    seen = np.flatnonzero(f + m)
+    prior = PRIOR_WORDS * n_word[seen] / n_word.sum()
+    odds = [np.log((n[seen] + prior) / (n.sum() + PRIOR_WORDS - n[seen] - prior)) for n in (f, m)]
+    log_odds = odds[0] - odds[1]
+    se = np.sqrt(1 / (f[seen] + prior) + 1 / (m[seen] + prior))
+    order = np.argsort(-np.abs(log_odds / se), kind="stable")
+    return pa.table(
+        {
+            "collocate": question.vocabulary.take(pa.array(seen[order])),
+            "n_f": f[seen][order],
+            "n_m": m[seen][order],
+            "log_odds_nats": log_odds[order],
+            "log_odds_se_nats": se[order],
+            "q": _q(np.abs(log_odds / se)[order]),
+        }
+    )
+
+
+def _q(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Benjamini and Hochberg's adjusted two-sided p of |z|, largest |z| first."""
+    from scipy.special import erfc
+
+    n = z.size
+    q = erfc(z / np.sqrt(2)) * n / np.arange(1, n + 1)
+    return np.minimum.accumulate(np.minimum(q, 1)[::-1])[::-1]

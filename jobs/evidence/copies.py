@@ -1,0 +1,100 @@
+"""Documents that stand in a corpus more than once: the same, or nearly the same, kept words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.jobs.evidence.sightings import Ints, Meetings, Sightings, mixed
+
+#: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
+_SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 8
+#: Share of equal shingles (Jaccard, as estimated) from which documents are nearly the same.
+NEAR = 0.8
+#: A document that stands there more often than this is printed as a source of its own kind.
+OFTEN = 10
+
+
+class Signatures(NamedTuple):
+    """MinHash signatures of the documents that hold a word near a target.
+
+    Attributes:
+        shard, row: where each stands.
+        signature: uint32[n, 128].
+    """
+
+    shard: Ints
+    row: Ints
+    signature: NDArray[np.uint32]
+
+
+def signatures(shard: int, met: Meetings, keys: NDArray[np.uint64]) -> Signatures:
+    """The signatures of the documents with a meeting, by the library rensa."""
+    from rensa import RMinHash
+
+    documents = met.documents
+    chosen = np.unique(met.document[met.occurrence])
+    shingles = [
+        _shingles(keys[documents.values[documents.offsets[k] : documents.offsets[k + 1]]])
+        for k in chosen
+    ]
+    ends = np.cumsum([0, *map(len, shingles)], dtype=np.uint64)
+    flat = np.concatenate([np.empty(0, np.uint64), *shingles])
+    matrix = RMinHash.digest_matrix_from_flat_token_hashes(flat, ends, _PERMUTATIONS, 1)
+    made = np.array(matrix.to_rows(), np.uint32).reshape(-1, _PERMUTATIONS)
+    return Signatures(np.full(chosen.size, shard), documents.row[chosen], made)
+
+
+def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hashes of all runs of _SHINGLE words; of a shorter document one of all its words."""
+    n = max(keys.size - _SHINGLE + 1, 1)
+    hashed = np.zeros(n, np.uint64)
+    for k in range(min(_SHINGLE, keys.size)):
+        hashed = mixed(hashed + keys[k : k + n])
+    return hashed
+
+
+def first_copies(seen: Sightings) -> tuple[NDArray[np.bool_], Ints]:
+    """Which documents are the first of their copies, and how often each one's words stand there."""
+    _, first, inverse, n = np.unique(
+        seen.documents.mark, return_index=True, return_inverse=True, return_counts=True
+    )
+    is_first = np.zeros(seen.documents.mark.size, np.bool_)
+    is_first[first] = True
+    return is_first, n[inverse]
+
+
+def first_of_near(seen: Sightings, some: Signatures) -> NDArray[np.bool_]:
+    """Like the first of ``first_copies``, without those nearly the same as an earlier document.
+
+    Only documents with a signature are compared; two are nearly the same when at least ``NEAR`` of
+    their shingles are, and so are all that a chain of such pairs joins.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    kept, _ = first_copies(seen)
+    every, few = (np.stack([x.shard, x.row], axis=1) for x in (seen.documents, some))
+    place = {(shard, row): k for k, (shard, row) in enumerate(every.tolist())}
+    document = np.array([place[shard, row] for shard, row in few.tolist()], np.int64)
+    order = np.argsort(document)
+    document, signature = document[order], some.signature[order]
+    edges = [np.empty((2, 0), np.int64)]
+    for start in range(0, _PERMUTATIONS, _BAND):
+        band = np.ascontiguousarray(signature[:, start : start + _BAND])
+        _, first, inverse = np.unique(
+            band.view(f"V{4 * _BAND}").ravel(), return_index=True, return_inverse=True
+        )
+        leader = first[inverse]
+        near = (signature == signature[leader]).mean(axis=1) >= NEAR
+        edges.append(np.stack([np.flatnonzero(near), leader[near]]))
+    a, b = np.concatenate(edges, axis=1)
+    graph = coo_array((np.ones(a.size, np.bool_), (a, b)), shape=(document.size,) * 2)
+    _, group = connected_components(graph, directed=False)
+    _, first = np.unique(group, return_index=True)
+    later = np.ones(document.size, np.bool_)
+    later[first] = False
+    kept[document[later]] = False
+    return kept

@@ -1,0 +1,325 @@
+"""Where words stand near targets: one look at a corpus's documents, shard by shard.
+
+Everything that is said about a word comes from its occurrences and the targets less than a window
+away from them, so a look keeps little: the documents that hold the word, and sums over the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plumbline.jobs.evidence.documents import Documents, Evidence, Shard
+from plumbline.warehouse.cores import n_cores
+
+Ints = NDArray[np.int64]
+#: Sources told apart; the documents of later ones are those of OTHER.
+MOST_SOURCES = 1000
+OTHER = "other"
+#: Documents that name no source.
+UNNAMED = "(none)"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is looked for.
+
+    Attributes:
+        words: the words asked about, distinct.
+        female, male: the targets of both sides; a word may be on one side only.
+        listed: all targets of the corpus, which are no collocates.
+        rule, window: how co-occurrences were counted.
+        vocabulary: the words of the corpus by id, sorted.
+    """
+
+    words: tuple[str, ...]
+    female: tuple[str, ...]
+    male: tuple[str, ...]
+    listed: tuple[str, ...]
+    rule: str
+    window: int
+    vocabulary: pa.StringArray
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of both sides, each once."""
+        return tuple(dict.fromkeys(self.female + self.male))
+
+    def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
+        """Ids of words, -1 for those that the corpus left out."""
+        found = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
+        ids: NDArray[np.int32] = found.fill_null(-1).to_numpy().astype(np.int32)
+        return ids
+
+    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """By id, the index of a word among these, -1 for others; the last item is for id -1."""
+        table = np.full(len(self.vocabulary) + 1, -1, np.int32)
+        ids = self.ids(pa.array(words, pa.string()))
+        table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
+        return table
+
+
+@dataclass(frozen=True)
+class DocumentTable:
+    """Every document of a corpus, shard after shard.
+
+    Attributes:
+        shard, row: where it stands: index of the shard, line or row from 1.
+        source: index of where it is from, in ``sources``.
+        n_kept: its kept words.
+        n_target: int64[n, target], occurrences of each target in it.
+        mark: hash of its kept words in order: equal for copies of one document.
+        sources: names of the sources.
+    """
+
+    shard: Ints
+    row: Ints
+    source: Ints
+    n_kept: Ints
+    n_target: Ints
+    mark: NDArray[np.uint64]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """Which documents hold the words asked about: one row per document and word.
+
+    Attributes:
+        question: what was looked for.
+        documents: all documents of the corpus.
+        document, word: the document and the word, by index.
+        n_word: occurrences of the word in the document.
+        n_near: int64[n, target], co-occurrences with each target under the counting rule.
+    """
+
+    question: Question
+    documents: DocumentTable
+    document: Ints
+    word: Ints
+    n_word: Ints
+    n_near: Ints
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Occurrences of the words asked about in some documents, and the targets near them.
+
+    Attributes:
+        documents: the documents, with ids as values.
+        at: where each occurrence stands among their values.
+        document, word: of each occurrence, the index of its document and of its word.
+        occurrence, target, target_at: of each meeting of an occurrence with a target less than a
+            window away: index of the occurrence, index of the target, and where that stands.
+    """
+
+    documents: Documents
+    at: Ints
+    document: Ints
+    word: Ints
+    occurrence: Ints
+    target: Ints
+    target_at: Ints
+
+
+def meetings(question: Question, documents: Documents) -> Meetings:
+    """Find the words asked about, and the targets near them."""
+    ids = documents.values
+    words, targets = question.table(question.words), question.table(question.targets)
+    word = words[ids]
+    at = np.flatnonzero(word >= 0)
+    document = np.searchsorted(documents.offsets, at, side="right") - 1
+    start, end = documents.offsets[document], documents.offsets[document + 1]
+    parts = []
+    for step in (*range(1 - question.window, 0), *range(1, question.window)):
+        inside = np.flatnonzero((at + step >= start) & (at + step < end))
+        target = targets[ids[at[inside] + step]]
+        near = inside[target >= 0]
+        parts.append((near, target[target >= 0], at[near] + step))
+    met = (np.concatenate(x).astype(np.int64) for x in zip(*parts, strict=True))
+    return Meetings(documents, at, document, word[at].astype(np.int64), *met)
+
+
+def near_counts(question: Question, met: Meetings, group: Ints, n_groups: int) -> Ints:
+    """Co-occurrences of each group of occurrences with each target, int64[group, target].
+
+    ``group`` is that of each occurrence; its occurrences are of one word in one document. A word
+    that is a target itself meets each of its others once (``pairs``).
+    """
+    n = len(question.targets)
+    if question.rule == "pairs":
+        own = met.documents.values[met.at[met.occurrence]] == met.documents.values[met.target_at]
+        once = ~own | (met.target_at > met.at[met.occurrence])
+        cell = group[met.occurrence[once]] * n + met.target[once]
+        return np.bincount(cell, minlength=n_groups * n).reshape(n_groups, n)
+    document = met.document[met.occurrence]
+    first, end = met.documents.offsets[document], met.documents.offsets[document + 1]
+    here, there = met.at[met.occurrence], met.target_at
+    # A document shorter than a window is one window.
+    low = np.maximum(np.maximum(here, there) - question.window + 1, first)
+    high = np.minimum(np.minimum(here, there), np.maximum(end - question.window, first))
+    cell = group[met.occurrence] * n + met.target
+    held = [
+        np.stack([cell[low + k <= high], (low + k)[low + k <= high]])
+        for k in range(question.window)
+    ]
+    distinct = np.unique(np.concatenate(held, axis=1), axis=1)[0]
+    return np.bincount(distinct, minlength=n_groups * n).reshape(n_groups, n)
+
+
+#: Called with the shard's index, the meetings in some of its documents, and the marks of these;
+#: from several threads.
+Watcher = Callable[[int, Meetings, NDArray[np.uint64]], None]
+
+
+def look(
+    evidence: Evidence,
+    question: Question,
+    watch: Watcher | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Sightings:
+    """Look at every document of a corpus once; shards side by side.
+
+    Args:
+        progress: called with (shards done, shards).
+    """
+    keys = word_keys(question.vocabulary)
+    done = 0
+
+    def look_at(index: int, shard: Shard) -> list[_Part]:
+        nonlocal done
+        found = []
+        for documents in evidence.documents(shard, question.ids):
+            met, marks = meetings(question, documents), _marks(documents, keys)
+            found.append(_part(question, met, index, marks))
+            if watch:
+                watch(index, met, marks)
+        done += 1
+        progress(done, len(evidence.shards))
+        return found
+
+    with ThreadPoolExecutor(n_cores()) as pool:
+        parts = pool.map(look_at, range(len(evidence.shards)), evidence.shards)
+        return _put_together(question, [part for some in parts for part in some])
+
+
+def word_keys(vocabulary: pa.StringArray) -> NDArray[np.uint64]:
+    """A hash of each word that depends on nothing else; the last item is for words left out."""
+    digests = (blake2b(w.encode(), digest_size=8).digest() for w in vocabulary.to_pylist())
+    return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
+
+
+def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A hash of 64-bit numbers, one to one (the finaliser of splitmix64)."""
+    with np.errstate(over="ignore"):
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+class _Part(NamedTuple):
+    """What was seen in some documents of a shard: columns as in the tables above."""
+
+    shard: Ints
+    row: Ints
+    source: pa.StringArray
+    n_kept: Ints
+    n_target: Ints
+    mark: NDArray[np.uint64]
+    document: Ints
+    word: Ints
+    n_word: Ints
+    n_near: Ints
+
+
+def _marks(documents: Documents, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A hash of each document's words and their places."""
+    n = np.diff(documents.offsets)
+    place = np.arange(documents.values.size) - np.repeat(documents.offsets[:-1], n) + 1
+    with np.errstate(over="ignore"):
+        placed = keys[documents.values] + place.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed(placed), dtype=np.uint64)])
+        total = sums[documents.offsets[1:]] - sums[documents.offsets[:-1]]
+        return mixed(total + n.astype(np.uint64))
+
+
+def _part(question: Question, met: Meetings, shard: int, marks: NDArray[np.uint64]) -> _Part:
+    documents, n_words = met.documents, len(question.words)
+    cells, group = np.unique(met.document * n_words + met.word, return_inverse=True)
+    document, word = np.divmod(cells, n_words)
+    return _Part(
+        np.full(len(documents.row), shard),
+        documents.row,
+        documents.source.fill_null(UNNAMED),
+        np.diff(documents.offsets),
+        _target_counts(question, documents),
+        marks,
+        document,
+        word,
+        np.bincount(group, minlength=cells.size),
+        near_counts(question, met, group, cells.size),
+    )
+
+
+def _target_counts(question: Question, documents: Documents) -> Ints:
+    """Occurrences of each target in each document, int64[document, target]."""
+    n = len(question.targets)
+    target = question.table(question.targets)[documents.values]
+    at = np.flatnonzero(target >= 0)
+    document = np.searchsorted(documents.offsets, at, side="right") - 1
+    cells = document * n + target[at]
+    return np.bincount(cells, minlength=len(documents.row) * n).reshape(-1, n)
+
+
+def _put_together(question: Question, parts: Sequence[_Part]) -> Sightings:
+    n = len(question.targets)
+    nothing = np.empty(0, np.int64)
+    none = _Part(
+        nothing,
+        nothing,
+        pa.array([], pa.string()),
+        nothing,
+        nothing.reshape(0, n),
+        nothing.astype(np.uint64),
+        nothing,
+        nothing,
+        nothing,
+        nothing.reshape(0, n),
+    )
+    parts = [none, *parts]
+    names, source = _sources([part.source for part in parts])
+    first = np.cumsum([0, *(len(part.row) for part in parts)])
+    document = [part.document + start for part, start in zip(parts, first, strict=False)]
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    table = DocumentTable(
+        column("shard"),
+        column("row"),
+        source,
+        column("n_kept"),
+        column("n_target"),
+        column("mark"),
+        names,
+    )
+    rest = (column("word"), column("n_word"), column("n_near"))
+    return Sightings(question, table, np.concatenate(document), *rest)
+
+
+def _sources(columns: Sequence[pa.StringArray]) -> tuple[tuple[str, ...], Ints]:
+    """Names of the sources in order of appearance, and the index of each document's."""
+    encoded = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    index = encoded.indices.to_numpy().astype(np.int64)
+    if len(names) > MOST_SOURCES:
+        names, index = [*names[:MOST_SOURCES], OTHER], np.minimum(index, MOST_SOURCES)
+    return tuple(names), index

@@ -1,0 +1,304 @@
+"""Why words lean: one look at a corpus's documents, and the tables of what it shows."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from plumbline.jobs.association.associations import usable_lists
+from plumbline.jobs.association.measures import contrasts
+from plumbline.jobs.corpus_lookup import corpus_list
+from plumbline.jobs.counting.writer import writes_corpus
+from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
+from plumbline.jobs.evidence.concordance import SIDES, Place, Sample, lowest, snippets
+from plumbline.jobs.evidence.copies import (
+    OFTEN,
+    Signatures,
+    first_copies,
+    first_of_near,
+    signatures,
+)
+from plumbline.jobs.evidence.documents import Evidence, evidence_of
+from plumbline.jobs.evidence.lean import Lean, lean
+from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look, word_keys
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.schema.evidence import TABLES
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordPair
+
+#: Collocates kept for each side of a word.
+N_COLLOCATES = 20
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which occurrences are shown: ``n`` of each side by ``seed``, near ``targets`` if any."""
+
+    n: int = 5
+    seed: int = 0
+    targets: tuple[str, ...] = ()
+
+
+@writes_corpus
+def explain(
+    store: Store,
+    corpus: str,
+    words: Sequence[str],
+    contrast: str = "she/he",
+    sampling: Sampling | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> dict[str, list[Row]]:
+    """What the documents of a corpus say about words: rows by table, which are written.
+
+    The tables are those of ``warehouse/schema/evidence.py``.
+
+    Rows of other words stay. Words that don't occur near the contrast have a row without a delta.
+
+    Raises:
+        UsageProblem: unknown corpus, contrast or target; or no word of it is in the corpus.
+        MissingComponent: its documents are not on this machine.
+        BadInput: what was kept of them is damaged.
+    """
+    evidence, sampling = evidence_of(store, corpus), sampling or Sampling()
+    pairs = _pairs(store, evidence, contrast)
+    counts = store.read("word_count", corpus=corpus)
+    question = Question(
+        tuple(dict.fromkeys(words)),
+        tuple(dict.fromkeys(pair.female for pair in pairs)),
+        tuple(dict.fromkeys(pair.male for pair in pairs)),
+        evidence.options.targets,
+        evidence.options.rule,
+        evidence.options.window,
+        counts["word"].combine_chunks(),
+    )
+    if unknown := [t for t in sampling.targets if t not in question.targets]:
+        problem, fix = f"is not a word of {contrast}", f"one of {', '.join(question.targets)}"
+        raise UsageProblem(f"target {unknown[0]!r}", problem, fix)
+    config = {"corpus": corpus, "words": list(question.words), "contrast": contrast}
+    with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
+        watched = _Watched(question, sampling)
+        seen = look(evidence, question, watched, progress)
+        n_word = counts["n_word"].to_numpy()
+        rows: dict[str, list[Row]] = {table.name: [] for table in TABLES}
+        for index, word in enumerate(question.words):
+            key = {"corpus": corpus, "contrast": contrast, "word": word, "run_id": run_id}
+            for table, found in _of_word(seen, watched, index, pairs, n_word).items():
+                rows[table] += [{**key, **row} for row in found]
+        _add_association(store, evidence, contrast, n_word, rows["word_evidence"])
+        for place, row in _snippet_rows(evidence, question, seen, watched, sampling):
+            key = {"corpus": corpus, "contrast": contrast, "word": question.words[place.word]}
+            rows["word_snippet"].append({**key, "run_id": run_id, **row})
+        with store.together(run_id, "why"):
+            for table, found in rows.items():
+                _replace(store, table, corpus, contrast, question.words, found, run_id)
+    return rows
+
+
+def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:
+    by_name = contrasts(usable_lists(corpus_list(store, evidence.corpus)).values())
+    if contrast in by_name:
+        return by_name[contrast]
+    problem = f"is not one of corpus {evidence.corpus['corpus']}"
+    raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
+
+
+class _Watched:
+    """What is collected while the documents pass by, from several threads."""
+
+    def __init__(self, question: Question, sampling: Sampling) -> None:
+        self._question = question
+        self._keys = word_keys(question.vocabulary)
+        self._sample = Sample(question, sampling.n, sampling.seed, sampling.targets)
+        self._lock = threading.Lock()
+        self.places: list[Place] = []
+        self.signatures: list[Signatures] = []
+        self._contexts: list[Contexts] = []
+
+    def __call__(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
+        places = self._sample.offer(shard, met, marks)
+        found, signed = contexts(self._question, met), signatures(shard, met, self._keys)
+        with self._lock:
+            self.places = self._sample.lowest([*self.places, *places])
+            self.signatures.append(signed)
+            self._contexts.append(found)
+
+    @property
+    def contexts(self) -> Contexts:
+        """The words around the words asked about, in all documents."""
+        self._contexts = [put_together(self._contexts)]
+        return self._contexts[0]
+
+
+def _of_word(
+    seen: Sightings,
+    watched: _Watched,
+    word: int,
+    pairs: Sequence[WordPair],
+    n_word: NDArray[np.int64],
+) -> dict[str, list[Row]]:
+    """The rows of a word, without their key, by table."""
+    whole = lean(seen, word, pairs)
+    is_first, n_copies = first_copies(seen)
+    rows = seen.word == word
+    near = seen.n_near[rows].sum(axis=1)
+    copies = n_copies[seen.document[rows]]
+    n = int(near.sum())
+    evidence = {
+        "n_word": whole.n_word,
+        "n_documents": whole.n_documents,
+        "n_pair_f": whole.n_pair_f,
+        "n_pair_m": whole.n_pair_m,
+        "n_defined": whole.n_defined,
+        "delta_nats": _known(whole.delta_nats),
+        "delta_document_se_nats": _known(whole.delta_se_nats),
+        "delta_low_nats": _known(whole.low_nats),
+        "delta_high_nats": _known(whole.high_nats),
+        "share_copied": float(near[copies > 1].sum() / n) if n else None,
+        "share_often": float(near[copies > OFTEN].sum() / n) if n else None,
+    }
+    once = {
+        "copies once": is_first,
+        "near copies once": first_of_near(seen, _joined(watched.signatures)),
+    }
+    counted = [
+        {"counted": name, **_lean_row(lean(seen, word, pairs, keep))} for name, keep in once.items()
+    ]
+    found = collocates(seen.question, watched.contexts, word, n_word).to_pylist()
+    sides = [[r for r in found if (r["log_odds_nats"] > 0) == is_f] for is_f in (True, False)]
+    return {
+        "word_evidence": [evidence],
+        "word_copies": counted if n else [],
+        "word_source": _source_rows(seen, word, pairs),
+        "word_collocate": [row for side in sides for row in side[:N_COLLOCATES]],
+    }
+
+
+def _lean_row(found: Lean) -> Row:
+    return {
+        "n_documents": found.n_documents,
+        "n_pair_f": found.n_pair_f,
+        "n_pair_m": found.n_pair_m,
+        "delta_nats": _known(found.delta_nats),
+        "delta_low_nats": _known(found.low_nats),
+        "delta_high_nats": _known(found.high_nats),
+    }
+
+
+def _source_rows(seen: Sightings, word: int, pairs: Sequence[WordPair]) -> list[Row]:
+    """One row per source that holds the word, those with most of its co-occurrences first."""
+    source = seen.documents.source
+    rows = seen.word == word
+    weight = np.bincount(source[seen.document[rows]], seen.n_near[rows].sum(axis=1))
+    n_word = np.bincount(source[seen.document[rows]], seen.n_word[rows])
+    found = []
+    for k in sorted(np.flatnonzero(n_word), key=lambda k: (-weight[k], seen.documents.sources[k])):
+        own = lean(seen, word, pairs, source == k)
+        without = lean(seen, word, pairs, source != k)
+        row = {
+            "source": seen.documents.sources[k],
+            "n_word": own.n_word,
+            **_lean_row(own),
+            "delta_without_nats": _known(without.delta_nats),
+            "without_low_nats": _known(without.low_nats),
+            "without_high_nats": _known(without.high_nats),
+        }
+        found.append(row)
+    return found
+
+
+def _joined(parts: Sequence[Signatures]) -> Signatures:
+    return Signatures(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _add_association(
+    store: Store,
+    evidence: Evidence,
+    contrast: str,
+    n_word: NDArray[np.int64],
+    rows: Sequence[Row],
+) -> None:
+    """Add how frequent each word is, and what ``corpus associate`` found, where it was run."""
+    corpus, targets = evidence.corpus["corpus"], contrast.split("/")
+    of = ds.field("word").isin([row["word"] for row in rows])
+    deltas = store.read("word_delta", of & (ds.field("contrast") == contrast), corpus=corpus)
+    near = store.read("word_association", of & ds.field("target").isin(targets), corpus=corpus)
+    error = {r["word"]: r["delta_se_nats"] for r in deltas.to_pylist()}
+    pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in near.to_pylist()}
+    for row in rows:
+        row["per_million"] = 1e6 * row["n_word"] / evidence.corpus["n_kept_tokens"]
+        row["frequency_rank"] = 1 + int((n_word > row["n_word"]).sum())
+        row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
+        row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
+        row["delta_count_se_nats"] = error.get(row["word"])
+
+
+def _snippet_rows(
+    evidence: Evidence,
+    question: Question,
+    seen: Sightings,
+    watched: _Watched,
+    sampling: Sampling,
+) -> list[tuple[Place, Row]]:
+    places = lowest(watched.places, sampling.n)
+    marks, n_copies = np.unique(seen.documents.mark, return_counts=True)
+    copies = n_copies[np.searchsorted(marks, np.array([p.mark for p in places], np.uint64))]
+    source = {
+        (int(s), int(r)): seen.documents.sources[k]
+        for s, r, k in zip(
+            seen.documents.shard, seen.documents.row, seen.documents.source, strict=True
+        )
+    }
+    found, number = [], dict.fromkeys(((p.word, p.side) for p in places), 0)
+    for snippet, n in zip(snippets(evidence, question, places), copies.tolist(), strict=True):
+        place = snippet.place
+        number[place.word, place.side] += 1
+        row = {
+            "side": SIDES[place.side],
+            "place": number[place.word, place.side],
+            "seed": sampling.seed,
+            "target": snippet.target,
+            "text_before": snippet.before,
+            "keyword": snippet.keyword,
+            "text_after": snippet.after,
+            "is_text": snippet.text,
+            "shard": evidence.shards[place.shard].name,
+            "source_row": place.row,
+            "source": source[place.shard, place.row],
+            "position": place.position,
+            "n_copies": n,
+        }
+        found.append((place, row))
+    return found
+
+
+def _replace(
+    store: Store,
+    table: str,
+    corpus: str,
+    contrast: str,
+    words: Sequence[str],
+    rows: Sequence[Row],
+    run_id: str,
+) -> None:
+    """Replace the rows of these words by new ones."""
+    old = store.read(table, corpus=corpus)
+    asked = pc.and_(
+        pc.equal(old["contrast"], contrast), pc.is_in(old["word"], pa.array(words, pa.string()))
+    )
+    kept = old.filter(pc.invert(asked)).to_pylist()
+    store.replace(table, [*kept, *rows], {"corpus": corpus}, run_id)

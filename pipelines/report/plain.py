@@ -1,0 +1,59 @@
+"""Sections as plain text for a terminal, and as Markdown for a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.pipelines.report.model import PageTable, Section
+
+#: Most characters of a cell in plain text: the end of right-aligned ones, the start of others.
+_WIDEST = 60
+
+
+def plain(section: Section) -> Iterator[str]:
+    """A section as lines of text; long cells are cut."""
+    yield section.title
+    yield from (f"  {sentence}" for sentence in section.intro)
+    for table in section.tables:
+        yield ""
+        yield f"  {table.caption}"
+        yield from (f"    {line}" for line in _aligned(table))
+
+
+def _aligned(table: PageTable) -> Iterator[str]:
+    right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
+    cells = [[_cut(cell.text, r) for cell, r in zip(row, right, strict=True)] for row in table.rows]
+    lines = [list(table.headings), *cells]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(right))]
+    for line in lines:
+        columns = zip(line, widths, right, strict=True)
+        yield "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in columns).rstrip()
+
+
+def _cut(text: str, right: bool) -> str:
+    if len(text) <= _WIDEST:
+        return text
+    return "…" + text[1 - _WIDEST :] if right else text[: _WIDEST - 1] + "…"
+
+
+def markdown(section: Section) -> Iterator[str]:
+    r"""A section as lines of Markdown, whole cells; what Markdown would read as its own is escaped.
+
+    >>> list(markdown(Section("a", "tea*", ["Hot."])))
+    ['## tea\\*', '', 'Hot.', '']
+    """
+    yield from (f"## {_escaped(section.title)}", "")
+    for sentence in section.intro:
+        yield from (_escaped(sentence), "")
+    for table in section.tables:
+        yield from (f"**{_escaped(table.caption)}**", "")
+        yield f"| {' | '.join(map(_escaped, table.headings))} |"
+        right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
+        yield f"|{'|'.join('---:' if r else '---' for r in right)}|"
+        for row in table.rows:
+            yield f"| {' | '.join(_escaped(cell.text) for cell in row)} |"
+        yield ""
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$" else c for c in " ".join(text.split()))

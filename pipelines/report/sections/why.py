@@ -1,0 +1,24 @@
+"""Why words lean: the words that `plumbline why` was asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Missing, Section
+from plumbline.pipelines.report.words import answers, word_section
+from plumbline.warehouse.schema.evidence import TABLES
+
+PLACE = 1010
+#: Most words on the page; the tables hold all of them.
+MOST_WORDS = 12
+
+
+def sections(facts: Facts) -> Iterator[Section | Missing]:
+    """A section per word, those that were asked about last."""
+    rows = {one.name: facts.query(f"FROM {one.name} ORDER BY ALL") for one in TABLES}
+    found = sorted(answers(rows), key=lambda a: str(a["word_evidence"][0]["run_id"]), reverse=True)
+    if not found:
+        yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
+    for answer in found[:MOST_WORDS]:
+        yield word_section(answer, folded=True)

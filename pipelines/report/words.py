@@ -1,0 +1,206 @@
+"""Why a word leans, as a section: its lean, sources, copies, collocates and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from plumbline.pipelines.report.model import (
+    Cell,
+    PageTable,
+    Section,
+    estimate,
+    number,
+    shown,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.rows import Row, Rows
+
+#: Collocates listed for each side, and sources; the tables of the warehouse hold more.
+_COLLOCATES, _SOURCES = 10, 12
+#: Share of false ones among the collocates that are called clear.
+_CLEAR = 0.05
+#: The tables that a section is made of, by name.
+Answer = Mapping[str, Rows]
+
+
+def word_section(answer: Answer, *, folded: bool = False) -> Section:
+    """The section of one word of one corpus and contrast, from its rows of each table."""
+    (lean,) = answer["word_evidence"]
+    sides = _sides(lean["contrast"])
+    tables = [
+        _sources(answer["word_source"], sides, folded),
+        _collocates(answer["word_collocate"], sides, folded),
+        *(_snippets(answer["word_snippet"], side, sides[side], folded) for side in sides),
+    ]
+    title = f"{lean['word']} in {lean['corpus']}"
+    sentences = [headline(lean), _counts(lean, sides), _copies(lean, answer["word_copies"])]
+    anchor = stem("why", lean["corpus"], lean["contrast"], lean["word"])
+    return Section(anchor, title, [s for s in sentences if s], tables=[t for t in tables if t.rows])
+
+
+def _sides(contrast: str) -> dict[str, str]:
+    """What each side is called."""
+    female, is_pair, male = contrast.partition("/")
+    if is_pair:
+        return {"female": female, "male": male}
+    return {"female": "female words", "male": "male words"}
+
+
+def headline(lean: Row) -> str:
+    """Which way a word leans, in a sentence with its interval.
+
+    >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
+    ...           "delta_low_nats": 0.2, "delta_high_nats": 1.2, "n_documents": 40})
+    '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
+    """
+    word, low, high = f"“{lean['word']}”", lean["delta_low_nats"], lean["delta_high_nats"]
+    sides = _sides(lean["contrast"])
+    if lean["delta_nats"] is None:
+        near = " or with ".join(sides.values())
+        return f"{word} has no lean in {lean['corpus']}: a count is 0, with {near}."
+    figure = f"{shown(lean['delta_nats'], 2, signed=True)} nats"
+    if low is None:
+        return f"{word} has no clear lean in {lean['corpus']}: {figure}, all from one document."
+    ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
+    interval = f"(95% interval {ends} over {lean['n_documents']:,} documents)"
+    if low <= 0 <= high:
+        return f"{word} has no clear lean in {lean['corpus']}: {figure} {interval}."
+    way = sides["female" if low > 0 else "male"]
+    return f"{word} leans to {way} in {lean['corpus']}: {figure} {interval}."
+
+
+def _counts(lean: Row, sides: Mapping[str, str]) -> str:
+    near = " and ".join(
+        f"{_number(lean[n], 'co-occurrence')} with {name}{_pmi(lean[pmi])}"
+        for name, n, pmi in zip(
+            sides.values(), ("n_pair_f", "n_pair_m"), ("pmi_f_nats", "pmi_m_nats"), strict=True
+        )
+    )
+    said = (
+        f"It occurs {_number(lean['n_word'], 'time')}, {lean['per_million']:,.1f} in a million "
+        f"kept words (rank {lean['frequency_rank']:,}), with {near}."
+    )
+    if lean["delta_document_se_nats"] is not None and lean["delta_count_se_nats"] is not None:
+        said += (
+            f" The standard error of the lean over documents is "
+            f"{lean['delta_document_se_nats']:.3f} nats; it would be "
+            f"{lean['delta_count_se_nats']:.3f} if co-occurrences were independent."
+        )
+    return said
+
+
+def _number(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def _pmi(pmi: float | None) -> str:
+    return "" if pmi is None else f" (PMI {shown(pmi, 2, signed=True)} nats)"
+
+
+def _copies(lean: Row, copies: Rows) -> str:
+    if not copies or lean["share_copied"] is None:
+        return ""
+    if {row["n_documents"] for row in copies} == {lean["n_documents"]}:
+        return "None of these documents is a copy, or nearly a copy, of another."
+    copied, often = (shown(100 * lean[share], 1) for share in ("share_copied", "share_often"))
+    ends = ("delta_nats", "delta_low_nats", "delta_high_nats")
+    once = [f"{estimate(r, 2, signed=True, of=ends).text} with {r['counted']}" for r in copies]
+    return (
+        f"{copied}% of its co-occurrences are in documents that are there more than once, {often}% "
+        f"in ones that are there more than ten times; its lean is {' and '.join(once)}."
+    )
+
+
+def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
+    own = ("delta_nats", "delta_low_nats", "delta_high_nats")
+    without = ("delta_without_nats", "without_low_nats", "without_high_nats")
+    female, male = sides.values()
+    listed = Rows(sorted(rows, key=_weight)[:_SOURCES], rows.sql)
+    more = f", {_SOURCES} of {len(rows)}" if len(rows) > _SOURCES else ""
+    return table(
+        f"Lean by source (95% intervals){more}",
+        listed,
+        [
+            "source",
+            ("documents", "n_documents"),
+            (f"near {female}", "n_pair_f"),
+            (f"near {male}", "n_pair_m"),
+            ("lean in nats", lambda r: estimate(r, 2, signed=True, of=own)),
+            ("without this source", lambda r: estimate(r, 2, signed=True, of=without)),
+        ],
+        folded=folded,
+    )
+
+
+def _weight(row: Row) -> tuple[int, str]:
+    return -row["n_pair_f"] - row["n_pair_m"], row["source"]
+
+
+def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
+    """Side by side the collocates of both sides."""
+    female, male = sides.values()
+    columns = []
+    for is_f in (True, False):
+        side = [r for r in rows if (r["log_odds_nats"] > 0) == is_f]
+        columns.append(sorted(side, key=lambda r: (r["q"], -_z(r)))[:_COLLOCATES])
+    length = max(map(len, columns))
+    lines = [
+        [cell for column in columns for cell in _collocate(column[k] if k < len(column) else None)]
+        for k in range(length)
+    ]
+    n_clear = sum(r["q"] < _CLEAR for column in columns for r in column)
+    headings = [f"rather near {female}", "log odds", "counts"]
+    headings += [f"rather near {male}", "log odds", "counts"]
+    caption = f"Words around it, by log odds; {n_clear} of those listed are clear (adjusted p < 5%)"
+    return PageTable(caption, headings, lines, folded, rows.sql)
+
+
+def _z(row: Row) -> float:
+    return abs(float(row["log_odds_nats"])) / float(row["log_odds_se_nats"])
+
+
+def _collocate(row: Row | None) -> list[Cell]:
+    if row is None:
+        return [text(""), text(""), text("")]
+    half = 1.96 * row["log_odds_se_nats"]
+    low, high = row["log_odds_nats"] - half, row["log_odds_nats"] + half
+    figure = number(row["log_odds_nats"], signed=True)
+    ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
+    cell = Cell(f"{figure.text} ({ends})", row["log_odds_nats"], True, low, high)
+    return [text(row["collocate"]), cell, text(f"{row['n_f']:,} / {row['n_m']:,}")]
+
+
+def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
+    """A concordance: the word in the middle."""
+    own = Rows(sorted(rows.where(side=side), key=lambda r: int(r["place"])), rows.sql)
+    caption = f"Sentences near {name}: {len(own)} drawn at random, each occurrence equally likely"
+    return table(
+        caption,
+        own,
+        [
+            ("before", lambda r: Cell(r["text_before"], None, True)),
+            ("word", lambda r: text(r["keyword"])),
+            ("after", lambda r: text(r["text_after"])),
+            ("where", lambda r: text(_where(r))),
+        ],
+        folded=folded,
+    )
+
+
+def _where(row: Row) -> str:
+    place = f"{row['shard'].rpartition('/')[2]}:{row['source_row']}"
+    source = f"{row['source']}, " if row["source"] else ""
+    copies = f", there {row['n_copies']:,} times" if row["n_copies"] > 1 else ""
+    return f"{source}{place}{copies}{'' if row['is_text'] else ', kept words only'}"
+
+
+def answers(rows: Mapping[str, Rows]) -> list[dict[str, Rows]]:
+    """The rows of each word, corpus and contrast, from those of all."""
+    keys = ("corpus", "contrast", "word")
+    found = []
+    for lean in rows["word_evidence"]:
+        wanted = {key: lean[key] for key in keys}
+        found.append({name: own.where(**wanted) for name, own in rows.items()})
+    return found

@@ -1,0 +1,124 @@
+"""Ask why words lean, and render the answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.jobs.association.word_summary import describe_word
+from plumbline.jobs.evidence.why import Sampling, explain
+from plumbline.pipelines.report.model import Page
+from plumbline.pipelines.report.plain import markdown, plain
+from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.words import answers, word_section
+from plumbline.pipelines.report.write import publish
+from plumbline.warehouse.errors import (
+    BadInput,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+)
+from plumbline.warehouse.files import opened
+from plumbline.warehouse.schema.evidence import TABLES
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.progress import progress
+
+#: What answers can be rendered as.
+FORMATS = ("text", "markdown", "json", "csv")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What was found: the rows of each table, and lines on what has no rows there."""
+
+    lines: tuple[str, ...]
+    rows: Mapping[str, Rows]
+
+
+def ask(
+    store: Store, corpora: Sequence[str], words: Sequence[str], contrast: str, sampling: Sampling
+) -> Answers:
+    """Explain words in corpora; of one whose documents are not there only the counts.
+
+    Raises:
+        UsageProblem: no corpus holds any of the words, or what ``explain`` raises.
+        BadInput: what was kept of the documents is damaged.
+    """
+    names = list(corpora) or sorted(store.read("corpus")["corpus"].to_pylist())
+    if not names:
+        raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
+    lines: list[str] = []
+    problems: list[PlumblineError] = []
+    rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in TABLES}
+    for name in names:
+        counts: dict[str, list[str]] = {}
+        for word in words:
+            try:
+                counts[word] = describe_word(store, name, word, contrast)
+            except UsageProblem as e:
+                problems.append(e)
+        try:
+            if counts:
+                with progress(f"look through {name}", "shards") as update:
+                    found = explain(store, name, list(counts), contrast, sampling, update)
+                for table, some in found.items():
+                    rows[table] += some
+        except (MissingComponent, UsageProblem) as e:
+            problems.append(e)
+            lines += [line for some in counts.values() for line in some]
+    if not lines and not rows["word_evidence"]:
+        raise problems[0]
+    return Answers((*lines, *map(str, problems)), {k: Rows(some) for k, some in rows.items()})
+
+
+def rendered(found: Answers, form: str) -> Iterator[str]:
+    """The answers as lines of one of ``FORMATS``; csv has one row per word, json everything."""
+    sections = map(word_section, answers(found.rows))
+    if form == "json":
+        yield json.dumps(dict(found.rows), indent=1, ensure_ascii=False)
+    elif form == "csv":
+        yield as_csv(found.rows["word_evidence"]).rstrip("\n")
+    elif form == "markdown":
+        for section in sections:
+            yield from markdown(section)
+    else:
+        for section in sections:
+            yield from (*plain(section), "")
+        yield from found.lines
+
+
+def write_page(found: Answers, directory: Path) -> Path:
+    """The answers as a page; returns its path. Raises ``BadInput`` when it can't be written."""
+    made = [word_section(answer) for answer in answers(found.rows)]
+    names = ", ".join(dict.fromkeys(row["word"] for row in found.rows["word_evidence"]))
+    lede = (
+        "How far words lean between the two sides of a contrast, over documents; which sources and "
+        "copies make the lean; and sentences drawn at random from the text that was counted."
+    )
+    return publish(
+        Page(sections=made, title=f"Why these words lean: {names}", lede=lede), directory
+    )
+
+
+def words_of(given: Sequence[str], file: Path | None) -> list[str]:
+    """The words asked about, lowercase, each once: those given and the lines of a file.
+
+    Raises:
+        UsageProblem: there are none.
+        BadInput: the file can't be read, or is not UTF-8.
+    """
+    listed = list(given)
+    if file:
+        try:
+            with opened(file) as raw:
+                listed += raw.read().decode().splitlines()
+        except (OSError, UnicodeDecodeError) as e:
+            raise BadInput(f"words {file}", f"can't be read: {e}", "one word per line") from e
+    words = list(dict.fromkeys(word.strip().lower() for word in listed if word.strip()))
+    if not words:
+        raise UsageProblem("words", "none given", "plumbline why nurse captain")
+    return words

@@ -1,0 +1,74 @@
+"""Tables of why words lean: what `plumbline why` found for the words it was asked about."""
+
+from __future__ import annotations
+
+from plumbline.warehouse.schema.columns import tables
+
+TABLES = tables("""
+word_evidence: One row per word asked about: its lean with an interval over documents.
+key: corpus / contrast word
+    corpus contrast word
+    n_word: int [tokens] -- occurrences of the word
+    per_million: float [1e-6] -- occurrences per million kept words of the corpus
+    frequency_rank: int -- 1 for the most frequent word of the corpus
+    pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with the two words of a pair; NULL for a list
+    n_documents: int -- documents that hold it near a word of the contrast
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with female or male words of defined pairs
+    n_defined: int -- pairs of the contrast for which the word has both counts
+    delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL when a count is 0
+    delta_document_se_nats: float? [nats] -- standard error over documents; NULL below two of them
+    delta_count_se_nats: float? [nats] -- standard error as if co-occurrences were independent
+    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
+    share_copied: float? -- share of the co-occurrences in documents that stand there more than once
+    share_often: float? -- the same, more than ten times
+    run_id
+
+word_copies: The lean of a word with documents that are there more than once counted once.
+key: corpus / contrast word counted
+    corpus contrast word
+    counted: text -- `copies once`: the same kept words; `near copies once`: 80% of 5-word shingles
+    n_documents: int -- documents with a co-occurrence
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with female or male words of defined pairs
+    delta_nats: float? [nats] -- its lean; NULL when a count is 0
+    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
+    run_id
+
+word_source: The lean of a word in the documents of a source, and in all others.
+key: corpus / contrast word source
+    corpus contrast word
+    source: text -- what the field `corpus.source_field` holds; `(none)` where it holds nothing
+    n_documents: int -- documents with a co-occurrence
+    n_word: int [tokens] -- occurrences of the word
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with female or male words of defined pairs
+    delta_nats: float? [nats] -- its lean by the counts of this source alone; NULL when one is 0
+    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
+    delta_without_nats: float? [nats] -- its lean in the corpus without this source
+    without_low_nats, without_high_nats: float? [nats] -- 95% interval of that
+    run_id
+
+word_collocate: Words around a word near female rather than male words, or the other way round.
+key: corpus / contrast word collocate
+    corpus contrast word
+    collocate: text -- word less than a window away from occurrences that co-occur
+    n_f, n_m: int -- how often near occurrences beside female and beside male words
+    log_odds_nats: float [nats] -- above 0: rather near female words; informative Dirichlet prior
+    log_odds_se_nats: float [nats] -- its standard error
+    q: float -- adjusted p: share of false ones among all collocates with such a ratio (BH)
+    run_id
+
+word_snippet: A sample of the occurrences of a word near each side of a contrast, with their text.
+key: corpus / contrast word side place
+    corpus contrast word
+    side: text -- `female` or `male`: the word that is near
+    place: int -- place in the sample, from 1: the first n are the sample of n
+    seed: int -- seed of the sample
+    target: text -- the nearest word of that side
+    text_before, keyword, text_after: text -- the text as it stands, blanks joined
+    is_text: bool -- false: the shard is not there any more, and these are the kept words alone
+    shard: text -- file name as given
+    source_row: int -- line or row in it, from 1
+    source: text? -- source of the document
+    position: int [tokens] -- kept words of the document before it
+    n_copies: int -- documents of the corpus with the same kept words
+    run_id
+""")
