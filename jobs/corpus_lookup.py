@@ -29,8 +29,19 @@ def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
 
     It is the list as it was when the corpus was counted, even if its file has changed since.
     """
-    rows = store.read("word_list", corpus=row["corpus"]).to_pylist()
-    return wordlists.from_rows(rows) if rows else wordlists.load(row["targets"])
+    return corpus_lists(store, row)[0]
+
+
+def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
+    """The list of :func:`corpus_list`, and those that were added later, by name."""
+    of_name: dict[str, list[dict[str, Any]]] = {}
+    for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
+        of_name.setdefault(entry["word_list"], []).append(entry)
+    if not of_name:
+        return [wordlists.load(row["targets"])]
+    lists = [wordlists.from_rows(rows) for _, rows in sorted(of_name.items())]
+    # Of a corpus with targets `all`, only the hash says which list it was counted with.
+    return sorted(lists, key=lambda x: (x.name != row["targets"], x.hash != row["targets_hash"]))
 
 
 def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:

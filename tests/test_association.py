@@ -279,7 +279,7 @@ def test_word_lists() -> None:
     CountOptions(gendered.targets)
     with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):
         wordlists.load("nobody")
-    assert list(usable_lists(wordlists.load("she-he"))) == ["she-he"]
+    assert list(usable_lists([wordlists.load("she-he")])) == ["she-he"]
 
 
 @pytest.mark.reference

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import local
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.merge import Output
@@ -27,6 +28,7 @@ from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.steps import write_slow_shard
+from tests.test_associate_targets import word_list
 from tests.test_evidence import kept
 
 #: Everything that decides which rows there are, once with each value.
@@ -60,13 +62,17 @@ assert SparkContext._active_spark_context.master.startswith("local-cluster")
 
 
 def count_all(shards: str, warehouse: str, variants: Sequence[int]) -> None:
-    """Count each variant into a corpus of its own; one of the shards can't be read."""
+    """Count each variant into a corpus of its own; one of the shards can't be read.
+
+    The first one gets another word list afterwards.
+    """
     store = Store.open(warehouse)
     for number in variants:
         files = tuple(sorted(Path(shards).iterdir()))
         request = CountRequest(f"c{number}", files, **VARIANTS[number])
         with pytest.raises(BadInput, match=r"cut\.jsonl\.zst"):
             count_corpus(store, request)
+    associate(store, f"c{variants[0]}", str(Path(shards) / "../added.toml"))
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +87,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "twin.jsonl.zst").write_bytes((directory / "0.jsonl.zst").read_bytes())
     (directory / "bad.jsonl").write_text('{"text": "she ran"}\nnot json\n\n{"text": 3}\n')
     (directory / "empty.jsonl").write_text("")
+    word_list(directory / "../added.toml", ("w3", "w5"))
     whole = (directory / "1.jsonl.zst").read_bytes()
     (directory / "cut.jsonl.zst").write_bytes(whole[:-3])
     return directory

@@ -6,19 +6,27 @@ million short rows whatever the size of its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from plumbline.jobs.association.measures import Counts, association_rows, contrasts, delta_rows
-from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
+from plumbline.jobs.association.target_lists import (
+    Recounting,
+    stage_pairs,
+    targets_of,
+    with_list,
+)
+from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Staged, Store
 
 #: Tables of a corpus that are made from its deltas.
 _FROM_DELTAS = ("pair_association", "seed_word")
@@ -28,65 +36,94 @@ _FROM_DELTAS = ("pair_association", "seed_word")
 class Associated:
     """Rows written to ``word_association`` and ``word_delta``, and the names of the contrasts.
 
-    ``dropped`` are the tables that held rows made from older deltas, and how many.
+    ``dropped`` are the tables that held rows made from older deltas, and how many; ``rare`` the
+    words of the added list that don't occur, or were pruned as too rare.
     """
 
     n_associations: int
     n_deltas: int
     contrasts: tuple[str, ...]
     dropped: dict[str, int]
+    rare: tuple[str, ...] = ()
 
 
-def usable_lists(own: wordlists.WordList) -> dict[str, wordlists.WordList]:
-    """By name, a corpus's own word list and the installed ones whose words are all in it.
+def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
+    """By name, the word lists of a corpus and the installed ones whose words are all in them.
 
-    >>> sorted(usable_lists(wordlists.load("gendered")))
+    >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
-    >>> sorted(usable_lists(wordlists.load("she-he")))
+    >>> sorted(usable_lists([wordlists.load("she-he")]))
     ['she-he']
     """
-    counted = set(own.targets)
+    targets = set(targets_of(counted))
     named = {name: wordlists.load(name) for name in wordlists.LISTS.names()}
-    return {n: x for n, x in named.items() if counted.issuperset(x.targets)} | {own.name: own}
+    usable = {n: x for n, x in named.items() if targets.issuperset(x.targets)}
+    return usable | {x.name: x for x in counted}
 
 
 @writes_corpus
-def associate(store: Store, corpus: str) -> Associated:
+def associate(
+    store: Store, corpus: str, targets: str = "", how: Recounting | None = None
+) -> Associated:
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
     Contrasts are all pairs of the word lists whose words were counted, and each such list of
     several pairs (Eq. 4). There are rows only where every count needed is above 0. MaxPMI of
     benchmarks and seed words computed from older deltas are dropped.
 
+    Args:
+        targets: name or path of a word list that the corpus has from now on: the pairs of its words
+            are counted from the documents that counting kept.
+        how: where and how these are counted.
+
     Raises:
-        UsageProblem: the corpus is unknown, or was imported and so has no counts.
+        UsageProblem: the corpus is unknown, or was imported and so has no counts; or the list can't
+            be added, see :mod:`plumbline.jobs.association.target_lists`.
+        MissingComponent, BadInput: what counting kept is not on this machine, or damaged.
+        Interrupted: stopped by a signal; the same command resumes.
     """
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no counts to associate")
-    own = corpus_list(store, row)
-    lists = usable_lists(own)
+    counted = with_list(store, row, targets) if targets else corpus_lists(store, row)
+    lists, words = usable_lists(counted), targets_of(counted)
     with recorded(store, "corpus associate", {"corpus": corpus, "lists": sorted(lists)}) as run_id:
-        counts = Counts(
-            store.read("word_count", corpus=corpus),
-            # With all pairs counted there are many more targets than those of the list.
-            store.read("pair_count", ds.field("target").isin(own.targets), corpus=corpus),
-            row["n_kept_tokens"],
-            row["n_pairs"],
-            row["rule"],
-            row["window"],
+        try:
+            staged = stage_pairs(store, row, words, run_id, how or Recounting())
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted; run the same command again to resume") from None
+        # With all pairs counted there are many more targets than those of the lists.
+        pairs = (
+            rows_of(staged)
+            if staged
+            else store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
         )
+        word_count = store.read("word_count", corpus=corpus)
+        totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window"])
+        counts = Counts(word_count, pairs, *totals)
         by_name = contrasts(lists.values())
-        associations = association_rows(counts, own.targets)
+        associations = association_rows(counts, words)
         deltas = (delta_rows(counts, name, pairs) for name, pairs in by_name.items())
         snapshot, where = store.snapshot(), {"corpus": corpus}
         dropped = {t: sum(f.n_rows for f in snapshot.files(t, where)) for t in _FROM_DELTAS}
         with store.together(run_id, "corpus associate"):
             for table in _FROM_DELTAS:
                 store.drop(table, {"corpus": corpus})
+            if targets:
+                listed = [entry for x in counted for entry in x.rows(corpus)]
+                store.replace("word_list", listed, where, run_id)
+            if staged:
+                store.commit(staged)
             n_associations = _write(store, "word_association", corpus, run_id, associations)
             n_deltas = _write(store, "word_delta", corpus, run_id, deltas)
-    return Associated(n_associations, n_deltas, tuple(by_name), dropped)
+    rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
+    return Associated(n_associations, n_deltas, tuple(by_name), dropped, rare)
+
+
+def rows_of(staged: Staged) -> pa.Table:
+    """All rows of a staged partition."""
+    empty = TABLES[staged.table].arrow.empty_table()
+    return pa.concat_tables([empty, *(pq.read_table(part) for part in staged.parts())])
 
 
 def _write(store: Store, table: str, corpus: str, run_id: str, tables: Iterable[pa.Table]) -> int:

@@ -154,30 +154,33 @@ def count_corpus(
             try:
                 # Compile the kernel once, before other processes need it.
                 warm_up()
-                engine = _engine(store, request, master)
+                engine = engine_of(store, request.memory_bytes, master)
                 ledgers = _count_shards(engine, store, request, options, progress)
                 counted = _write(engine, store, request, options, ledgers, run)
             except KeyboardInterrupt:
                 problem = "interrupted; run the same command again to resume"
                 raise Interrupted(problem) from None
-            _check_failed(counted.ledgers)
+            check_failed(counted.ledgers)
     return counted
 
 
-def _engine(store: Store, request: CountRequest, master: str | None) -> Engine:
+def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
+    """Spark with a master, under spark-submit or where settings of it are named; or this machine.
+
+    ``memory_bytes`` is the most memory of each process of this machine.
+    """
     # The variables that name Spark's settings, and that spark-submit sets.
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     if not (master or any(map(os.environ.get, variables))):
-        return LocalEngine(store.work_directory("merge"), request.memory_bytes)
+        return LocalEngine(store.work_directory("merge"), memory_bytes)
     from plumbline.jobs.spark.engine import SparkEngine
 
     return SparkEngine(master)
 
 
-def _check_failed(ledgers: Sequence[Ledger]) -> None:
+def check_failed(ledgers: Sequence[Ledger]) -> None:
     """Raise ``BadInput`` naming the shards that can't be read, if there are any."""
-    failed = [x for x in ledgers if x.status == "failed"]
-    if failed:
+    if failed := [x for x in ledgers if x.status == "failed"]:
         more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
         raise BadInput(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
 

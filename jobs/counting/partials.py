@@ -18,8 +18,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plumbline.jobs.counting.recount import recount_shard
 from plumbline.jobs.counting.shard import count_shard
-from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, limits_within
+from plumbline.jobs.kernel import TOKENIZER_VERSION, CountOptions, Limits, limits_within
 from plumbline.warehouse.errors import BadInput, PlumblineError
 from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import Address
@@ -107,11 +108,14 @@ class ShardJob:
     Attributes:
         directory: of the partials.
         memory_bytes: most memory that this process may use; ``None`` for no limit.
+        again: count only the pairs, of what an earlier count kept; each shard is then named by the
+            path of its first file of tokens.
     """
 
     directory: str
     options: CountOptions
     memory_bytes: int | None = None
+    again: bool = False
 
     def count(self, shard: str) -> Ledger:
         """Count one shard unless it has been counted already.
@@ -122,7 +126,7 @@ class ShardJob:
         path, out = located(shard), Path(self.directory)
         mark, size = "", 0
         try:
-            mark = fingerprint(path)
+            mark = path.name.split(".")[0] if self.again else fingerprint(path)
             found = describe(path)
             size = found.n_bytes if found else 0
             ledger = out / f"{mark}.json"
@@ -132,30 +136,50 @@ class ShardJob:
             limits = None
             if self.memory_bytes:
                 limits = limits_within(self.memory_bytes, self.options.all_pairs)
-            decoder = (out / DECODER).read_bytes() if self.options.decoder else b""
-            counts = count_shard(path, self.options, limits, writer.write, decoder)
-            if isinstance(path, Address) and fingerprint(path) != mark:
-                fix = "run the same command again to count it as it is now"
-                raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
+            if self.again:
+                made = self._recount(path.parent, mark, limits, writer)
+            else:
+                made = self._count(path, mark, limits, writer)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
-        made = Ledger(
-            shard,
+        seconds = time.monotonic() - started
+        writer.publish(replace(made, shard=shard, n_bytes=size, seconds=seconds))
+        return _ledger(ledger, shard)
+
+    def _count(self, path: Path, mark: str, limits: Limits | None, writer: _Writer) -> Ledger:
+        """Count the text of a shard."""
+        decoder = (Path(self.directory) / DECODER).read_bytes() if self.options.decoder else b""
+        counts = count_shard(path, self.options, limits, writer.write, decoder)
+        if isinstance(path, Address) and fingerprint(path) != mark:
+            fix = "run the same command again to count it as it is now"
+            raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
+        return Ledger(
+            "",
             mark,
             "counted",
             None,
-            size,
+            0,
             n_documents_in=counts.n_documents_in,
             n_documents=counts.n_documents,
             n_rejected=counts.n_rejected,
             n_tokens=counts.n_tokens,
             n_kept_tokens=counts.n_kept_tokens,
             n_pairs=counts.n_pairs,
-            seconds=time.monotonic() - started,
         )
-        writer.publish(made)
-        return _ledger(ledger, shard)
+
+    def _recount(self, kept: Path, mark: str, limits: Limits | None, writer: _Writer) -> Ledger:
+        """Count the pairs in what was kept of a shard, which must agree with its ledger."""
+        known, _ = _read(kept / f"{mark}.json")
+
+        def write(table: pa.Table) -> None:
+            writer.write("pairs", table)
+
+        found = recount_shard(token_files(kept, mark), self.options, limits or Limits(), write)
+        if found != (known.n_documents, known.n_kept_tokens, known.n_pairs):
+            fix = "count the corpus again with --replace"
+            raise BadInput(f"evidence of {known.shard}", "is not all that was counted", fix)
+        return known
 
 
 def _ledger(path: Path, shard: str) -> Ledger:

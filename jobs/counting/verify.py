@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
+from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import kept_object
@@ -145,7 +145,8 @@ def run_checks(store: Store, corpus: str) -> list[Check]:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.
         BadInput: a file of the tables can't be read.
     """
-    targets = list(corpus_list(store, _counted(store, corpus)).targets)
+    lists = corpus_lists(store, _counted(store, corpus))
+    targets = sorted({word for x in lists for word in x.targets})
     names = sql_names("checks")
     connection = connect(store.root, "".join(map(sql, names)))
     checks = []

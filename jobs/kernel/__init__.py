@@ -16,16 +16,19 @@ from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION, stop_words
 from plumbline.jobs.kernel.limits import Limits, limits_within
 from plumbline.jobs.kernel.memory import SLACK
 from plumbline.jobs.kernel.pairs import RULES
+from plumbline.jobs.kernel.token_stream import TARGET_BYTES, Recount
 from plumbline.jobs.kernel.tokenizer import DEFAULT_TARGETS, tokenize, tokenize_all, words
 
 __all__ = [
     "DEFAULT_TARGETS",
     "RULES",
     "SLACK",
+    "TARGET_BYTES",
     "TOKENIZER_VERSION",
     "CountOptions",
     "Counter",
     "Limits",
+    "Recount",
     "Reject",
     "ShardCounts",
     "Spill",

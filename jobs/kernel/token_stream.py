@@ -1,17 +1,25 @@
-"""The kept words of a shard as numbers, document by document: what evidence is taken from later."""
+"""The kept words of a shard as numbers, document by document.
+
+They are written while the shard is counted. Evidence is taken from them later, and co-occurrences
+with other targets are counted from them instead of from text.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.memory import address
+from plumbline.jobs.kernel.limits import Limits
+from plumbline.jobs.kernel.memory import address, new_record
+from plumbline.jobs.kernel.pairs import DENSE_WORDS, TargetPairs
 from plumbline.jobs.kernel.records import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
-from plumbline.jobs.kernel.words import Words
+from plumbline.jobs.kernel.tokens import IdState
+from plumbline.jobs.kernel.words import END_WORD, Words, WordState
 
 #: Kept words, and document ends, of a table.
 _TABLE = 1 << 20
@@ -19,6 +27,8 @@ _TABLE = 1 << 20
 _DOCUMENTS = 1 << 15
 #: The source of documents with a new one after the table of sources is full, or a longer one.
 OTHER_SOURCE = "other"
+#: Bytes of the cells of one target.
+TARGET_BYTES = 8 * DENSE_WORDS
 
 _Ints = NDArray[np.int64]
 
@@ -137,3 +147,91 @@ class TokenStream:
         """Replace all ids, those that were kept, by new ones."""
         self._n = 0
         self.add(ids)
+
+
+class Recount:
+    """Counts the co-occurrences of kept words with targets.
+
+    Args:
+        targets: distinct words.
+        rule, window: see :class:`CountOptions`.
+        limits: bounds of its memory.
+        spill: receives tables word, target, n_pair whenever counts would outgrow the limits, and at
+            the end; the same pair may be in several.
+
+    >>> tables = []
+    >>> recount = Recount(["tea"], "pairs", 10, Limits(), tables.append)
+    >>> ids = recount.rename(pa.array(["she", "drinks", "tea"]), np.array([2, 1, 1]))
+    >>> recount.feed(np.array([ids[0], ids[1], ids[2], recount.end, ids[0], recount.end], np.int32))
+    >>> recount.finish()
+    >>> tables[0].to_pylist()[0], recount.totals
+    ({'word': 'she', 'target': 'tea', 'n_pair': 1}, (2, 4, 3))
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        rule: str,
+        window: int,
+        limits: Limits,
+        spill: Callable[[pa.Table], None],
+    ) -> None:
+        self._pairs = TargetPairs(targets, rule, window)
+        self._limits, self._spill = limits, spill
+        self.end = len(targets)
+        self._fixed = self._names = pa.array([*targets, END_WORD.decode()], pa.string())
+        self._words, self._ids = new_record(WordState), new_record(IdState)
+        self._words.n_fixed = len(self._fixed)
+        self._buffer = np.empty(0, np.int32)
+
+    @property
+    def totals(self) -> tuple[int, int, int]:
+        """Documents, kept words and co-occurrences of any two words so far."""
+        s = self._pairs.state
+        return int(s.n_documents), int(s.n_kept), int(s.n_pairs)
+
+    def rename(self, words: pa.StringArray, n_word: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The ids of words from now on; no others may come until the next call.
+
+        ``n_word`` says how often each occurs: the frequent ones get the ids with cells. The targets
+        are first, and after them ``end``, which ends a document.
+        """
+        self._hand_over()
+        pending = self._names.take(pa.array(self._buffer[: int(self._ids.n)]))
+        by_count = words.take(pa.array(np.argsort(-n_word, kind="stable")))
+        self._names = pa.concat_arrays([self._fixed, by_count, pending]).unique()
+        self._counts = np.zeros(len(self._names), np.int64)
+        self._words.counts = address(self._counts)
+        self._buffer = self._ids_of(pending)
+        return self._ids_of(words)
+
+    def feed(self, ids: NDArray[np.int32]) -> None:
+        """Count ids, with ``end`` after each document; the last document may continue."""
+        self._buffer = np.concatenate([self._buffer[: int(self._ids.n)], ids])
+        self._ids.ids, self._ids.n = address(self._buffer), self._buffer.size
+        is_done = False
+        while not is_done:
+            if not self._pairs.has_room:
+                self._make_room()
+            is_done = self._pairs.count(self._words, self._ids)
+
+    def finish(self) -> None:
+        """Hand over what is left."""
+        self._hand_over()
+
+    def _ids_of(self, words: pa.StringArray) -> NDArray[np.int32]:
+        ids: NDArray[np.int32] = pc.index_in(words, self._names).to_numpy().astype(np.int32)
+        return ids
+
+    def _make_room(self) -> None:
+        n_bytes = self._pairs.n_bytes + self._names.nbytes + self._counts.nbytes
+        if n_bytes + self._pairs.growth(0) > self._limits.n_bytes and self._pairs.state.n:
+            self._hand_over()
+        else:
+            self._pairs.grow(0)
+
+    def _hand_over(self) -> None:
+        for table in self._pairs.tables(self._names):
+            if table.num_rows:
+                self._spill(table)
+        self._pairs.clear()

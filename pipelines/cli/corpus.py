@@ -101,23 +101,42 @@ def split(
 
 def associate(
     corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    targets: Annotated[
+        str, typer.Option(help="Add a word list: its name, or the path of its TOML file.")
+    ] = "",
+    memory: Annotated[
+        str, typer.Option(help="Most memory of each process that counts for --targets.")
+    ] = CorpusOptions.memory,
+    master: Annotated[
+        str | None, typer.Option(help="Count for --targets on Spark; default: here.")
+    ] = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Compute PMI of every word with every target, and delta of every pair and list.
 
+    --targets answers for any other word list, without reading the text again: its co-occurrences
+    are counted from the documents that counting kept, and are in `pair_count` from then on, until
+    the corpus is counted again. After an interruption run the same command again to resume.
+
     MaxPMI of benchmarks and samples of seed words made from older deltas are dropped; the command
     says which, and what makes them again.
 
-    Example: plumbline corpus associate --corpus novels
+    Example: plumbline corpus associate --corpus novels --targets names
     """
     from plumbline.jobs.association.associations import associate as run
+    from plumbline.jobs.association.target_lists import Recounting
 
-    done = run(open_existing(warehouse), corpus)
+    memory_bytes = CorpusOptions(memory=memory).memory_bytes
+    with progress("count", "shards") as update:
+        how = Recounting(master, memory_bytes, update)
+        done = run(open_existing(warehouse), corpus, targets, how)
     say(
         f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
         f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
     )
-    say("Tables: word_association, word_delta")
+    if done.rare:
+        say(f"No rows: {', '.join(done.rare)} (not in the corpus, or rarer than its --min-count)")
+    say(f"Tables: {'word_list, pair_count, ' if targets else ''}word_association, word_delta")
     again = {
         "pair_association": f"plumbline constrain --benchmark NAME --corpus {corpus}",
         "seed_word": f"plumbline corpus words --corpus {corpus}",

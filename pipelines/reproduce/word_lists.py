@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.corpus_lookup import corpus_list, corpus_row
+from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.pipelines.reproduce.heatmap import draw
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
@@ -71,11 +71,13 @@ def compare_list(
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no word list to compare")
-    own = corpus_list(store, row)
-    word_list = own if name == own.name else wordlists.load(name)
-    if missing := [w for w in word_list.targets if w not in own.targets]:
-        problem = f"{missing[0]} of list {word_list.name} was not counted, only the list {own.name}"
-        fix = f"plumbline corpus count ... --targets {name}"
+    lists = {x.name: x for x in corpus_lists(store, row)}
+    word_list = lists[name] if name in lists else wordlists.load(name)
+    counted = {word for x in lists.values() for word in x.targets}
+    if missing := [w for w in word_list.targets if w not in counted]:
+        only = ", ".join(lists)
+        problem = f"{missing[0]} of list {word_list.name} was not counted, only the list {only}"
+        fix = f"plumbline corpus associate --corpus {corpus} --targets {name}"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     contrasts = [p.contrast for p in word_list.pairs]
     deltas = _deltas(store, corpus, contrasts)

@@ -45,8 +45,9 @@ key: corpus /
     n_tokens_pruned: int [tokens] -- `n_kept_tokens` minus the sum of `n_word`
     run_id
 
-word_list: The word list a corpus was counted with, one row per pair or unpaired word.
-key: corpus / position
+word_list: The word list a corpus was counted with and those added later, one row per pair or
+unpaired word.
+key: corpus / word_list position
     corpus
     word_list: text -- name of the list
     position: int -- position in the list, from 1

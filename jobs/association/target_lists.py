@@ -1,0 +1,113 @@
+"""Word lists added to a counted corpus: their pairs are counted from the kept documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from plumbline.jobs.corpus_lookup import corpus_lists
+from plumbline.jobs.counting.corpus import ALL, check_failed, engine_of
+from plumbline.jobs.counting.merge import BATCH_ROWS, Output
+from plumbline.jobs.counting.partials import Progress, ShardJob, partial_files, token_files
+from plumbline.jobs.evidence.documents import Evidence, evidence_of
+from plumbline.jobs.kernel import CountOptions, stop_words, warm_up
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.provenance.runs import config_hash
+from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.wordlists import WordList
+
+
+@dataclass(frozen=True)
+class Recounting:
+    """Where and how pairs are counted again: Spark's master, bytes per process, progress."""
+
+    master: str | None = None
+    memory_bytes: int = 2 << 30
+    progress: Progress = lambda *_: None
+
+
+def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
+    """The word lists of a corpus, its own first, with one more by name or path.
+
+    A list that was added before is replaced by the one of that name.
+
+    Raises:
+        UsageProblem: there is no such list, another one of its name was counted, a word of it is
+            not one token, or is a stop word that the corpus's count dropped.
+    """
+    own, *added = corpus_lists(store, row)
+    new = wordlists.load(name)
+    corpus = f"corpus {row['corpus']!r}"
+    if new.name == own.name:
+        if new.hash != own.hash:
+            problem = f"{corpus} was counted with another list of this name"
+            raise UsageProblem(f"word list {name}", problem, "rename it")
+        return [own, *added]
+    CountOptions(new.targets)  # says which words are not one token
+    if dropped := sorted((stop_words() & set(new.targets)) - set(own.targets)):
+        problem = f"its count dropped the stop words {', '.join(dropped)} of list {new.name}"
+        fix = "count it with a list that holds them: plumbline corpus count ... --targets LIST"
+        raise UsageProblem(corpus, problem, fix)
+    return [own, *(x for x in added if x.name != new.name), new]
+
+
+def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
+    """All words of some lists, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(x.targets for x in lists)))
+
+
+def stage_pairs(
+    store: Store, row: dict[str, Any], targets: Sequence[str], run_id: str, how: Recounting
+) -> Staged | None:
+    """The corpus's pairs with ``targets`` as a new ``pair_count``, or None if it has them all.
+
+    Those with other targets than before are counted shard by shard, in partial results that an
+    interrupted command leaves to the next one.
+
+    Raises:
+        UsageProblem, MissingComponent: see ``evidence_of``.
+        BadInput: what was kept of a shard is damaged.
+    """
+    corpus = row["corpus"]
+    counted = targets_of(corpus_lists(store, row))
+    if row["targets"] == ALL or set(targets) == set(counted):
+        return None
+    words = store.read("word_count", corpus=corpus)
+    known = set(words["word"].to_pylist())  # others have no pairs: they are rare, or don't occur
+    new = tuple(word for word in targets if word not in counted and word in known)
+    merge = _count(store, evidence_of(store, corpus), new, how) if new else None
+    staged = store.stage("pair_count", {"corpus": corpus}, run_id)
+    if merge:
+        kept = store.stage("word_count", {"corpus": corpus}, run_id)
+        kept.write_part("part-00000", words.to_batches())
+        output = Output(staged, {name: row[name] for name in ("corpus", "rule", "window")})
+        merge(kept, output, all_pairs=False, pruned=row["n_words"] > row["n_words_kept"])
+        store.discard(kept)
+    wanted = ds.field("target").isin(targets)
+    for number, file in enumerate(store.snapshot().files("pair_count", {"corpus": corpus})):
+        old = store.rows_of("pair_count", file, wanted)
+        staged.write_part(f"old-{number:05}", old.to_batches(BATCH_ROWS))
+    return staged
+
+
+def _count(
+    store: Store, evidence: Evidence, new: tuple[str, ...], how: Recounting
+) -> Callable[..., int] | None:
+    """Count the pairs with new targets; returns what merges them, if there are any."""
+    options = replace(evidence.options, targets=new, evidence=False, source_field="")
+    warm_up()
+    engine = engine_of(store, how.memory_bytes, how.master)
+    name = config_hash({"kept": evidence.directory.name, "targets": new})
+    where = store.work_directory("recount", name).resolve()
+    files = {shard: token_files(evidence.directory, shard.fingerprint) for shard in evidence.shards}
+    tokens = {shard: str(found[0][0].resolve()) for shard, found in files.items() if found}
+    job = ShardJob(str(where), options, how.memory_bytes, again=True)
+    check_failed(engine.count(list(dict.fromkeys(tokens.values())), job, how.progress))
+    partials = [file for s in tokens for file in partial_files(where, s.fingerprint, "pairs")]
+    return partial(engine.merge_pairs, partials) if partials else None

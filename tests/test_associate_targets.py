@@ -1,0 +1,297 @@
+"""Word lists added to a counted corpus give the rows of a count with all these words."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from plumbline.jobs.association.associations import associate
+from plumbline.jobs.association.target_lists import Recounting
+from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
+from plumbline.jobs.counting import partials
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.verify import run_checks
+from plumbline.jobs.kernel import Limits, counter, token_stream
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.reproduce.word_lists import compare_list
+from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.store import Store
+from tests.oracle_counts import oracle
+from tests.test_min_count import rows
+
+OWN, ADDED = ("she", "he"), ("queen", "king", "nurse", "tea", "w3")
+#: Files of what is kept of documents, and of pairs counted from that.
+_FILES = ("count/*/*.tokens.parquet", "recount/*/*.pairs.parquet")
+#: The words of both, in one list and in two.
+BOTH = [("she", "he"), ("queen", "king"), ("nurse", "tea")]
+
+
+def word_list(path: Path, *pairs: tuple[str, str], targets: tuple[str, ...] = ()) -> str:
+    entries = ", ".join(f'{{ female = "{f}", male = "{m}" }}' for f, m in pairs)
+    unpaired = json.dumps(targets)
+    path.write_text(f'description = "d"\nsource = "s"\npairs = [{entries}]\ntargets = {unpaired}\n')
+    return str(path)
+
+
+def texts(n: int) -> list[str]:
+    """Documents of all lengths, some empty; their words are common and rare ones and targets."""
+    rng = np.random.default_rng(7)
+    vocabulary = np.array([*OWN, *ADDED] * 6 + ["the", "...", "\u00e9t\u00e9"])
+    made = []
+    for _ in range(n):
+        words = rng.choice(vocabulary, rng.integers(0, 60)).tolist()
+        words += [f"w{k}" for k in rng.zipf(1.3, len(words)) % 60_000]
+        rng.shuffle(words)
+        made.append(" ".join(words))
+    return made
+
+
+def write(path: Path, made: list[str]) -> Path:
+    path.write_text("".join(json.dumps({"text": t}) + "\n" for t in made), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    """Three, one of them twice, and one without documents."""
+    top, made = tmp_path_factory.mktemp("shards"), texts(150)
+    paths = [write(top / f"{k}.jsonl", made[k::3]) for k in range(3)]
+    (top / "twin.jsonl").write_bytes(paths[0].read_bytes())
+    (top / "empty.jsonl").write_text("")
+    return (*paths, top / "twin.jsonl", top / "empty.jsonl")
+
+
+def assert_equal(store: Store, corpus: str, other: str) -> None:
+    """Equal rows, but for the contrast of each list as a whole; all checks hold."""
+    found = {name: sorted_tables(store, name) for name in (corpus, other)}
+    for ours, others in zip(*found.values(), strict=True):
+        assert ours.equals(others) and ours.num_rows
+    for name in found:
+        assert not [c for c in run_checks(store, name) if c.n_violations]
+
+
+def sorted_tables(store: Store, corpus: str) -> list[pa.Table]:
+    tables = []
+    for name in ("word_count", "pair_count", "word_association", "word_delta"):
+        rows = store.read(name, corpus=corpus).drop_columns("corpus")
+        if "contrast" in rows.column_names:
+            rows = rows.filter(pc.match_substring(rows["contrast"], "/"))
+        tables.append(rows.sort_by([(c, "ascending") for c in rows.column_names]))
+    return tables
+
+
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+@pytest.mark.parametrize("little", [False, True])
+def test_equals_a_fresh_count(
+    rule: str,
+    little: bool,
+    store: Store,
+    shards: tuple[Path, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where documents are cut into tables and segments, and targets come a few at a time."""
+    if little:  # more words than have room
+        long = " ".join(f"v{k} tea" if k % 7 else f"v{k} she nurse w3" for k in range(17_000))
+        shards = (*shards, write(tmp_path / "long.jsonl", [long, "tea", long]))
+        monkeypatch.setattr(counter, "BATCH_BYTES", 1 << 12)
+        monkeypatch.setattr(token_stream, "_TABLE", 500)
+        monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 19, 1 << 10))
+    added = word_list(tmp_path / "added.toml", *BOTH[1:], targets=("w3", "unheard"))
+    all_of_it = word_list(tmp_path / "fresh.toml", *BOTH, targets=("w3", "unheard"))
+    fresh = CountRequest("fresh", shards, targets=all_of_it, rule=rule, window=4)
+    count_corpus(store, fresh)
+    associate(store, "fresh")
+    count_corpus(store, CountRequest("c", shards, targets="she-he", rule=rule, window=4))
+    done = associate(store, "c", added)
+    if little:
+        kept, found = (list(store.root.glob(f"_work/{name}")) for name in _FILES)
+        assert len(kept) > 8 and len(found) > 12
+    assert done.contrasts == ("she/he", "queen/king", "nurse/tea", "added")
+    assert_equal(store, "c", "fresh")
+    made = [json.loads(line)["text"] for path in shards for line in path.open(encoding="utf-8")]
+    expected = oracle(made, OWN, rule, 4, [*OWN, *ADDED])
+    found = rows(store, "pair_count", "c")
+    assert {(r["word"], r["target"]): r["n_pair"] for r in found} == expected.pairs
+
+
+def test_lists_are_kept_until_the_corpus_is_counted_again(
+    store: Store, shards: tuple[Path, ...], tmp_path: Path
+) -> None:
+    request = CountRequest("c", shards, targets="she-he")
+    count_corpus(store, request)
+    path = tmp_path / "nobles.toml"
+    word_list(path, ("queen", "king"))
+    first = associate(store, "c", str(path))
+    assert first.contrasts == ("she/he", "queen/king")
+    again = associate(store, "c", str(path))  # nothing is counted
+    assert again == first and len(list(store.root.glob("_work/recount/*"))) == 1
+    path.unlink()
+    assert associate(store, "c") == first
+    assert not count_corpus(store, request).changed
+    # The same name with other words replaces the list; another name is one more.
+    word_list(path, ("nurse", "king"))
+    assert associate(store, "c", str(path)).contrasts == ("she/he", "nurse/king")
+    assert set(store.read("pair_count", corpus="c")["target"].to_pylist()) == {
+        *OWN,
+        "nurse",
+        "king",
+    }
+    more = word_list(tmp_path / "more.toml", ("queen", "tea"), ("she", "he"))
+    assert associate(store, "c", more).contrasts == (
+        *("she/he", "nurse/king", "queen/tea", "more"),
+    )
+    names = [x.name for x in corpus_lists(store, corpus_row(store, "c"))]
+    assert names == ["she-he", "more", "nobles"]
+    assert [r["contrast"] for r in compare_list(store, "c", "nobles").coverage] == ["nurse/king"]
+    assert not [c for c in run_checks(store, "c") if c.n_violations]
+    assert not check(store)
+    count_corpus(store, CountRequest("c", shards, targets="she-he", min_count=2))
+    assert associate(store, "c").contrasts == ("she/he",)
+    assert not [c for c in run_checks(store, "c") if c.n_violations]
+
+
+def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
+    """Every word is a target already, also without the documents; rare ones have no rows."""
+    request = CountRequest("c", shards, targets="all", min_count=3, evidence=False)
+    count_corpus(store, request)
+    before = store.read("pair_count", corpus="c")
+    done = associate(store, "c", word_list(tmp_path / "a.toml", BOTH[1], targets=("unheard",)))
+    assert "queen/king" in done.contrasts and "unheard" in done.rare
+    assert store.read("pair_count", corpus="c").equals(before)
+    assert not [c for c in run_checks(store, "c") if c.n_violations]
+
+
+def test_pruned_words(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
+    """They keep their places between the others: what is left has the rows of a fresh count."""
+    added = word_list(tmp_path / "added.toml", *BOTH[1:])
+    fresh = word_list(tmp_path / "fresh.toml", *BOTH)
+    for name, listed in (("c", "she-he"), ("fresh", fresh)):
+        count_corpus(store, CountRequest(name, shards, targets=listed, min_count=30))
+    assert corpus_row(store, "c")["n_words"] > corpus_row(store, "c")["n_words_kept"]
+    associate(store, "fresh")
+    assert associate(store, "c", added).rare == ()
+    assert_equal(store, "c", "fresh")
+    rare = word_list(tmp_path / "rare.toml", ("w299", "w3"))
+    assert associate(store, "c", rare).rare == ("w299",)
+    assert "w299" not in store.read("pair_count", corpus="c")["target"].to_pylist()
+    assert not [c for c in run_checks(store, "c") if c.n_violations]
+
+
+def test_what_cannot_be_added(
+    store: Store, shards: tuple[Path, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count_corpus(store, CountRequest("c", shards[:1], targets="she-he"))
+    arguments = ["corpus", "associate", "--corpus", "c", "--warehouse", str(store.root)]
+
+    def line_of(status: int, listed: str) -> str:
+        assert main([*arguments, "--targets", listed]) == status
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        return line
+
+    they = word_list(tmp_path / "they.toml", ("queen", "king"), targets=("they", "her"))
+    line = line_of(2, they)
+    assert "its count dropped the stop words her, they of list they" in line
+    assert "count it with a list that holds them" in line
+    assert "is not one lowercase token" in line_of(
+        2, word_list(tmp_path / "two.toml", ("queen bee", "king"))
+    )
+    assert "there are gendered, names" in line_of(2, "nobody")
+    (tokens,) = store.root.glob("_work/count/*/*.tokens.parquet")
+    good, listed = tokens.read_bytes(), word_list(tmp_path / "good.toml", ("queen", "king"))
+    tokens.write_bytes(good[:100])
+    assert "tokens.parquet: can't be read" in line_of(3, listed)
+    tokens.write_bytes(good)
+    # A whole file of tokens that isn't the one counted.
+    count_corpus(store, CountRequest("d", shards[1:2], targets="she-he"))
+    files = set(store.root.glob("_work/count/*/*.parquet"))
+    ours = sorted(f for f in files if f.name.startswith(tokens.name.split(".")[0]))
+    for mine, other in zip(ours, sorted(files - set(ours)), strict=True):
+        mine.write_bytes(other.read_bytes())
+    assert "evidence of" in (line := line_of(3, listed)) and "is not all that was counted" in line
+    assert store.read("word_list", corpus="c").num_rows == 1
+    assert not list(store.root.glob("_work/recount/*/*.json"))
+    for file in files:
+        file.unlink()
+    assert "can't be read" in line_of(3, listed)
+    for file in store.root.glob("_work/count/*/*.json"):
+        file.unlink()
+    assert "is not on this machine" in line_of(4, listed)
+    with pytest.raises(MissingComponent):
+        associate(store, "c", listed)
+    assert associate(store, "c").contrasts == ("she/he",)
+
+
+def test_the_command(
+    store: Store, shards: tuple[Path, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count_corpus(store, CountRequest("c", shards[:2], targets="she-he"))
+    listed = word_list(tmp_path / "nobles.toml", ("queen", "king"), targets=("unheard",))
+    arguments = ["corpus", "associate", "--corpus", "c", "--warehouse", str(store.root)]
+    assert main([*arguments, "--targets", listed, "--memory", "512m"]) == 0
+    out = capsys.readouterr().out
+    assert "No rows: unheard (not in the corpus" in out
+    assert "2 contrasts" in out and "Tables: word_list, pair_count, word_association" in out
+
+
+def test_an_interrupted_one_resumes(
+    store: Store, shards: tuple[Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After one shard: nothing is published, and that shard is not counted again."""
+    count_corpus(store, CountRequest("c", shards, targets="she-he"))
+    listed = word_list(tmp_path / "nobles.toml", ("queen", "king"))
+    before = store.snapshot().version
+
+    def stop(done: int, _: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="same command again"):
+        associate(store, "c", listed, Recounting(progress=stop))
+    assert [x.name for x in corpus_lists(store, corpus_row(store, "c"))] == ["she-he"]
+    (ledger,) = store.root.glob("_work/recount/*/*.json")
+    written = ledger.stat().st_mtime_ns
+    assert associate(store, "c", listed).contrasts == ("she/he", "queen/king")
+    assert ledger.stat().st_mtime_ns == written and store.snapshot().version > before
+
+
+@pytest.mark.slow
+def test_a_killed_one_resumes(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:
+    """By SIGKILL, at several moments, while a second command waits for its turn."""
+    fresh = word_list(tmp_path / "fresh.toml", *BOTH)
+    count_corpus(store, CountRequest("fresh", shards, targets=fresh))
+    associate(store, "fresh")
+    count_corpus(store, CountRequest("c", shards, targets="she-he"))
+    added = word_list(tmp_path / "added.toml", *BOTH[1:])
+    code = (
+        "import sys, time; from plumbline.jobs.counting import partials as p; "
+        "real = p.ShardJob.count; "
+        "p.ShardJob.count = lambda job, shard: (time.sleep(0.5), real(job, shard))[1]; "
+        "from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["corpus", "associate", "--corpus", "c", "--targets", added]
+    command = [sys.executable, "-c", code, *arguments, "--warehouse", str(store.root)]
+    for n_done in (1, 2):
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+        deadline = time.monotonic() + 60
+        while len(list(store.root.glob("_work/recount/*/*.json"))) < n_done:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        with pytest.raises(UsageProblem, match=f"another command writes.*{process.pid}"):
+            associate(store, "c", added)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert len(list(store.root.glob("_work/recount/*/*.json"))) >= 2
+    associate(store, "c", added)
+    assert_equal(store, "c", "fresh")
