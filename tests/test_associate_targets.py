@@ -21,6 +21,7 @@ from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.verify import run_checks
+from plumbline.jobs.evidence.why import explain
 from plumbline.jobs.kernel import Limits, counter, token_stream
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
@@ -157,6 +158,15 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
     assert [r["contrast"] for r in compare_list(store, "c", "nobles").coverage] == ["nurse/king"]
     assert not [c for c in run_checks(store, "c") if c.n_violations]
     assert not check(store)
+    # Evidence knows the contrasts of added lists.
+    for contrast in ("she/he", "nurse/king"):
+        (row,) = explain(store, "c", ["w3"], contrast)["word_evidence"]
+        (delta,) = [
+            x["delta_nats"]
+            for x in store.read("word_delta", corpus="c").to_pylist()
+            if (x["contrast"], x["word"]) == (contrast, "w3")
+        ]
+        assert row["delta_nats"] == pytest.approx(delta)
     count_corpus(store, CountRequest("c", shards, targets="she-he", min_count=2))
     assert associate(store, "c").contrasts == ("she/he",)
     assert not [c for c in run_checks(store, "c") if c.n_violations]

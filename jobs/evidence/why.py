@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.association.associations import usable_lists
 from plumbline.jobs.association.measures import contrasts
-from plumbline.jobs.corpus_lookup import corpus_list
+from plumbline.jobs.corpus_lookup import corpus_lists
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
 from plumbline.jobs.evidence.concordance import SIDES, Place, Sample, lowest, snippets
@@ -106,7 +106,7 @@ def explain(
 
 
 def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:
-    by_name = contrasts(usable_lists(corpus_list(store, evidence.corpus)).values())
+    by_name = contrasts(usable_lists(corpus_lists(store, evidence.corpus)).values())
     if contrast in by_name:
         return by_name[contrast]
     problem = f"is not one of corpus {evidence.corpus['corpus']}"
