@@ -44,7 +44,7 @@ DERIVED = (
     "pair_association",
     "vocabulary",
     "seed_word",
-    *(table.name for table in EVIDENCE),
+    *(table.name for table in EVIDENCE if table.partitions == ("corpus",)),
 )
 
 
@@ -259,6 +259,9 @@ def _write(
     with store.together(run_id, "corpus count"):
         for table in DERIVED:
             store.drop(table, partition)
+        for texts in {file.partition for file in store.snapshot().files("word_change", {})}:
+            if any(text.split(":")[0] == request.corpus for text in texts):
+                store.drop("word_change", dict(zip(("text_a", "text_b"), texts, strict=True)))
         store.drop("reject", {"stage": "import", "subject": request.corpus})
         for staged in (words, pairs):
             store.commit(staged)

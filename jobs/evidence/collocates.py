@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from plumbline.jobs.evidence.change import adjusted
 from plumbline.jobs.evidence.sightings import Ints, Meetings, Question
 
 #: Weight of the prior, in words: as if so many had been seen on each side, spread as in the corpus.
@@ -70,6 +70,8 @@ def collocates(question: Question, counted: Contexts, word: int, n_word: Ints) -
         collocate, n_f, n_m, log_odds_nats, log_odds_se_nats, q (the share of false ones among all
         with a |z| as large, by Benjamini and Hochberg), by falling |z|.
     """
+    from scipy.special import erfc
+
     size = len(question.vocabulary)
     sides = []
     for side in range(2):
@@ -92,15 +94,6 @@ def collocates(question: Question, counted: Contexts, word: int, n_word: Ints) -
             "n_m": m[seen][order],
             "log_odds_nats": log_odds[order],
             "log_odds_se_nats": se[order],
-            "q": _q(np.abs(log_odds / se)[order]),
+            "q": adjusted(erfc(np.abs(log_odds / se)[order] / np.sqrt(2))),
         }
     )
-
-
-def _q(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Benjamini and Hochberg's adjusted two-sided p of |z|, largest |z| first."""
-    from scipy.special import erfc
-
-    n = z.size
-    q = erfc(z / np.sqrt(2)) * n / np.arange(1, n + 1)
-    return np.minimum.accumulate(np.minimum(q, 1)[::-1])[::-1]

@@ -126,7 +126,7 @@ def snippets(evidence: Evidence, question: Question, places: Sequence[Place]) ->
         wanted = {p.row for p in places if p.shard == shard}
         path = located(evidence.shards[shard].name)
         try:
-            for row, text in _texts(path, evidence, wanted):
+            for row, text in texts_of(path, evidence, wanted):
                 texts[shard, row] = text
         except (PlumblineError, OSError):
             continue
@@ -134,8 +134,8 @@ def snippets(evidence: Evidence, question: Question, places: Sequence[Place]) ->
     return [_snippet(evidence, question, place, texts, tokens) for place in places]
 
 
-def _texts(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[tuple[int, str]]:
-    """The texts of some rows of a shard."""
+def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[tuple[int, str]]:
+    """The texts of some rows of a shard, each with its row; read no further than needed."""
     field, last = evidence.options.text_field, max(rows)
     if kind := kind_of(path):
         decoder = (evidence.directory / "decoder").read_bytes() if evidence.options.decoder else b""

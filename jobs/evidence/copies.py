@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.evidence.sightings import Ints, Meetings, Sightings, mixed
+from plumbline.jobs.evidence.documents import Documents
+from plumbline.jobs.evidence.sightings import Ints, Sightings, mixed
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
 _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 8
@@ -18,7 +19,7 @@ OFTEN = 10
 
 
 class Signatures(NamedTuple):
-    """MinHash signatures of the documents that hold a word near a target.
+    """MinHash signatures of documents.
 
     Attributes:
         shard, row: where each stands.
@@ -30,12 +31,12 @@ class Signatures(NamedTuple):
     signature: NDArray[np.uint32]
 
 
-def signatures(shard: int, met: Meetings, keys: NDArray[np.uint64]) -> Signatures:
-    """The signatures of the documents with a meeting, by the library rensa."""
+def signatures(
+    shard: int, documents: Documents, chosen: Ints, keys: NDArray[np.uint64]
+) -> Signatures:
+    """The signatures of some documents of a shard, by the library rensa."""
     from rensa import RMinHash
 
-    documents = met.documents
-    chosen = np.unique(met.document[met.occurrence])
     shingles = [
         _shingles(keys[documents.values[documents.offsets[k] : documents.offsets[k + 1]]])
         for k in chosen

@@ -276,7 +276,7 @@ def _target_counts(question: Question, documents: Documents) -> Ints:
     at = np.flatnonzero(target >= 0)
     document = np.searchsorted(documents.offsets, at, side="right") - 1
     cells = document * n + target[at]
-    return np.bincount(cells, minlength=len(documents.row) * n).reshape(-1, n)
+    return np.bincount(cells, minlength=len(documents.row) * n).reshape(len(documents.row), n)
 
 
 def _put_together(question: Question, parts: Sequence[_Part]) -> Sightings:

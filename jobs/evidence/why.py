@@ -127,7 +127,9 @@ class _Watched:
 
     def __call__(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
         places = self._sample.offer(shard, met, marks)
-        found, signed = contexts(self._question, met), signatures(shard, met, self._keys)
+        near = np.unique(met.document[met.occurrence])
+        found = contexts(self._question, met)
+        signed = signatures(shard, met.documents, near, self._keys)
         with self._lock:
             self.places = self._sample.lowest([*self.places, *places])
             self.signatures.append(signed)

@@ -147,6 +147,69 @@ def associate(
     say(f"Next: plumbline why WORD --corpus {corpus}")
 
 
+def compare(
+    a: Annotated[str, typer.Argument(help="A corpus, or a source of one as CORPUS:SOURCE.")],
+    b: Annotated[str, typer.Argument(help="What to compare it with: the same.")],
+    contrast: Annotated[str, typer.Option(help="Pair such as she/he.")] = "she/he",
+    min_pairs: Annotated[
+        int, typer.Option(min=1, help="Co-occurrences that a word needs on each side in both.")
+    ] = 5,
+    n: Annotated[int, typer.Option("--n", min=0, help="Words to print.")] = 20,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Which words lean otherwise in another text, with intervals over documents.
+
+    p is adjusted for all words compared. Documents that stand in both texts count as one document,
+    so a corpus and what `corpus filter` left of it can be compared as well.
+
+    Example: plumbline corpus compare novels films --n 10
+    """
+    from plumbline.jobs.evidence.change import compare as run
+    from plumbline.pipelines.report.changes import change_section
+    from plumbline.pipelines.report.plain import plain
+    from plumbline.pipelines.report.rows import Rows
+
+    store = open_existing(warehouse)
+    with progress("compare", "shards") as update:
+        done = run(store, a, b, contrast, min_pairs, update)
+    both = f", {done.n_documents_both:,} of them in both" if done.n_documents_both else ""
+    say(f"{a}: {done.n_documents_a:,} documents; {b}: {done.n_documents_b:,} documents{both}")
+    if done.rows.num_rows:
+        for line in plain(change_section(Rows(done.rows.to_pylist()), n)):
+            say(line)
+    else:
+        say(f"No word has {min_pairs} co-occurrences on each side in both: try --min-pairs 1")
+    say("Table: word_change")
+    say("Next: plumbline report, or plumbline why WORD")
+
+
+def filter_(
+    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
+    out: Annotated[Path, typer.Option(help="Directory for the shards.")],
+    copies: Annotated[
+        str, typer.Option(help="Copies of a document: keep, once, or near-once.")
+    ] = "keep",
+    source: Annotated[
+        list[str] | None, typer.Option(help="Keep these sources only; repeatable.")
+    ] = None,
+    without_source: Annotated[
+        list[str] | None, typer.Option(help="Leave out these sources; repeatable.")
+    ] = None,
+    warehouse: Warehouse = DEFAULT_WAREHOUSE,
+) -> None:
+    """Write the documents of a counted corpus that a rule keeps, as shards of their own.
+
+    Example: plumbline corpus filter --corpus novels --copies once --out novels-once
+    """
+    from plumbline.jobs.evidence.subset import Rule, write_subset
+
+    rule = Rule(copies, tuple(source or ()), tuple(without_source or ()))
+    with progress("filter", "shards") as update:
+        done = write_subset(open_existing(warehouse), corpus, rule, out, update)
+    say(f"{out}: {done.n_kept:,} of {done.n_documents:,} documents in {len(done.shards)} shards")
+    say(f"Next: plumbline corpus count '{out}/*.jsonl.zst' --corpus NAME, then corpus compare")
+
+
 def list_(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
     """List the corpora of the warehouse, how they were counted and their totals.
 

@@ -26,6 +26,8 @@ ENTRIES: Mapping[str, Group | str] = {
             "count": "corpus:count",
             "split": "corpus:split",
             "associate": "corpus:associate",
+            "compare": "corpus:compare",
+            "filter": "corpus:filter_",
             "list": "corpus:list_",
             "status": "corpus:status",
             "verify": "corpus:verify",

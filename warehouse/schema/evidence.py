@@ -71,4 +71,19 @@ key: corpus / contrast word side place
     position: int [tokens] -- kept words of the document before it
     n_copies: int -- documents of the corpus with the same kept words
     run_id
+
+word_change: How the lean of words differs between two texts: what `corpus compare` found.
+key: text_a text_b / contrast word
+    text_a, text_b: text -- a corpus, or a source of one as `corpus:source`
+    contrast word
+    n_pair_f_a, n_pair_m_a: int [pairs] -- co-occurrences with both words of the contrast in text_a
+    n_pair_f_b, n_pair_m_b: int [pairs] -- the same in text_b
+    n_documents_a, n_documents_b: int -- documents with a co-occurrence
+    delta_a_nats, delta_b_nats: float [nats] -- the leans, as in `word_delta`
+    change_nats: float [nats] -- delta_b_nats minus delta_a_nats
+    change_se_nats: float [nats] -- its standard error over documents, common ones taken as one
+    change_low_nats, change_high_nats: float [nats] -- its 95% interval
+    p: float -- of no change, by Student's t
+    q: float -- p adjusted for all words compared (Benjamini and Hochberg)
+    run_id
 """)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plumbline.pipelines.report.changes import change_section
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import (
     Columns,
@@ -38,8 +39,10 @@ _DIFFERENCE = ("difference_nats", "ci_low_nats", "ci_high_nats")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Correlations of delta, and the words that differ most."""
+    """Correlations of delta, the words that differ most, and what `corpus compare` found."""
     pairs = _pairs(facts)
+    for rows in facts.query("FROM word_change ORDER BY ALL").groups("text_a", "text_b"):
+        yield change_section(rows, TOP_WORDS, folded=True)
     if not pairs:
         yield Missing(_TITLE, "plumbline corpus associate --corpus ANOTHER")
         return

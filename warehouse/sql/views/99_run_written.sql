@@ -30,5 +30,11 @@ WITH named AS (
     UNION ALL SELECT 'pronoun_probability' AS table_name, run_id FROM pronoun_probability
     UNION ALL SELECT 'tuning' AS table_name, run_id FROM tuning
     UNION ALL SELECT 'tuning_step' AS table_name, run_id FROM tuning_step
+    UNION ALL SELECT 'word_evidence' AS table_name, run_id FROM word_evidence
+    UNION ALL SELECT 'word_copies' AS table_name, run_id FROM word_copies
+    UNION ALL SELECT 'word_source' AS table_name, run_id FROM word_source
+    UNION ALL SELECT 'word_collocate' AS table_name, run_id FROM word_collocate
+    UNION ALL SELECT 'word_snippet' AS table_name, run_id FROM word_snippet
+    UNION ALL SELECT 'word_change' AS table_name, run_id FROM word_change
 )
 SELECT run_id, table_name, count(*) AS n_rows FROM named GROUP BY ALL;

@@ -1,0 +1,139 @@
+"""A corpus's documents filtered by a rule, as shards of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.jobs.evidence.concordance import texts_of
+from plumbline.jobs.evidence.copies import Signatures, first_copies, first_of_near, signatures
+from plumbline.jobs.evidence.documents import Evidence, evidence_of
+from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look, word_keys
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.shards import fingerprint, kind_of, lines
+from plumbline.warehouse.sources import located
+from plumbline.warehouse.storage.store import Store
+
+#: What to do with copies of a document.
+COPIES = ("keep", "once", "near-once")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which documents stay.
+
+    Attributes:
+        copies: ``once`` leaves out all copies but the first, ``near-once`` near copies too.
+        sources: the only sources that stay; empty for all.
+        without: sources left out.
+    """
+
+    copies: str = "keep"
+    sources: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Subset:
+    """What was written: documents of the corpus and those that stayed, and the shards."""
+
+    n_documents: int
+    n_kept: int
+    shards: tuple[Path, ...]
+
+
+def write_subset(
+    store: Store,
+    corpus: str,
+    rule: Rule,
+    out: Path,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Subset:
+    """Write the documents of a counted corpus that a rule keeps, a shard for each of its shards.
+
+    Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
+    source where counting looked for it. Documents that were rejected are not among them. A shard
+    appears whole, and replaces an earlier one of its name.
+
+    Raises:
+        UsageProblem: no such corpus or source, a corpus without evidence, or an unknown rule.
+        MissingComponent: its documents are not on this machine.
+        BadInput: a shard is gone or has changed since it was counted, or ``out`` can't be written.
+    """
+    if rule.copies not in COPIES:
+        raise UsageProblem(f"copies {rule.copies!r}", f"there is {', '.join(COPIES)}")
+    evidence = evidence_of(store, corpus)
+    seen, signed = _documents(store, evidence, rule)
+    table = seen.documents
+    for name in (*rule.sources, *rule.without):
+        if name not in table.sources:
+            fix = f"it has {', '.join(table.sources[:8])}"
+            raise UsageProblem(f"source {name!r}", f"is not one of corpus {corpus}", fix)
+    names = np.array(table.sources, object)[table.source]
+    kept = np.isin(names, rule.sources or table.sources) & ~np.isin(names, rule.without)
+    if rule.copies == "once":
+        kept &= first_copies(seen)[0]
+    elif rule.copies == "near-once":
+        kept &= first_of_near(seen, signed)
+    shards = []
+    for index in range(len(evidence.shards)):
+        own = np.flatnonzero(kept & (table.shard == index))
+        if own.size:
+            rows = dict(zip(table.row[own].tolist(), names[own].tolist(), strict=True))
+            shards.append(_write(evidence, index, rows, out))
+        progress(index + 1, len(evidence.shards))
+    return Subset(len(table.row), int(kept.sum()), tuple(shards))
+
+
+def _documents(store: Store, evidence: Evidence, rule: Rule) -> tuple[Sightings, Signatures]:
+    words = store.read("word_count", corpus=evidence.corpus["corpus"])["word"].combine_chunks()
+    question = Question((), (), (), (), "pairs", evidence.options.window, words)
+    keys = word_keys(words)
+    found = [Signatures(*(np.empty(0, np.int64),) * 2, np.empty((0, 128), np.uint32))]
+
+    def watch(shard: int, met: Meetings, _: NDArray[np.uint64]) -> None:
+        every = np.arange(len(met.documents.row))
+        found.append(signatures(shard, met.documents, every, keys))
+
+    seen = look(evidence, question, watch if rule.copies == "near-once" else None)
+    return seen, Signatures(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def _write(evidence: Evidence, index: int, rows: dict[int, str], out: Path) -> Path:
+    shard = evidence.shards[index]
+    source = located(shard.name)
+    if fingerprint(source) != shard.fingerprint:
+        fix = "count the corpus again first"
+        raise BadInput(f"shard {shard.name}", "has changed since it was counted", fix)
+    stem = source.name.split(".", 1)[0]
+    path = out / f"{index:05}-{stem}.jsonl.zst"
+    try:
+        with (
+            replacing(path) as temporary,
+            pa.OSFile(str(temporary), "wb") as raw,
+            pa.CompressedOutputStream(raw, "zstd") as stream,
+        ):
+            for line in _lines(evidence, source, rows):
+                stream.write(line + b"\n")
+    except OSError as e:
+        raise BadInput(f"{path}", f"can't be written: {e.strerror or e}") from e
+    return path
+
+
+def _lines(evidence: Evidence, source: Path, rows: dict[int, str]) -> Iterator[bytes]:
+    if kind_of(source) is None:
+        yield from (line for row, line in enumerate(lines(source), 1) if row in rows)
+        return
+    for row, text in texts_of(source, evidence, set(rows)):
+        record: object = rows[row]
+        for name in reversed(evidence.options.source_field.split(".")):
+            record = {name: record}
+        fields = record if isinstance(record, dict) and evidence.options.source_field else {}
+        yield json.dumps({"text": text, **fields}, ensure_ascii=False).encode()

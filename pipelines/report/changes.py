@@ -1,0 +1,46 @@
+"""How the lean of words differs between two texts, as a section."""
+
+from __future__ import annotations
+
+from plumbline.pipelines.report.model import Section, estimate, number, shown, stem, table
+from plumbline.pipelines.report.rows import Rows
+
+#: Share of false ones among the words that are said to lean otherwise.
+CLEAR = 0.05
+_CHANGE = ("change_nats", "change_low_nats", "change_high_nats")
+
+
+def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
+    """The section of two texts, from their rows of ``word_change``; ``n`` words are listed."""
+    a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
+    clear = [row for row in rows if row["q"] < CLEAR]
+    surest = sorted(rows, key=lambda row: (row["q"], row["p"], -abs(row["change_nats"])))
+    sentence = f"Of {len(rows):,} words compared none leans clearly otherwise in {b} than in {a}"
+    if clear:
+        ways = [sum(row["change_nats"] > 0 for row in clear)]
+        ways.append(len(clear) - ways[0])
+        female, _, male = contrast.partition("/")
+        sentence = (
+            f"Of {len(rows):,} words compared {len(clear):,} lean otherwise in {b} than in {a}: "
+            f"{ways[0]:,} more to {female}, {ways[1]:,} more to {male}; of these about "
+            f"{CLEAR:.0%} at most by chance"
+        )
+    listed = table(
+        f"Words whose lean differs most surely ({contrast})",
+        Rows(surest[:n], rows.sql),
+        [
+            "word",
+            (f"lean in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
+            (f"lean in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
+            ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_CHANGE)),
+            ("adjusted p", lambda r: number(r["q"], 4)),
+        ],
+        folded=folded,
+        searchable=True,
+    )
+    how = "Intervals are over documents; p is adjusted for all words compared."
+    title = f"Words that lean otherwise in {b} than in {a}"
+    smallest = min(row["q"] for row in rows)
+    if not clear:
+        sentence += f" (smallest adjusted p {shown(smallest, 2)})"
+    return Section(stem("change", a, b, contrast), title, [f"{sentence}. {how}"], tables=[listed])
