@@ -116,6 +116,10 @@ class Settings(ModelOptions, CorpusOptions):
     contrast: Annotated[str, Field(description="contrast that constrains the benchmarks")] = (
         "she/he"
     )
+    why: Annotated[
+        str,
+        Field(description="words to explain, by commas; empty: the two that lean most each way"),
+    ] = ""
     benchmarks: Annotated[
         str, Field(description="benchmarks, separated by commas; empty: all of `data`, or our own")
     ] = ""

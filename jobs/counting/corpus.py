@@ -30,7 +30,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.schema.evidence import TABLES as EVIDENCE
+from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.shards import needs_decoder
 from plumbline.warehouse.storage.store import Staged, Store
 
@@ -44,7 +44,7 @@ DERIVED = (
     "pair_association",
     "vocabulary",
     "seed_word",
-    *(table.name for table in EVIDENCE if table.partitions == ("corpus",)),
+    *ANSWERS,
 )
 
 

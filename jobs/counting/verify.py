@@ -105,6 +105,9 @@ def update_command(
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
     given = {k: row[k] for k in ("rule", "window", "min_count", "text_field") if row[k] is not None}
+    given["evidence"] = row["source_field"] is not None
+    if given["evidence"]:
+        given["source_field"] = row["source_field"]
     options = CorpusOptions(**given | _as_given(store, row))
     return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
 

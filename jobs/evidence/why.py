@@ -32,7 +32,7 @@ from plumbline.jobs.evidence.lean import Lean, lean
 from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look, word_keys
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.schema.evidence import TABLES
+from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
@@ -61,7 +61,7 @@ def explain(
 ) -> dict[str, list[Row]]:
     """What the documents of a corpus say about words: rows by table, which are written.
 
-    The tables are those of ``warehouse/schema/evidence.py``.
+    The tables are ``ANSWERS`` of ``warehouse/schema/evidence.py``.
 
     Rows of other words stay. Words that don't occur near the contrast have a row without a delta.
 
@@ -90,7 +90,7 @@ def explain(
         watched = _Watched(question, sampling)
         seen = look(evidence, question, watched, progress)
         n_word = counts["n_word"].to_numpy()
-        rows: dict[str, list[Row]] = {table.name: [] for table in TABLES}
+        rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
         for index, word in enumerate(question.words):
             key = {"corpus": corpus, "contrast": contrast, "word": word, "run_id": run_id}
             for table, found in _of_word(seen, watched, index, pairs, n_word).items():

@@ -38,6 +38,14 @@ from plumbline.warehouse.text.output import say
 
 #: Locked in the output directory.
 _LOCK = "pipeline.claim"
+#: The two words of a corpus that lean most surely each way.
+_LEAN_MOST = """
+SELECT word FROM word_lean
+WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0
+QUALIFY row_number() OVER (
+    PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
+) <= 2
+"""
 #: A way to run the pipeline: returns the page and what failed.
 Work: TypeAlias = Callable[[Settings, Stages], tuple[Path, list[str]]]
 
@@ -63,6 +71,21 @@ def associate(settings: Settings, name: str) -> None:
     from plumbline.jobs.association.associations import associate as associate_corpus
 
     associate_corpus(Store.open(settings.warehouse_path()), name)
+
+
+def explain(settings: Settings, name: str) -> None:
+    """Why words of a corpus lean, those of the settings or those that lean most; each once."""
+    from plumbline.jobs.evidence.why import explain as explain_words
+    from plumbline.warehouse.query.connection import rows_of
+
+    store = Store.open(settings.warehouse_path())
+    words = [word.strip().lower() for word in settings.why.split(",") if word.strip()]
+    if not words:
+        of = {"corpus": name, "contrast": settings.contrast}
+        words = [row["word"] for row in rows_of(store, _LEAN_MOST, of)]
+    known = store.read("word_evidence", pc.field("contrast") == settings.contrast, corpus=name)
+    if words := sorted(set(words) - set(known["word"].to_pylist())):
+        explain_words(store, name, words, settings.contrast)
 
 
 def vocabulary(settings: Settings, name: str) -> None:
@@ -329,6 +352,8 @@ def _corpus(settings: Settings, corpus: CorpusPlan, stages: Stages) -> list[str]
         shards = expand_shards(corpus.patterns)
     failure = stages.retried(f"count {corpus.name}", count, settings, corpus.name, shards)
     stages.run(f"associate {corpus.name}", associate, settings, corpus.name)
+    if settings.evidence:
+        stages.run(f"explain {corpus.name}", explain, settings, corpus.name)
     return [failure] if failure else []
 
 

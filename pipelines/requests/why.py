@@ -22,7 +22,7 @@ from plumbline.warehouse.errors import (
     UsageProblem,
 )
 from plumbline.warehouse.files import opened
-from plumbline.warehouse.schema.evidence import TABLES
+from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.progress import progress
@@ -53,7 +53,7 @@ def ask(
         raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
     lines: list[str] = []
     problems: list[PlumblineError] = []
-    rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in TABLES}
+    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in ANSWERS}
     for name in names:
         counts: dict[str, list[str]] = {}
         for word in words:

@@ -87,3 +87,5 @@ key: text_a text_b / contrast word
     q: float -- p adjusted for all words compared (Benjamini and Hochberg)
     run_id
 """)
+#: Names of the tables that `plumbline why` writes, a partition for each corpus.
+ANSWERS = tuple(table.name for table in TABLES if table.partitions == ("corpus",))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
 from plumbline.pipelines.report.words import answers, word_section
-from plumbline.warehouse.schema.evidence import TABLES
+from plumbline.warehouse.schema.evidence import ANSWERS
 
 PLACE = 1010
 #: Most words on the page; the tables hold all of them.
@@ -16,7 +16,7 @@ MOST_WORDS = 12
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
     """A section per word, those that were asked about last."""
-    rows = {one.name: facts.query(f"FROM {one.name} ORDER BY ALL") for one in TABLES}
+    rows = {table: facts.query(f"FROM {table} ORDER BY ALL") for table in ANSWERS}
     found = sorted(answers(rows), key=lambda a: str(a["word_evidence"][0]["run_id"]), reverse=True)
     if not found:
         yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
