@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ def contexts(question: Question, met: Meetings) -> Contexts:
     is_target = question.table(question.listed) >= 0
     size = len(question.vocabulary)
     cells = [np.empty(0, np.int64)]
-    for side, names in enumerate((question.female, question.male)):
+    for side, names in enumerate(question.sides):
         on = np.isin(question.targets, names)[met.target]
         occurrence = np.unique(met.occurrence[on])
         at, document = met.at[occurrence], met.document[occurrence]
@@ -67,8 +68,8 @@ def collocates(question: Question, counted: Contexts, word: int, n_word: Ints) -
     (Monroe, Colaresi and Quinn 2008, with an informative Dirichlet prior).
 
     Returns:
-        collocate, n_f, n_m, log_odds_nats, log_odds_se_nats, q (the share of false ones among all
-        with a |z| as large, by Benjamini and Hochberg), by falling |z|.
+        collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, q (the share of
+        false ones among all with a |z| as large, by Benjamini and Hochberg), by falling |z|.
     """
     from scipy.special import erfc
 
@@ -87,6 +88,7 @@ def collocates(question: Question, counted: Contexts, word: int, n_word: Ints) -
     log_odds = odds[0] - odds[1]
     se = np.sqrt(1 / (f[seen] + prior) + 1 / (m[seen] + prior))
     order = np.argsort(-np.abs(log_odds / se), kind="stable")
+    half = NormalDist().inv_cdf(0.975) * se
     return pa.table(
         {
             "collocate": question.vocabulary.take(pa.array(seen[order])),
@@ -94,6 +96,8 @@ def collocates(question: Question, counted: Contexts, word: int, n_word: Ints) -
             "n_m": m[seen][order],
             "log_odds_nats": log_odds[order],
             "log_odds_se_nats": se[order],
+            "log_odds_low_nats": (log_odds - half)[order],
+            "log_odds_high_nats": (log_odds + half)[order],
             "q": adjusted(erfc(np.abs(log_odds / se)[order] / np.sqrt(2))),
         }
     )

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.evidence.documents import Evidence
-from plumbline.jobs.evidence.sightings import Ints, Meetings, Question, mixed
+from plumbline.jobs.evidence.documents import Documents, Evidence
+from plumbline.jobs.evidence.sightings import Ints, Meetings, Question, document_marks, mixed
 from plumbline.jobs.kernel.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.shards import RecordForm, field_value, kind_of, lines
 from plumbline.warehouse.sources import located
+from plumbline.warehouse.text.escape import is_unicode
 
 #: What separates the chunks that are split into words, each for itself.
 _CHUNK = re.compile(r"[^\s\x00]+")
@@ -61,8 +64,9 @@ class Sample:
         self._n = n
         self._seed = np.array([seed], np.uint64)
         near = set(targets or question.targets)
-        sides = (question.female, question.male)
-        self._is_on = [np.isin(question.targets, sorted(near.intersection(s))) for s in sides]
+        self._is_on = [
+            np.isin(question.targets, sorted(near.intersection(side))) for side in question.sides
+        ]
 
     def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> list[Place]:
         """The occurrences in some documents that may be among the lowest."""
@@ -81,7 +85,8 @@ class Sample:
                 rank = mixed(mark ^ mixed(own + mixed(self._seed)))
             for word in np.unique(met.word[occurrence]):
                 of = np.flatnonzero(met.word[occurrence] == word)
-                for k in of[np.argsort(rank[of], kind="stable")[: 4 * self._n]]:
+                # Copies have equal ranks and are one: the first stands for all.
+                for k in of[np.unique(rank[of], return_index=True)[1][: self._n]]:
                     place = int(nearest[k] - starts[document[k]])
                     row = int(met.documents.row[document[k]])
                     numbers = int(rank[k]), int(word), side, shard, row, int(mark[k])
@@ -127,22 +132,30 @@ def snippets(evidence: Evidence, question: Question, places: Sequence[Place]) ->
         path = located(evidence.shards[shard].name)
         try:
             for row, text in texts_of(path, evidence, wanted):
-                texts[shard, row] = text
-        except (PlumblineError, OSError):
+                if is_unicode(text):
+                    texts[shard, row] = text
+        except (PlumblineError, OSError, ValueError):
             continue
     tokens = Tokenizer(evidence.options.targets).tokens
-    return [_snippet(evidence, question, place, texts, tokens) for place in places]
+    return [
+        _from_text(question, place, texts.get((place.shard, place.row), ""), tokens)
+        or _from_kept_words(evidence, question, place)
+        for place in places
+    ]
 
 
 def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[tuple[int, str]]:
-    """The texts of some rows of a shard, each with its row; read no further than needed."""
+    """The texts of some rows of a shard, each with its row; read no further than needed.
+
+    Raises ``ValueError``, too, when the shard isn't what it was.
+    """
     field, last = evidence.options.text_field, max(rows)
     if kind := kind_of(path):
         decoder = (evidence.directory / "decoder").read_bytes() if evidence.options.decoder else b""
         start = 1
         for batch in kind.texts(path, RecordForm(field, decoder)):
             for row in sorted(r for r in rows if start <= r < start + len(batch)):
-                text = batch[row - start].as_py()
+                text = batch[row - start].as_py() or ""
                 yield row, text if isinstance(text, str) else text.decode()
             start += len(batch)
             if start > last:
@@ -150,34 +163,34 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[tuple[i
         return
     for row, line in enumerate(lines(path), 1):
         if row in rows:
-            yield row, str(field_value(json.loads(line), field))
+            record = json.loads(line)
+            yield row, str(field_value(record if isinstance(record, dict) else {}, field))
         if row >= last:
             return
 
 
-def _snippet(
-    evidence: Evidence,
-    question: Question,
-    place: Place,
-    texts: dict[tuple[int, int], str],
-    tokens: Callable[[str], list[str]],
-) -> Snippet:
-    word = question.words[place.word]
-    text = texts.get((place.shard, place.row))
-    if text is not None:
-        spans = [m.span() for m in _CHUNK.finditer(text)]
-        kept = [tokens(text[a:b]) for a, b in spans]
-        chunk = np.repeat(np.arange(len(kept)), [len(words) for words in kept])
-        flat = [w for words in kept for w in words]
-        if place.position < len(flat) and flat[place.position] == word:
-            here, there = int(chunk[place.position]), int(chunk[place.target_position])
-            first = max(min(here, there) - _AROUND, 0)
-            last = min(max(here, there) + _AROUND, len(spans) - 1)
-            before = text[spans[first][0] : spans[here][0]]
-            after = text[spans[here][1] : spans[last][1]]
-            target = flat[place.target_position]
-            return Snippet(place, _plain(before), text[slice(*spans[here])], _plain(after), target)
-    return _from_kept_words(evidence, question, place)
+def _from_text(
+    question: Question, place: Place, text: str, tokens: Callable[[str], list[str]]
+) -> Snippet | None:
+    """A place with its text; ``None`` when that has other words than those counted."""
+    kept = tokens(text)
+    ids = question.ids(pa.array(kept, pa.string()))
+    ends = np.array([0, ids.size])
+    document = Documents(ids, ends, np.zeros(1, np.int64), pa.array([""]))
+    if document_marks(document, question.keys)[0] != place.mark:
+        return None
+    spans = [m.span() for m in _CHUNK.finditer(text)]
+
+    def chunk(position: int) -> int:
+        """Which chunk holds a kept word: the first with more than ``position`` to its end."""
+        return bisect(range(len(spans)), position, key=lambda k: len(tokens(text[: spans[k][1]])))
+
+    here, there = chunk(place.position), chunk(place.target_position)
+    first = max(min(here, there) - _AROUND, 0)
+    last = min(max(here, there) + _AROUND, len(spans) - 1)
+    before, after = text[spans[first][0] : spans[here][0]], text[spans[here][1] : spans[last][1]]
+    target = kept[place.target_position]
+    return Snippet(place, _plain(before), text[slice(*spans[here])], _plain(after), target)
 
 
 def _plain(text: str) -> str:

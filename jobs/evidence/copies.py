@@ -11,10 +11,11 @@ from plumbline.jobs.evidence.documents import Documents
 from plumbline.jobs.evidence.sightings import Ints, Sightings, mixed
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
-_SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 8
-#: Share of equal shingles (Jaccard, as estimated) from which documents are nearly the same.
-NEAR = 0.8
-#: A document that stands there more often than this is printed as a source of its own kind.
+_SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4
+#: Share of equal shingles (Jaccard, as estimated) from which documents are nearly the same: 0.63
+#: are when one word in twenty differs, a third when half of the text is the same.
+NEAR = 0.5
+#: Documents that are there more often than this are counted apart.
 OFTEN = 10
 
 
@@ -67,11 +68,12 @@ def first_copies(seen: Sightings) -> tuple[NDArray[np.bool_], Ints]:
     return is_first, n[inverse]
 
 
-def first_of_near(seen: Sightings, some: Signatures) -> NDArray[np.bool_]:
+def first_of_near(seen: Sightings, some: Signatures, word: int | None = None) -> NDArray[np.bool_]:
     """Like the first of ``first_copies``, without those nearly the same as an earlier document.
 
-    Only documents with a signature are compared; two are nearly the same when at least ``NEAR`` of
-    their shingles are, and so are all that a chain of such pairs joins.
+    Documents with a signature are compared, or those of them where a word (by index) co-occurs; two
+    are nearly the same when at least ``NEAR`` of their shingles are, and so are all that a chain of
+    such pairs joins.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -81,6 +83,9 @@ def first_of_near(seen: Sightings, some: Signatures) -> NDArray[np.bool_]:
     place = {(shard, row): k for k, (shard, row) in enumerate(every.tolist())}
     document = np.array([place[shard, row] for shard, row in few.tolist()], np.int64)
     order = np.argsort(document)
+    if word is not None:
+        holds = seen.document[(seen.word == word) & seen.n_near.any(axis=1)]
+        order = order[np.isin(document[order], holds)]
     document, signature = document[order], some.signature[order]
     edges = [np.empty((2, 0), np.int64)]
     for start in range(0, _PERMUTATIONS, _BAND):

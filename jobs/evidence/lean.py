@@ -19,7 +19,8 @@ class Lean:
     Attributes:
         n_documents: documents with a co-occurrence that counts.
         n_word: occurrences of the word.
-        n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs.
+        n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs; with
+            all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
         delta_nats: mean delta of the defined pairs; NaN when there are none.
         delta_se_nats: its standard error over documents; NaN with fewer than two documents.
@@ -76,7 +77,10 @@ def lean(
         if c[f] and c[m]:
             a[f], a[m], weight = a[f] + pair.weight, a[m] - pair.weight, weight + pair.weight
             n_f, n_m, n_defined = n_f + int(c[f]), n_m + int(c[m]), n_defined + 1
-    n_documents = int((near[:, a != 0].sum(axis=1) > 0).sum())
+    if not n_defined:
+        n_f, n_m = (int(c[np.isin(targets, side)].sum()) for side in seen.question.sides)
+    counting = a != 0 if n_defined else np.ones(len(targets), np.bool_)
+    n_documents = int(near[:, counting].any(axis=1).sum())
     counts = n_documents, int(seen.n_word[rows].sum()), n_f, n_m, n_defined
     unknown = float("nan")
     if weight <= 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -52,6 +53,17 @@ class Question:
     def targets(self) -> tuple[str, ...]:
         """The targets of both sides, each once."""
         return tuple(dict.fromkeys(self.female + self.male))
+
+    @property
+    def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The female and the male targets."""
+        return self.female, self.male
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """A hash of each word by id, of its letters alone; the last is for words left out."""
+        digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
+        return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
     def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
         """Ids of words, -1 for those that the corpus left out."""
@@ -191,14 +203,14 @@ def look(
     Args:
         progress: called with (shards done, shards).
     """
-    keys = word_keys(question.vocabulary)
+    keys = question.keys
     done = 0
 
     def look_at(index: int, shard: Shard) -> list[_Part]:
         nonlocal done
         found = []
         for documents in evidence.documents(shard, question.ids):
-            met, marks = meetings(question, documents), _marks(documents, keys)
+            met, marks = meetings(question, documents), document_marks(documents, keys)
             found.append(_part(question, met, index, marks))
             if watch:
                 watch(index, met, marks)
@@ -209,12 +221,6 @@ def look(
     with ThreadPoolExecutor(n_cores()) as pool:
         parts = pool.map(look_at, range(len(evidence.shards)), evidence.shards)
         return _put_together(question, [part for some in parts for part in some])
-
-
-def word_keys(vocabulary: pa.StringArray) -> NDArray[np.uint64]:
-    """A hash of each word that depends on nothing else; the last item is for words left out."""
-    digests = (blake2b(w.encode(), digest_size=8).digest() for w in vocabulary.to_pylist())
-    return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
 
 def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -240,7 +246,7 @@ class _Part(NamedTuple):
     n_near: Ints
 
 
-def _marks(documents: Documents, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def document_marks(documents: Documents, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A hash of each document's words and their places."""
     n = np.diff(documents.offsets)
     place = np.arange(documents.values.size) - np.repeat(documents.offsets[:-1], n) + 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.copies import Signatures, first_copies, first_of_near, signatures
 from plumbline.jobs.evidence.documents import Evidence, evidence_of
-from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look, word_keys
+from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.shards import fingerprint, kind_of, lines
@@ -95,12 +95,11 @@ def write_subset(
 def _documents(store: Store, evidence: Evidence, rule: Rule) -> tuple[Sightings, Signatures]:
     words = store.read("word_count", corpus=evidence.corpus["corpus"])["word"].combine_chunks()
     question = Question((), (), (), (), "pairs", evidence.options.window, words)
-    keys = word_keys(words)
     found = [Signatures(*(np.empty(0, np.int64),) * 2, np.empty((0, 128), np.uint32))]
 
     def watch(shard: int, met: Meetings, _: NDArray[np.uint64]) -> None:
         every = np.arange(len(met.documents.row))
-        found.append(signatures(shard, met.documents, every, keys))
+        found.append(signatures(shard, met.documents, every, question.keys))
 
     seen = look(evidence, question, watch if rule.copies == "near-once" else None)
     return seen, Signatures(*map(np.concatenate, zip(*found, strict=True)))

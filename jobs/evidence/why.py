@@ -29,7 +29,7 @@ from plumbline.jobs.evidence.copies import (
 )
 from plumbline.jobs.evidence.documents import Evidence, evidence_of
 from plumbline.jobs.evidence.lean import Lean, lean
-from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look, word_keys
+from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.schema.evidence import ANSWERS
@@ -118,22 +118,27 @@ class _Watched:
 
     def __init__(self, question: Question, sampling: Sampling) -> None:
         self._question = question
-        self._keys = word_keys(question.vocabulary)
         self._sample = Sample(question, sampling.n, sampling.seed, sampling.targets)
         self._lock = threading.Lock()
         self.places: list[Place] = []
-        self.signatures: list[Signatures] = []
+        self._signatures: list[Signatures] = []
         self._contexts: list[Contexts] = []
 
     def __call__(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
         places = self._sample.offer(shard, met, marks)
         near = np.unique(met.document[met.occurrence])
         found = contexts(self._question, met)
-        signed = signatures(shard, met.documents, near, self._keys)
+        signed = signatures(shard, met.documents, near, self._question.keys)
         with self._lock:
             self.places = self._sample.lowest([*self.places, *places])
-            self.signatures.append(signed)
+            self._signatures.append(signed)
             self._contexts.append(found)
+
+    @property
+    def signatures(self) -> Signatures:
+        """The signatures of all documents where a word asked about meets a target."""
+        self._signatures = [Signatures(*map(np.concatenate, zip(*self._signatures, strict=True)))]
+        return self._signatures[0]
 
     @property
     def contexts(self) -> Contexts:
@@ -171,7 +176,7 @@ def _of_word(
     }
     once = {
         "copies once": is_first,
-        "near copies once": first_of_near(seen, _joined(watched.signatures)),
+        "near copies once": first_of_near(seen, watched.signatures, word),
     }
     counted = [
         {"counted": name, **_lean_row(lean(seen, word, pairs, keep))} for name, keep in once.items()
@@ -200,11 +205,8 @@ def _lean_row(found: Lean) -> Row:
 def _source_rows(seen: Sightings, word: int, pairs: Sequence[WordPair]) -> list[Row]:
     """One row per source that holds the word, those with most of its co-occurrences first."""
     source = seen.documents.source
-    rows = seen.word == word
-    weight = np.bincount(source[seen.document[rows]], seen.n_near[rows].sum(axis=1))
-    n_word = np.bincount(source[seen.document[rows]], seen.n_word[rows])
     found = []
-    for k in sorted(np.flatnonzero(n_word), key=lambda k: (-weight[k], seen.documents.sources[k])):
+    for k in np.unique(source[seen.document[seen.word == word]]):
         own = lean(seen, word, pairs, source == k)
         without = lean(seen, word, pairs, source != k)
         row = {
@@ -216,11 +218,7 @@ def _source_rows(seen: Sightings, word: int, pairs: Sequence[WordPair]) -> list[
             "without_high_nats": _known(without.high_nats),
         }
         found.append(row)
-    return found
-
-
-def _joined(parts: Sequence[Signatures]) -> Signatures:
-    return Signatures(*map(np.concatenate, zip(*parts, strict=True)))
+    return sorted(found, key=lambda r: (-r["n_pair_f"] - r["n_pair_m"], r["source"]))
 
 
 def _known(value: float) -> float | None:

@@ -69,6 +69,9 @@ def why(
     else:
         for line in lines:
             say(line)
+    if form != "text":
+        for line in found.lines:
+            say(line, err=True)
     if page:
         say(f"page: {request.write_page(found, page)}")
     if form == "text" or out:

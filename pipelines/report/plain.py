@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.model import PageTable, Section
+from plumbline.warehouse.text.escape import terminal
 
 #: Most characters of a cell in plain text: the end of right-aligned ones, the start of others.
 _WIDEST = 60
@@ -12,18 +13,18 @@ _WIDEST = 60
 
 def plain(section: Section) -> Iterator[str]:
     """A section as lines of text; long cells are cut."""
-    yield section.title
-    yield from (f"  {sentence}" for sentence in section.intro)
+    yield terminal(section.title)
+    yield from (f"  {terminal(sentence)}" for sentence in section.intro)
     for table in section.tables:
         yield ""
-        yield f"  {table.caption}"
+        yield f"  {terminal(table.caption)}"
         yield from (f"    {line}" for line in _aligned(table))
 
 
 def _aligned(table: PageTable) -> Iterator[str]:
     right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
     cells = [[_cut(cell.text, r) for cell, r in zip(row, right, strict=True)] for row in table.rows]
-    lines = [list(table.headings), *cells]
+    lines = [list(map(terminal, table.headings)), *cells]
     widths = [max(len(line[k]) for line in lines) for k in range(len(right))]
     for line in lines:
         columns = zip(line, widths, right, strict=True)
@@ -31,6 +32,7 @@ def _aligned(table: PageTable) -> Iterator[str]:
 
 
 def _cut(text: str, right: bool) -> str:
+    text = terminal(text)
     if len(text) <= _WIDEST:
         return text
     return "…" + text[1 - _WIDEST :] if right else text[: _WIDEST - 1] + "…"
@@ -56,4 +58,5 @@ def markdown(section: Section) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$" else c for c in " ".join(text.split()))
+    shown = terminal(" ".join(text.split()))
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$&" else c for c in shown)

@@ -9,7 +9,6 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     estimate,
-    number,
     shown,
     stem,
     table,
@@ -21,16 +20,25 @@ from plumbline.pipelines.report.rows import Row, Rows
 _COLLOCATES, _SOURCES = 10, 12
 #: Share of false ones among the collocates that are called clear.
 _CLEAR = 0.05
-#: The tables that a section is made of, by name.
+#: What a section is made of: by table, the query of all words' rows, in the order shown.
+QUERIES = {
+    "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
+    "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
+    "word_copies": "FROM word_copies ORDER BY counted;",
+    "word_collocate": """FROM word_collocate
+ORDER BY abs(log_odds_nats) / log_odds_se_nats DESC, collocate;""",
+    "word_snippet": "FROM word_snippet ORDER BY side, place;",
+}
+#: The rows of one word, by table.
 Answer = Mapping[str, Rows]
 
 
 def word_section(answer: Answer, *, folded: bool = False) -> Section:
     """The section of one word of one corpus and contrast, from its rows of each table."""
     (lean,) = answer["word_evidence"]
-    sides = _sides(lean["contrast"])
+    sides, sources = _sides(lean["contrast"]), answer["word_source"]
     tables = [
-        _sources(answer["word_source"], sides, folded),
+        *([_sources(sources, sides, folded)] if len(sources) > 1 else []),
         _collocates(answer["word_collocate"], sides, folded),
         *(_snippets(answer["word_snippet"], side, sides[side], folded) for side in sides),
     ]
@@ -117,7 +125,7 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
     own = ("delta_nats", "delta_low_nats", "delta_high_nats")
     without = ("delta_without_nats", "without_low_nats", "without_high_nats")
     female, male = sides.values()
-    listed = Rows(sorted(rows, key=_weight)[:_SOURCES], rows.sql)
+    listed = rows.where(source=tuple(row["source"] for row in rows[:_SOURCES]))
     more = f", {_SOURCES} of {len(rows)}" if len(rows) > _SOURCES else ""
     return table(
         f"Lean by source (95% intervals){more}",
@@ -134,17 +142,14 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
     )
 
 
-def _weight(row: Row) -> tuple[int, str]:
-    return -row["n_pair_f"] - row["n_pair_m"], row["source"]
-
-
 def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
     """Side by side the collocates of both sides."""
     female, male = sides.values()
-    columns = []
-    for is_f in (True, False):
-        side = [r for r in rows if (r["log_odds_nats"] > 0) == is_f]
-        columns.append(sorted(side, key=lambda r: (r["q"], -_z(r)))[:_COLLOCATES])
+    columns = [
+        [r for r in rows if (r["log_odds_nats"] > 0) == is_f][:_COLLOCATES]
+        for is_f in (True, False)
+    ]
+    listed = rows.where(collocate=tuple(r["collocate"] for column in columns for r in column))
     length = max(map(len, columns))
     lines = [
         [cell for column in columns for cell in _collocate(column[k] if k < len(column) else None)]
@@ -154,27 +159,20 @@ def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable
     headings = [f"rather near {female}", "log odds", "counts"]
     headings += [f"rather near {male}", "log odds", "counts"]
     caption = f"Words around it, by log odds; {n_clear} of those listed are clear (adjusted p < 5%)"
-    return PageTable(caption, headings, lines, folded, rows.sql)
-
-
-def _z(row: Row) -> float:
-    return abs(float(row["log_odds_nats"])) / float(row["log_odds_se_nats"])
+    return PageTable(caption, headings, lines, folded, listed.sql)
 
 
 def _collocate(row: Row | None) -> list[Cell]:
     if row is None:
         return [text(""), text(""), text("")]
-    half = 1.96 * row["log_odds_se_nats"]
-    low, high = row["log_odds_nats"] - half, row["log_odds_nats"] + half
-    figure = number(row["log_odds_nats"], signed=True)
-    ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
-    cell = Cell(f"{figure.text} ({ends})", row["log_odds_nats"], True, low, high)
-    return [text(row["collocate"]), cell, text(f"{row['n_f']:,} / {row['n_m']:,}")]
+    ends = ("log_odds_nats", "log_odds_low_nats", "log_odds_high_nats")
+    counts = text(f"{row['n_f']:,} / {row['n_m']:,}")
+    return [text(row["collocate"]), estimate(row, 2, signed=True, of=ends), counts]
 
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
     """A concordance: the word in the middle."""
-    own = Rows(sorted(rows.where(side=side), key=lambda r: int(r["place"])), rows.sql)
+    own = rows.where(side=side)
     caption = f"Sentences near {name}: {len(own)} drawn at random, each occurrence equally likely"
     return table(
         caption,

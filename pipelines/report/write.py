@@ -22,6 +22,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.escape import terminal
 
 
 def write_report(warehouse: Store | str | Path, out: str | Path) -> Path:
@@ -111,7 +112,11 @@ def render(page: Page) -> str:
     """The page as HTML. Everything that comes from data is escaped."""
     here = resources.files("plumbline.pipelines.report")
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
     )
     environment.filters |= {"data_uri": _data_uri, "csv": as_csv, "sha256": _sha256}
     template = environment.from_string((here / "page.html").read_text(encoding="utf-8"))
@@ -124,6 +129,13 @@ def render(page: Page) -> str:
 def _sha256(text: str) -> str:
     """What a content security policy calls an inline style or script of this very text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _visible(value: object) -> object:
+    """What an expression of the page gives, with what is invisible in text shown as an escape."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return terminal(value, lines=True)
+    return value
 
 
 def _data_uri(svg: str) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 
 from plumbline.jobs.association.word_summary import describe_word
 from plumbline.jobs.evidence.why import Sampling, explain
-from plumbline.pipelines.report.model import Page
+from plumbline.pipelines.report.model import Lead, Page
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.words import answers, word_section
+from plumbline.pipelines.report.words import QUERIES, answers, headline, word_section
 from plumbline.pipelines.report.write import publish
 from plumbline.warehouse.errors import (
     BadInput,
@@ -22,7 +22,6 @@ from plumbline.warehouse.errors import (
     UsageProblem,
 )
 from plumbline.warehouse.files import opened
-from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.progress import progress
@@ -53,7 +52,7 @@ def ask(
         raise UsageProblem("corpora", "there are none yet", "plumbline corpus count ...")
     lines: list[str] = []
     problems: list[PlumblineError] = []
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in ANSWERS}
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
     for name in names:
         counts: dict[str, list[str]] = {}
         for word in words:
@@ -72,7 +71,8 @@ def ask(
             lines += [line for some in counts.values() for line in some]
     if not lines and not rows["word_evidence"]:
         raise problems[0]
-    return Answers((*lines, *map(str, problems)), {k: Rows(some) for k, some in rows.items()})
+    shown = {name: Rows(some, QUERIES[name]) for name, some in rows.items()}
+    return Answers((*lines, *map(str, problems)), shown)
 
 
 def rendered(found: Answers, form: str) -> Iterator[str]:
@@ -94,13 +94,20 @@ def rendered(found: Answers, form: str) -> Iterator[str]:
 def write_page(found: Answers, directory: Path) -> Path:
     """The answers as a page; returns its path. Raises ``BadInput`` when it can't be written."""
     made = [word_section(answer) for answer in answers(found.rows)]
+    leads = list(map(headline, found.rows["word_evidence"]))
     names = ", ".join(dict.fromkeys(row["word"] for row in found.rows["word_evidence"]))
     lede = (
         "How far words lean between the two sides of a contrast, over documents; which sources and "
         "copies make the lean; and sentences drawn at random from the text that was counted."
     )
     return publish(
-        Page(sections=made, title=f"Why these words lean: {names}", lede=lede), directory
+        Page(
+            [Lead("Which way does each word lean?", leads)],
+            made,
+            title=f"Why these words lean: {names}",
+            lede=lede,
+        ),
+        directory,
     )
 
 

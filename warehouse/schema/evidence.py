@@ -13,7 +13,7 @@ key: corpus / contrast word
     frequency_rank: int -- 1 for the most frequent word of the corpus
     pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with the two words of a pair; NULL for a list
     n_documents: int -- documents that hold it near a word of the contrast
-    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with female or male words of defined pairs
+    n_pair_f, n_pair_m: int [pairs] -- with female, male words of defined pairs; of all if none is
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL when a count is 0
     delta_document_se_nats: float? [nats] -- standard error over documents; NULL below two of them
@@ -26,9 +26,9 @@ key: corpus / contrast word
 word_copies: The lean of a word with documents that are there more than once counted once.
 key: corpus / contrast word counted
     corpus contrast word
-    counted: text -- `copies once`: the same kept words; `near copies once`: 80% of 5-word shingles
+    counted: text -- `copies once`: the same kept words; `near copies once`: half of the 5-word runs
     n_documents: int -- documents with a co-occurrence
-    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with female or male words of defined pairs
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- its lean; NULL when a count is 0
     delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
     run_id
@@ -39,7 +39,7 @@ key: corpus / contrast word source
     source: text -- what the field `corpus.source_field` holds; `(none)` where it holds nothing
     n_documents: int -- documents with a co-occurrence
     n_word: int [tokens] -- occurrences of the word
-    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with female or male words of defined pairs
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- its lean by the counts of this source alone; NULL when one is 0
     delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
     delta_without_nats: float? [nats] -- its lean in the corpus without this source
@@ -53,6 +53,7 @@ key: corpus / contrast word collocate
     n_f, n_m: int -- how often near occurrences beside female and beside male words
     log_odds_nats: float [nats] -- above 0: rather near female words; informative Dirichlet prior
     log_odds_se_nats: float [nats] -- its standard error
+    log_odds_low_nats, log_odds_high_nats: float [nats] -- its 95% interval
     q: float -- adjusted p: share of false ones among all collocates with such a ratio (BH)
     run_id
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
-from plumbline.pipelines.report.words import answers, word_section
-from plumbline.warehouse.schema.evidence import ANSWERS
+from plumbline.pipelines.report.words import QUERIES, answers, word_section
 
 PLACE = 1010
 #: Most words on the page; the tables hold all of them.
@@ -16,8 +15,7 @@ MOST_WORDS = 12
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
     """A section per word, those that were asked about last."""
-    rows = {table: facts.query(f"FROM {table} ORDER BY ALL") for table in ANSWERS}
-    found = sorted(answers(rows), key=lambda a: str(a["word_evidence"][0]["run_id"]), reverse=True)
+    found = answers({name: facts.query(query) for name, query in QUERIES.items()})
     if not found:
         yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
     for answer in found[:MOST_WORDS]:

@@ -1,0 +1,77 @@
+"""Corpora as kept words in memory: what counting keeps, without counting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from plumbline.jobs.evidence.documents import Documents, Evidence, Shard, ValueOf
+from plumbline.jobs.evidence.sightings import Question
+from plumbline.jobs.kernel import CountOptions
+from plumbline.warehouse.wordlists import WordPair
+
+SHE_HE = [WordPair("she", "he")]
+
+
+@dataclass(frozen=True)
+class Made(Evidence):
+    """Documents by shard, each a list of kept words, with a source each."""
+
+    texts: Sequence[Sequence[Sequence[str]]] = ()
+    sources: Sequence[Sequence[str | None]] = ()
+
+    def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
+        """In two parts, since a shard's documents come some at a time."""
+        k = self.shards.index(shard)
+        texts, sources = self.texts[k], self.sources[k]
+        half = len(texts) // 2
+        for start, end in ((0, half), (half, len(texts))):
+            some = texts[start:end]
+            words = [word for text in some for word in text]
+            distinct = sorted(set(words))
+            place = {word: n for n, word in enumerate(distinct)}
+            values = value_of(pa.array(distinct, pa.string()))
+            yield Documents(
+                values[[place[word] for word in words]],
+                np.cumsum([0, *map(len, some)]),
+                np.arange(start + 1, end + 1),
+                pa.array(sources[start:end], pa.string()),
+            )
+
+
+def made(
+    texts: Sequence[Sequence[str]], sources: Sequence[str | None] = (), n_shards: int = 1
+) -> Made:
+    """Documents spread over shards in runs, as if they had been counted."""
+    sources = sources or [None] * len(texts)
+    cuts = np.linspace(0, len(texts), n_shards + 1).astype(int).tolist()
+    parts = list(pairwise(cuts))
+    return Made(
+        {},
+        CountOptions(("she", "he")),
+        Path(),
+        tuple(Shard(f"{k}.jsonl", str(k)) for k in range(n_shards)),
+        [texts[a:b] for a, b in parts],
+        [sources[a:b] for a, b in parts],
+    )
+
+
+def question(
+    texts: Sequence[Sequence[str]],
+    words: Sequence[str],
+    rule: str = "pairs",
+    window: int = 10,
+    female: Sequence[str] = ("she",),
+    male: Sequence[str] = ("he",),
+    pruned: Sequence[str] = (),
+) -> Question:
+    """A question about words of these texts."""
+    known = sorted({word for text in texts for word in text} - set(pruned))
+    listed = tuple(dict.fromkeys((*female, *male)))
+    vocabulary = pa.array(known, pa.string())
+    return Question(tuple(words), tuple(female), tuple(male), listed, rule, window, vocabulary)

@@ -1,0 +1,485 @@
+"""How far words lean, and why: against brute force, a bootstrap, and effects that were planted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.evidence import copies, sightings
+from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, put_together
+from plumbline.jobs.evidence.copies import Signatures, first_of_near, signatures
+from plumbline.jobs.evidence.documents import evidence_of
+from plumbline.jobs.evidence.lean import Lean, lean
+from plumbline.jobs.evidence.sightings import (
+    Meetings,
+    Question,
+    Sightings,
+    document_marks,
+    look,
+    meetings,
+)
+from plumbline.jobs.evidence.why import Row, Sampling, explain
+from plumbline.jobs.kernel import RULES, tokenize
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordPair
+from tests.kept_words import SHE_HE, made, question
+from tests.oracle_counts import OracleCounts, _positions, _windows
+
+Texts = Sequence[Sequence[str]]
+WORDS = ("she", "he", "her", "tea", "nurse", "rare")
+
+
+def near(seen: Sightings) -> Counter[tuple[str, str]]:
+    """Co-occurrences of each word asked about and target."""
+    q = seen.question
+    found = Counter[tuple[str, str]]()
+    for k, word in enumerate(q.words):
+        sums = seen.n_near[seen.word == k].sum(axis=0).tolist()
+        found |= Counter({(word, t): n for t, n in zip(q.targets, sums, strict=True) if n})
+    return found
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=25), min_size=1, max_size=6),
+    st.sampled_from(RULES),
+    st.integers(2, 12),
+    st.integers(1, 3),
+)
+def test_near_counts_are_those_of_brute_force(
+    texts: list[list[str]], rule: str, window: int, n_shards: int
+) -> None:
+    """Words that are targets, several targets, pruned words, documents shorter than a window."""
+    q = question(texts, WORDS[:-1], rule, window, ("she", "her"), ("he",), pruned=["rare"])
+    seen = look(made(texts, n_shards=n_shards), q)
+    expected, n_documents = OracleCounts(), Counter[str]()
+    for text in texts:
+        (_positions if rule == "pairs" else _windows)(text, window, expected)
+        n_documents.update(set(text))
+    assert near(seen) == {
+        (w, t): n for (w, t), n in expected.pairs.items() if w in q.words and t in q.targets
+    }
+    n_word = Counter(word for text in texts for word in text)
+    for k, word in enumerate(q.words):
+        rows = seen.word == k
+        assert (seen.n_word[rows].sum(), rows.sum()) == (n_word[word], n_documents[word])
+    held = [[text.count(target) for target in q.targets] for text in texts]
+    assert seen.documents.n_target.tolist() == held
+    assert seen.documents.n_kept.tolist() == list(map(len, texts))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_near_counts_are_those_of_the_tables(rule: str, store: Store, tmp_path: Path) -> None:
+    """Counted, with rare words left out; lists of several pairs."""
+    rng = np.random.default_rng(5)
+    names = ["she", "he", "her", "his", "queen", "king", "tea", "nurse", "Captain,"]
+    names += [f"w{k}" for k in range(300)]
+    texts = [
+        " ".join(rng.choice(names, rng.integers(1, 60), p=weights(len(names)))) for _ in range(80)
+    ]
+    write(tmp_path / "a.jsonl", texts[:50])
+    write(tmp_path / "b.jsonl", texts[50:])
+    shards = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    count_corpus(store, CountRequest("c", shards, rule=rule, window=7, min_count=3))
+    pairs = store.read("pair_count", corpus="c").to_pylist()
+    counts = store.read("word_count", corpus="c")
+    assert counts.num_rows < len(set(names)) and {"tea", "captain"} < set(
+        counts["word"].to_pylist()
+    )
+    words, female, male = ("tea", "captain", "she"), ("she", "her", "queen"), ("he", "his", "king")
+    q = Question(words, female, male, (), rule, 7, counts["word"].combine_chunks())
+    seen = look(evidence_of(store, "c"), q)
+    expected = {(r["word"], r["target"]): r["n_pair"] for r in pairs}
+    assert near(seen) == {
+        (w, t): n for (w, t), n in expected.items() if w in words and t in female + male
+    }
+
+
+def weights(n: int) -> NDArray[np.float64]:
+    p = 1 / np.arange(1, n + 1)
+    return np.asarray(p / p.sum())
+
+
+def write(path: Path, texts: Sequence[str], sources: Sequence[str | None] = ()) -> Path:
+    lines = (
+        json.dumps({"text": text, **({"meta": {"pile_set_name": source}} if source else {})})
+        for text, source in zip(texts, sources or [None] * len(texts), strict=True)
+    )
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def repetitive(rng: np.random.Generator, lean_nats: float, n: int = 60) -> list[list[str]]:
+    """Documents of short sentences that repeat theirs, each as often as it likes.
+
+    Sentences are a window apart. ``tea`` is beside she ``exp(lean_nats)`` times as often as beside
+    he, relative to how often the two occur.
+    """
+    odds = np.exp(lean_nats)
+    chances = np.array([0.25 * odds, 0.25, 1.5, 1.5])
+    # As many she as he altogether, so that the ratio of the counts near tea is the planted one.
+    chances[3] += chances[0] - chances[1]
+    gap = ["x"] * 3
+    kinds = ["tea", "she"], ["tea", "he"], ["she"], ["he"]
+    texts: list[list[str]] = []
+    for _ in range(n):
+        n_of = rng.poisson(chances)
+        times = rng.integers(1, 12)
+        once = [word for kind, k in zip(kinds, n_of, strict=True) for word in k * [*kind, *gap]]
+        texts.append(once * int(times))
+    return texts
+
+
+def lean_of(texts: Texts, word: str = "tea", **how: object) -> Lean:
+    q = question(texts, [word], window=4)
+    return lean(look(made(texts), q), 0, SHE_HE)
+
+
+def test_intervals_cover_a_planted_lean() -> None:
+    """... at their level, which those from the counts don't, since documents repeat themselves."""
+    rng, planted, n = np.random.default_rng(1), 0.7, 300
+    held = np.zeros(2)
+    for _ in range(n):
+        found = lean_of(repetitive(rng, planted))
+        held[0] += found.low_nats <= planted <= found.high_nats
+        half = 1.96 * np.sqrt(1 / found.n_pair_f + 1 / found.n_pair_m)
+        held[1] += abs(found.delta_nats - planted) <= half
+    # 95% of 300 has a standard error of 1.3 points.
+    assert 0.92 <= held[0] / n <= 0.98
+    assert held[1] / n < 0.6
+
+
+def bootstrap(seen: Sightings, word: int, n: int = 400) -> float:
+    """Standard error of delta (she/he) over documents drawn anew with replacement."""
+    rng, size = np.random.default_rng(0), len(seen.documents.row)
+    she, he = (seen.question.targets.index(t) for t in ("she", "he"))
+    rows = seen.word == word
+    c = np.zeros((size, 2))
+    c[seen.document[rows]] = seen.n_near[rows][:, [she, he]]
+    both = np.hstack([c, seen.documents.n_target[:, [she, he]]])
+    drawn = np.stack([np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(n)])
+    sums = drawn @ both
+    sums = np.log(sums[(sums > 0).all(axis=1)])
+    return float(np.std(sums[:, 0] - sums[:, 1] - sums[:, 2] + sums[:, 3], ddof=1))
+
+
+def test_the_error_is_that_of_a_bootstrap() -> None:
+    for seed in range(3):
+        texts = repetitive(np.random.default_rng(seed), 0.3 * seed, n=300)
+        seen = look(made(texts), question(texts, ["tea"], window=4))
+        found = lean(seen, 0, SHE_HE)
+        assert found.n_documents >= 30
+        assert 0.9 < bootstrap(seen, 0, 1500) / found.delta_se_nats < 1.1, seed
+
+
+@pytest.mark.reference
+def test_the_error_is_that_of_a_bootstrap_on_novels(
+    data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = Store.open(tmp_path_factory.mktemp("novels") / "w")
+    shards = tuple(sorted((data / "corpora" / "gutenberg").glob("*.zst")))
+    count_corpus(store, CountRequest("n", shards, targets="she-he"))
+    vocabulary = store.read("word_count", corpus="n")["word"].combine_chunks()
+    words = ("nurse", "captain", "wept", "love", "said", "beautiful", "door", "money")
+    q = Question(words, ("she",), ("he",), (), "pairs", 10, vocabulary)
+    seen = look(evidence_of(store, "n"), q)
+    ratios = {}
+    for k, word in enumerate(words):
+        found = lean(seen, k, SHE_HE)
+        assert found.n_documents >= 30
+        ratios[word] = bootstrap(seen, k, 1000) / found.delta_se_nats
+    print(ratios)
+    assert all(0.9 < ratio < 1.1 for ratio in ratios.values()), ratios
+
+
+def test_a_list_is_the_mean_of_its_pairs() -> None:
+    """Weighted, without the pairs that have a count of 0, by the formula and by numeric slopes."""
+    rng = np.random.default_rng(2)
+    names = ["she", "he", "queen", "king", "aunt", "tea", "x"]
+    texts = [rng.choice(names, 20).tolist() for _ in range(40)]
+    pairs = [WordPair("she", "he", 2), WordPair("queen", "king", 1), WordPair("aunt", "uncle", 5)]
+    female, male = ("she", "queen", "aunt"), ("he", "king", "uncle")
+    seen = look(made(texts), question(texts, ["tea"], window=3, female=female, male=male))
+    found = lean(seen, 0, pairs)
+    place = {t: k for k, t in enumerate(seen.question.targets)}
+    c_of = np.zeros((len(texts), len(place)))
+    c_of[seen.document[seen.word == 0]] = seen.n_near[seen.word == 0]
+    n_of = seen.documents.n_target
+
+    def delta(weight: NDArray[np.float64]) -> float:
+        c, n = weight @ c_of, weight @ n_of
+        of = [
+            np.log(c[place[p.female]] / c[place[p.male]] * n[place[p.male]] / n[place[p.female]])
+            for p in pairs[:2]
+        ]
+        return float((2 * of[0] + of[1]) / 3)
+
+    ones = np.ones(len(texts))
+    assert found.n_defined == 2 and found.delta_nats == pytest.approx(delta(ones))
+    slopes = [
+        (delta(ones + 1e-5 * one) - delta(ones - 1e-5 * one)) / 2e-5 for one in np.eye(len(texts))
+    ]
+    size = len(texts)
+    se = np.sqrt(size / (size - 1) * np.square(slopes).sum())
+    assert found.delta_se_nats == pytest.approx(se, rel=1e-4)
+    half = stats.t.ppf(0.975, found.n_documents - 1) * se
+    assert (found.low_nats, found.high_nats) == pytest.approx(
+        (found.delta_nats - half, found.delta_nats + half), rel=1e-4
+    )
+    # A list without a defined pair has the counts of all its words.
+    none = lean(seen, 0, pairs[2:])
+    assert none.n_defined == 0 and np.isnan(none.delta_nats)
+    assert (none.n_pair_f, none.n_pair_m) == (
+        c_of[:, [place[t] for t in female]].sum(),
+        c_of[:, [place[t] for t in male]].sum(),
+    )
+    assert none.n_documents == (c_of.sum(axis=1) > 0).sum()
+
+
+def of_word(rows: dict[str, list[Row]], table: str, word: str = "tea") -> list[Row]:
+    return [row for row in rows[table] if row["word"] == word]
+
+
+def explained(
+    store: Store,
+    name: str,
+    tmp_path: Path,
+    texts: Sequence[str],
+    sources: Sequence[str | None] = (),
+) -> dict[str, list[Row]]:
+    path = write(tmp_path / f"{name}.jsonl", texts, sources)
+    count_corpus(store, CountRequest(name, (path,), targets="she-he", window=4))
+    return explain(store, name, ["tea"], sampling=Sampling(2))
+
+
+def sentences(rng: np.random.Generator, n: int, share: float) -> list[str]:
+    """Documents where ``tea`` is near she in this share of its occurrences."""
+    texts = []
+    for _ in range(n):
+        side = rng.random(6) < share
+        parts = [f"tea {'she' if f else 'he'} v{rng.integers(900)} x y z q" for f in side]
+        texts.append(" ".join([*parts, "she u u u u he"]))
+    return texts
+
+
+def test_a_planted_source_is_found(store: Store, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    texts = [*sentences(rng, 40, 0.5), *sentences(rng, 30, 0.5), *sentences(rng, 20, 0.95)]
+    sources = [*["a"] * 40, *[None] * 30, *["loud"] * 20]
+    rows = explained(store, "c", tmp_path, texts, sources)
+    (whole,) = of_word(rows, "word_evidence")
+    assert whole["delta_low_nats"] > 0
+    by_source = {row["source"]: row for row in of_word(rows, "word_source")}
+    assert set(by_source) == {"a", "(none)", "loud"}
+    loud = by_source["loud"]
+    assert loud["without_low_nats"] < 0 < loud["without_high_nats"]
+    assert all(by_source[s]["without_low_nats"] > 0 for s in ("a", "(none)"))
+    assert sum(row["n_pair_f"] for row in by_source.values()) == whole["n_pair_f"]
+    for source in by_source:
+        left = [(t, s) for t, s in zip(texts, sources, strict=True) if (s or "(none)") != source]
+        fresh = explained(store, f"without {source}", tmp_path, *map(list, zip(*left, strict=True)))
+        (of_fresh,) = of_word(fresh, "word_evidence")
+        names = (
+            ("delta_without_nats", "delta_nats"),
+            ("without_low_nats", "delta_low_nats"),
+            ("without_high_nats", "delta_high_nats"),
+        )
+        for ours, theirs in names:
+            assert by_source[source][ours] == pytest.approx(of_fresh[theirs], rel=1e-12), source
+
+
+def test_sources_beyond_the_most_are_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sightings, "MOST_SOURCES", 3)
+    texts = [["tea", "she"]] * 7
+    sources = ["a", None, "b", "c", "a", "d", "b"]
+    seen = look(made(texts, sources, 2), question(texts, ["tea"]))
+    named = [seen.documents.sources[k] for k in seen.documents.source]
+    assert named == ["a", "(none)", "b", "other", "a", "other", "b"]
+
+
+def near_copy(rng: np.random.Generator, text: str, share: float) -> str:
+    words = text.split()
+    filler = [k for k, word in enumerate(words) if word.startswith("v")]
+    for k in rng.choice(filler, round(share * len(words)), replace=False):
+        words[k] = f"n{rng.integers(10**9)}"
+    return " ".join(words)
+
+
+def test_exact_copies_counted_once(store: Store, tmp_path: Path) -> None:
+    """In other case and punctuation, too, and in another shard: the same as without them."""
+    rng = np.random.default_rng(3)
+    texts = sentences(rng, 40, 0.6)
+    copied = [
+        *[texts[0].upper()] * 5,
+        *[texts[0].replace(" ", ", ") + "!"] * 6,
+        *(text.title() for text in texts[1:4]),
+    ]
+    once = explained(store, "once", tmp_path, texts)
+    shards = (
+        write(tmp_path / "a.jsonl", [*texts, *copied[:4]]),
+        write(tmp_path / "b.jsonl", copied[4:]),
+    )
+    count_corpus(store, CountRequest("twice", shards, targets="she-he", window=4))
+    twice = explain(store, "twice", ["tea"], sampling=Sampling(2))
+    (fresh,), (whole,) = of_word(once, "word_evidence"), of_word(twice, "word_evidence")
+    exact, nearly = (
+        {row["counted"]: row for row in of_word(twice, "word_copies")}[name]
+        for name in ("copies once", "near copies once")
+    )
+    for name in ("n_documents", "n_pair_f", "n_pair_m", "delta_nats"):
+        assert fresh[name] == exact[name] == nearly[name] and whole[name] != exact[name], name
+    # One document is there 12 times, three twice; each has 6 co-occurrences with she or he.
+    assert whole["share_often"] == pytest.approx(12 * 6 / (54 * 6))
+    assert whole["share_copied"] == pytest.approx((12 + 6) * 6 / (54 * 6))
+    assert fresh["share_copied"] == 0 == fresh["share_often"]
+
+
+def essay(rng: np.random.Generator) -> str:
+    """200 words, 3 of them tea beside she or he."""
+    words = [f"v{k:05}" for k in rng.integers(10**5, size=200)]
+    for k in (20, 90, 170):
+        words[k : k + 2] = ["tea", "she" if rng.random() < 0.5 else "he"]
+    return " ".join(words)
+
+
+def test_near_copies_counted_once(store: Store, tmp_path: Path) -> None:
+    """With one word in twenty changed; documents with half of another's text stay."""
+    rng = np.random.default_rng(4)
+    texts = [essay(rng) for _ in range(60)]
+    halves = [text[: len(text) // 2] + essay(rng)[len(text) // 2 :] for text in texts[20:40]]
+    copied = [near_copy(rng, text, 0.05) for text in texts[:20]]
+    fresh = explained(store, "fresh", tmp_path, [*texts, *halves])
+    rows = explained(store, "copied", tmp_path, [*texts, *halves, *copied])
+    (base,), (whole,) = of_word(fresh, "word_evidence"), of_word(rows, "word_evidence")
+    found = {row["counted"]: row for row in of_word(rows, "word_copies")}
+    assert found["copies once"]["n_documents"] == 100 == whole["n_documents"]
+    for name in ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_low_nats"):
+        assert found["near copies once"][name] == pytest.approx(base[name]), name
+    assert base["n_documents"] == 80
+
+
+def every(met: Meetings) -> NDArray[np.int64]:
+    """All documents that hold a word beside a target."""
+    return np.unique(met.document[met.occurrence])
+
+
+def test_near_copies_of_a_word_do_not_depend_on_other_words() -> None:
+    rng = np.random.default_rng(6)
+    texts = [rng.choice(["she", "he", "tea", "x", "y", "z"], 30).tolist() for _ in range(8)]
+    texts += [["rum", *text[1:]] for text in texts]
+    texts = [[w for w in t if w != "tea"] if "rum" in t else t for t in texts]
+    kept = []
+    for words in (["tea"], ["tea", "rum"]):
+        q, parts = question(texts, words), list[Signatures]()
+
+        def watch(
+            shard: int,
+            met: Meetings,
+            _: object,
+            q: Question = q,
+            parts: list[Signatures] = parts,
+        ) -> None:
+            parts.append(signatures(shard, met.documents, every(met), q.keys))
+
+        seen = look(made(texts), q, watch)
+        signed = Signatures(*map(np.concatenate, zip(*parts, strict=True)))
+        kept.append(first_of_near(seen, signed, 0).tolist())
+    assert kept[0] == kept[1] and all(kept[0])
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=9), min_size=2, max_size=12))
+def test_marks_are_equal_for_equal_documents_only(texts: list[list[str]]) -> None:
+    q = question(texts, ["a"])
+    (first, second) = (
+        document_marks(some, q.keys) for some in made(texts).documents(made(texts).shards[0], q.ids)
+    )
+    marks = [*first.tolist(), *second.tolist()]
+    for a, mark in zip(texts, marks, strict=True):
+        assert [b == a for b in texts] == [other == mark for other in marks]
+
+
+def test_minhash_estimates_the_share_of_equal_shingles() -> None:
+    rng = np.random.default_rng(8)
+    base = ["tea", "she", *(f"w{k}" for k in rng.integers(10**6, size=400))]
+    texts = [base, base[:300] + [f"v{k}" for k in range(102)], base[200:] + base[:200]]
+    q = question(texts, ["tea"])
+    documents = next(iter(made([*texts, *texts]).documents(made(texts).shards[0], q.ids)))
+    found = signatures(0, documents, np.arange(3), q.keys)
+
+    def shingles(text: Sequence[str]) -> set[tuple[str, ...]]:
+        return {tuple(text[k : k + 5]) for k in range(len(text) - 4)}
+
+    for a in range(3):
+        for b in range(3):
+            union = shingles(texts[a]) | shingles(texts[b])
+            share = len(shingles(texts[a]) & shingles(texts[b])) / len(union)
+            estimated = (found.signature[a] == found.signature[b]).mean()
+            assert abs(estimated - share) < 4 * np.sqrt(share * (1 - share) / 128) + 1e-9
+    assert copies.NEAR == 0.5
+
+
+def test_collocates_are_those_of_brute_force() -> None:
+    rng = np.random.default_rng(9)
+    names = ["she", "he", "tea", *(f"w{k}" for k in range(30)), "rare"]
+    texts = [
+        rng.choice(names, rng.integers(1, 40), p=weights(len(names))).tolist() for _ in range(50)
+    ]
+    window = 4
+    q = question(texts, ["w3", "tea"], window=window, pruned=["rare"])
+    expected: dict[str, list[Counter[str]]] = {w: [Counter(), Counter()] for w in q.words}
+    for text in texts:
+        for k, word in enumerate(text):
+            around = text[max(k - window + 1, 0) : k] + text[k + 1 : k + window]
+            for side, target in enumerate(("she", "he")):
+                if word in q.words and target in around:
+                    expected[word][side].update(set_of(around))
+    parts = [
+        contexts(q, meetings(q, some))
+        for some in made(texts, n_shards=1).documents(made(texts).shards[0], q.ids)
+    ]
+    counted = put_together(parts)
+    vocabulary = q.vocabulary.to_pylist()
+    n_word = np.array([sum(text.count(word) for text in texts) for word in vocabulary])
+    for k, word in enumerate(q.words):
+        rows = collocates(q, counted, k, n_word).to_pylist()
+        f, m = expected[word]
+        assert {r["collocate"]: (r["n_f"], r["n_m"]) for r in rows} == {
+            other: (f[other], m[other]) for other in f.keys() | m.keys()
+        }
+        z = []
+        for row in rows:
+            prior = PRIOR_WORDS * n_word[vocabulary.index(row["collocate"])] / n_word.sum()
+            a, b = row["n_f"] + prior, row["n_m"] + prior
+            odds = np.log(a / (f.total() + PRIOR_WORDS - a)) - np.log(
+                b / (m.total() + PRIOR_WORDS - b)
+            )
+            se = np.sqrt(1 / a + 1 / b)
+            shown = ("log_odds_nats", "log_odds_se_nats", "log_odds_low_nats", "log_odds_high_nats")
+            by_hand = (odds, se, *stats.norm.interval(0.95, odds, se))
+            assert [row[name] for name in shown] == pytest.approx(by_hand)
+            z.append(abs(odds / se))
+        assert z == sorted(z, reverse=True)
+        q_values = stats.false_discovery_control(2 * stats.norm.sf(z))
+        assert [row["q"] for row in rows] == pytest.approx(q_values)
+
+
+def set_of(around: Sequence[str]) -> list[str]:
+    """The words that can be collocates, as often as they are there."""
+    return [word for word in around if word not in ("she", "he", "rare")]
+
+
+def test_a_text_is_split_as_it_was_counted() -> None:
+    """What these tests take for granted where they write texts and kept words alike."""
+    assert tokenize(sentences(np.random.default_rng(0), 1, 0.5)[0])[:2] in (
+        ["tea", "she"],
+        ["tea", "he"],
+    )
