@@ -14,6 +14,7 @@ from rich.table import Table
 from benchmarks import (
     all_pairs,
     counting,
+    evidence,
     fairpair,
     gpu,
     growth,
@@ -34,7 +35,9 @@ GPU = ("6.9b", "cuda")
 #: How often each shard that is counted through Spark holds all real text.
 SPARK_TIMES = 16
 
-_PARTS = ("peers", "all-pairs", "growth", "spark", "scoring", "fairpair", "storage", "gpu")
+_PARTS = (
+    *("peers", "all-pairs", "evidence", "growth", "spark", "scoring", "fairpair", "storage", "gpu"),
+)
 
 app = typer.Typer(add_completion=False)
 
@@ -44,7 +47,7 @@ def main(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="peers, all-pairs, growth, spark, scoring, fairpair, storage, gpu; or all."
+            help="peers, all-pairs, evidence, growth, spark, scoring, fairpair, storage, gpu; all."
         ),
     ] = None,
 ) -> None:
@@ -67,6 +70,9 @@ def main(
         for name, before in zip(REAL, reversed(REAL), strict=True):
             if real and "all-pairs" in wanted:
                 report_all_pairs(name, shards[name], shards[before])
+        if real and "evidence" in wanted:
+            (here / "evidence").mkdir()
+            report_evidence(evidence.run(shards["all real text"], real, here / "evidence"))
         if real and "growth" in wanted:
             report_growth(growth.run(real))
         if real and "spark" in wanted:
@@ -141,6 +147,32 @@ def report_all_pairs(name: str, shard: Path, before: Path) -> None:
         cells = (f"{done.seconds:.2f}", rate, peak, *written)
         table.add_row(f"{cap_mb} MiB", *cells)
     Console(width=100).print(table)
+
+
+def report_evidence(found: evidence.Outcome) -> None:
+    """Print the price of keeping documents, and the rate of counting another list from them."""
+    title = f"all real text in one shard, one core, {found.n_kept:,} kept tokens"
+    table = _table(title, "what", "seconds", "M kept tokens/s")
+    for way in found.ways:
+        table.add_row(way.name, f"{way.seconds:.3f}", f"{found.n_kept / way.seconds / 1e6:.2f}")
+    console = Console(width=100)
+    console.print(table)
+    for line in found.missing:
+        console.print(line, markup=False)
+    rows_per_s = found.n_rows / found.merge_seconds / 1e6
+    console.print(
+        f"keeping the documents: {found.cpu_price:+.1%} of the processor time, {found.price:+.1%} "
+        f"of the wall time (medians of the rounds); {found.bytes_per_token:.2f} bytes/kept token"
+    )
+    console.print(
+        f"counting again: {found.n_targets} targets, {found.n_rows:,} rows, which are summed in "
+        f"{found.merge_seconds:.2f} s ({rows_per_s:.1f} M rows/s)"
+    )
+    console.print(f"corpus associate --targets {evidence.ADDED}: {found.associate:.1f} s")
+    console.print(
+        f"the Pile's kept tokens ({evidence.PILE_TIMES:,} times as many) at this rate on "
+        f"{evidence.PILE_CORES} cores: {found.pile_minutes:.1f} minutes, without merge and tables"
+    )
 
 
 def report_growth(grown: list[growth.Grown]) -> None:

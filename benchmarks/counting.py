@@ -37,11 +37,11 @@ class Timing:
 
 def read_only(shard: Path) -> None:
     """Decompress and parse every record, nothing else: the bound on any counter in Python."""
-    for _ in _texts(shard):
+    for _ in texts_of(shard):
         pass
 
 
-def _texts(shard: Path) -> list[str]:
+def texts_of(shard: Path) -> list[str]:
     import orjson
     import zstandard
 
@@ -58,7 +58,7 @@ def with_polars(shard: Path, targets: tuple[str, ...], stop_words: frozenset[str
 
     dropped = sorted(stop_words - set(targets))
     tokens = (
-        pl.DataFrame({"text": _texts(shard)})
+        pl.DataFrame({"text": texts_of(shard)})
         .lazy()
         .with_row_index("document")
         .select(
@@ -118,7 +118,7 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
 
     options = CountOptions(wordlists.load("gendered").targets)
     kept = count_shard(shard, options).n_kept_tokens  # also compiles
-    texts = _texts(shard)
+    texts = texts_of(shard)
     megabytes = _decompressed(shard) / 1e6
     sample = texts[: max(1, len(texts) // 10)]
     share = sum(map(len, sample)) / sum(map(len, texts))

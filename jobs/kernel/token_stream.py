@@ -198,12 +198,22 @@ class Recount:
         """
         self._hand_over()
         pending = self._names.take(pa.array(self._buffer[: int(self._ids.n)]))
-        by_count = words.take(pa.array(np.argsort(-n_word, kind="stable")))
-        self._names = pa.concat_arrays([self._fixed, by_count, pending]).unique()
+        ids = _places(words, self._fixed)
+        falling = np.argsort(-n_word, kind="stable")
+        others = falling[ids[falling] < 0]
+        ids[others] = len(self._fixed) + np.arange(others.size)
+        # Words that wait to be paired may not be among the new ones.
+        waiting = pending.unique()
+        place, waiting_ids = _places(words, waiting), _places(waiting, self._fixed)
+        waiting_ids[place[place >= 0]] = ids[place >= 0]
+        gone = np.flatnonzero(waiting_ids < 0)
+        waiting_ids[gone] = len(self._fixed) + others.size + np.arange(gone.size)
+        parts = [self._fixed, words.take(pa.array(others)), waiting.take(pa.array(gone))]
+        self._names = pa.concat_arrays(parts)
         self._counts = np.zeros(len(self._names), np.int64)
         self._words.counts = address(self._counts)
-        self._buffer = self._ids_of(pending)
-        return self._ids_of(words)
+        self._buffer = waiting_ids[_places(pending, waiting)]
+        return ids
 
     def feed(self, ids: NDArray[np.int32]) -> None:
         """Count ids, with ``end`` after each document; the last document may continue."""
@@ -219,10 +229,6 @@ class Recount:
         """Hand over what is left."""
         self._hand_over()
 
-    def _ids_of(self, words: pa.StringArray) -> NDArray[np.int32]:
-        ids: NDArray[np.int32] = pc.index_in(words, self._names).to_numpy().astype(np.int32)
-        return ids
-
     def _make_room(self) -> None:
         n_bytes = self._pairs.n_bytes + self._names.nbytes + self._counts.nbytes
         if n_bytes + self._pairs.growth(0) > self._limits.n_bytes and self._pairs.state.n:
@@ -235,3 +241,9 @@ class Recount:
             if table.num_rows:
                 self._spill(table)
         self._pairs.clear()
+
+
+def _places(words: pa.StringArray, among: pa.StringArray) -> NDArray[np.int32]:
+    """Index of each word among others, -1 for one that is not there."""
+    found = pc.index_in(words, among).fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.array(found, np.int32)
