@@ -170,8 +170,9 @@ def report_evidence(found: evidence.Outcome) -> None:
     )
     console.print(f"corpus associate --targets {evidence.ADDED}: {found.associate:.1f} s")
     console.print(
-        f"the Pile's kept tokens ({evidence.PILE_TIMES:,} times as many) at this rate on "
-        f"{evidence.PILE_CORES} cores: {found.pile_minutes:.1f} minutes, without merge and tables"
+        f"in a shard of {evidence.LARGE} times this text: {found.large_rate:.1f} M kept tokens/s; "
+        f"the Pile's ({evidence.PILE_TIMES:,} times this text) on {evidence.PILE_CORES} cores at "
+        f"this rate: {found.pile_minutes:.1f} minutes, without merge and tables"
     )
 
 

@@ -19,11 +19,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.counting import WINDOW, texts_of
+from benchmarks.shards import joined
 
 #: The list that is added to a corpus counted with ``gendered``.
 ADDED = "names"
 #: Kept tokens of the Pile: it is 33,000 times as long as all real text (docs/pile.md).
 PILE_TIMES = 33_000
+#: A shard of it is as large as this many times all real text.
+LARGE = 16
 #: Cores of the estimate for the Pile.
 PILE_CORES = 16
 
@@ -49,6 +52,8 @@ class Outcome:
         n_kept: kept tokens.
         n_rows: pairs counted again, with ``n_targets`` targets.
         merge_seconds: of summing these rows.
+        large_rate: million kept tokens counted again per second and core, in a shard that holds
+            all real text ``LARGE`` times.
         associate: seconds of ``corpus associate --targets``, of a corpus in the six shards.
     """
 
@@ -61,17 +66,13 @@ class Outcome:
     n_rows: int
     n_targets: int
     merge_seconds: float
+    large_rate: float
     associate: float
-
-    @property
-    def rate(self) -> float:
-        """Million kept tokens counted again per second and core."""
-        return self.n_kept / self.ways[2].seconds / 1e6
 
     @property
     def pile_minutes(self) -> float:
         """Counting the Pile's kept tokens again on 16 cores, without merge and tables."""
-        return self.n_kept * PILE_TIMES / (self.rate * 1e6 * PILE_CORES) / 60
+        return self.n_kept * PILE_TIMES / (self.large_rate * 1e6 * PILE_CORES) / 60
 
 
 def run(shard: Path, shards: Sequence[Path], directory: Path, rounds: int = 7) -> Outcome:
@@ -130,6 +131,12 @@ def run(shard: Path, shards: Sequence[Path], directory: Path, rounds: int = 7) -
     size = sum(file.stat().st_size for file, _ in token_files(directory / "kept", mark))
     pairs = partial_files(directory / "again", mark, "pairs")
     n_rows, merge_seconds = _merge(pairs, directory / "kept", mark, directory)
+    large = count("kept", joined([shard] * LARGE, directory / "large.jsonl.zst"))
+    tokens, again = token_files(directory / "kept", large)[0][0], []
+    for _ in range(3):
+        start = time.perf_counter()
+        count("again", tokens)
+        again.append(time.perf_counter() - start)
     return Outcome(
         list(map(Way, steps, np.median(seconds[0], axis=1).tolist())),
         missing,
@@ -139,6 +146,7 @@ def run(shard: Path, shards: Sequence[Path], directory: Path, rounds: int = 7) -
         n_rows,
         len(new),
         merge_seconds,
+        LARGE * n_kept / statistics.median(again) / 1e6,
         _associate(shards, directory),
     )
 

@@ -100,6 +100,7 @@ class Counts:
         self.n_word: Ints = words["n_word"].to_numpy()
         self.n_kept, self.n_pairs = n_kept, n_pairs
         self._rule, self._window = rule, window
+        self._places: dict[str, int] = {}
         self._targets = pairs["target"].combine_chunks().dictionary_encode()
         index = pc.index_in(pairs["word"], value_set=self.words).to_numpy()
         order = np.argsort(self._targets.indices.to_numpy(), kind="stable")
@@ -109,9 +110,15 @@ class Counts:
         self._index, self._n_pair = index[order], pairs["n_pair"].to_numpy()[order]
         self._range = {name: (cuts[k], cuts[k + 1]) for k, name in enumerate(names)}
 
+    def _place(self, target: str) -> int:
+        """Index of a target among the words, -1 when it never occurs."""
+        if target not in self._places:
+            self._places[target] = pc.index(self.words, target).as_py()
+        return self._places[target]
+
     def n_target(self, target: str) -> int:
         """Occurrences of a target, 0 when it never occurs."""
-        at = pc.index(self.words, target).as_py()
+        at = self._place(target)
         return int(self.n_word[at]) if at >= 0 else 0
 
     def n_pair(self, target: str) -> Ints:
@@ -128,7 +135,7 @@ class Counts:
 
     def variance(self, target: str) -> Floats:
         """Variance of every word's PMI with a target, float64[words], nats², NaN if undefined."""
-        n_pair, at = self.n_pair(target), pc.index(self.words, target).as_py()
+        n_pair, at = self.n_pair(target), self._place(target)
         n_self = int(n_pair[at]) if at >= 0 else 0
         disp = dispersion(n_self, self.n_target(target), self._rule, self._window)
         return disp / np.where(n_pair > 0, n_pair, np.nan)
