@@ -22,8 +22,13 @@ def own_bytes() -> int:
     return int(status.split("RssAnon:")[1].split()[0]) << 10
 
 
-def main(where: str, cap_mb: int, options: CountOptions, shards: list[str]) -> None:
-    """Print seconds, the peak in bytes and each shard's ledger as JSON."""
+def main(
+    where: str, cap_mb: int, options: CountOptions, shards: list[str], again: bool = False
+) -> None:
+    """Print seconds, the peak in bytes and each shard's ledger as JSON.
+
+    ``again``: the shards are files of tokens, see ``ShardJob``.
+    """
     warm_up()
     count_texts(["tea nurse"], options)
     peak, done = [0], threading.Event()
@@ -35,7 +40,8 @@ def main(where: str, cap_mb: int, options: CountOptions, shards: list[str]) -> N
     watcher = threading.Thread(target=watch)
     watcher.start()
     started = time.perf_counter()
-    ledgers = [ShardJob(where, options, cap_mb << 20).count(shard) for shard in shards]
+    job = ShardJob(where, options, cap_mb << 20, again)
+    ledgers = [job.count(shard) for shard in shards]
     seconds = time.perf_counter() - started
     done.set()
     watcher.join()
@@ -46,4 +52,6 @@ def main(where: str, cap_mb: int, options: CountOptions, shards: list[str]) -> N
 if __name__ == "__main__":
     where, cap_mb, options, *shards = sys.argv[1:]
     given = json.loads(options)
-    main(where, int(cap_mb), CountOptions(**{**given, "targets": tuple(given["targets"])}), shards)
+    again = given.pop("again", False)
+    made = CountOptions(**{**given, "targets": tuple(given["targets"])})
+    main(where, int(cap_mb), made, shards, again)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
 from plumbline.jobs.counting.lines import line_blocks
+from plumbline.jobs.counting.partials import token_files
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import (
     RULES,
@@ -216,16 +218,9 @@ def test_huge_shards_one_after_another_stay_under_the_cap(tmp_path: Path) -> Non
     assert long.stat().st_size > 512 << 20
     where = tmp_path / "parts"
     where.mkdir()
-    options = json.dumps({"targets": ["she", "he"]})
-    arguments = (str(where), "512", options, str(words), str(long))
-    command = [sys.executable, "-m", "benchmarks.peak", *arguments]
-    root = Path(__file__).parents[1]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
-    found = json.loads(done.stdout)
-    print(f"peak {found['peak_bytes'] >> 20} MiB of own memory in {found['seconds']:.1f} s")
+    found = under_the_cap(where, [words, long], targets=["she", "he"], evidence=True)
     kept = [ledger["n_kept_tokens"] for ledger in found["ledgers"]]
     assert kept == [n + n // 10, 8 * 10_000 * n_times + 1]
-    assert 100 << 20 < found["peak_bytes"] < 512 << 20
     import duckdb
 
     mark = found["ledgers"][0]["fingerprint"]
@@ -233,3 +228,26 @@ def test_huge_shards_one_after_another_stay_under_the_cap(tmp_path: Path) -> Non
     assert len(files) > 1
     query = "SELECT count(DISTINCT word), sum(n_word) FROM read_parquet($files)"
     assert duckdb.execute(query, {"files": files}).fetchall() == [(n + 2, n + n // 10)]
+    # From what was kept of both: as many other targets as do not fit at once.
+    tokens = [token_files(where, ledger["fingerprint"])[0][0] for ledger in found["ledgers"]]
+    again = tmp_path / "again"
+    again.mkdir()
+    targets = ["tea", "hot", *(f"w{i}" for i in range(0, n, 5_000))]
+    recounted = under_the_cap(again, tokens, targets=targets, again=True)
+    assert [ledger["n_kept_tokens"] for ledger in recounted["ledgers"]] == kept
+    files = [str(p) for p in again.glob(f"{mark}.*.pairs.parquet")]
+    query = "SELECT count(DISTINCT target), sum(n_pair) FROM read_parquet($files)"
+    # A document's first word has 9 words after it; the 5,001st as many before it.
+    assert duckdb.execute(query, {"files": files}).fetchall() == [(1_000, 500 * 9 + 500 * 18)]
+
+
+def under_the_cap(where: Path, shards: list[Path], **options: Any) -> dict[str, Any]:
+    """What a count with 512 MiB found, whose process stayed below that."""
+    arguments = (str(where), "512", json.dumps(options), *map(str, shards))
+    command = [sys.executable, "-m", "benchmarks.peak", *arguments]
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    found: dict[str, Any] = json.loads(done.stdout)
+    print(f"peak {found['peak_bytes'] >> 20} MiB of own memory in {found['seconds']:.1f} s")
+    assert 100 << 20 < found["peak_bytes"] < 512 << 20
+    return found
