@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,8 @@ from benchmarks import (
     stages,
     storage,
 )
-from benchmarks.shards import joined, rotated
+from benchmarks.shards import grown, joined, rotated
+from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent
@@ -32,11 +34,14 @@ from plumbline.warehouse.errors import MissingComponent
 REAL = ("gutenberg", "nltk")
 #: The model of the part `gpu`, and where it runs.
 GPU = ("6.9b", "cuda")
+#: How often the real text is repeated for the part `large`: to about a gigabyte.
+LARGE_TIMES = 21
 #: How often each shard that is counted through Spark holds all real text.
 SPARK_TIMES = 16
 
 _PARTS = (
-    *("peers", "all-pairs", "evidence", "growth", "spark", "scoring", "fairpair", "storage", "gpu"),
+    *("peers", "all-pairs", "evidence", "growth", "large"),
+    *("spark", "scoring", "fairpair", "storage", "gpu"),
 )
 
 app = typer.Typer(add_completion=False)
@@ -47,7 +52,8 @@ def main(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="peers, all-pairs, evidence, growth, spark, scoring, fairpair, storage, gpu; all."
+            help="peers, all-pairs, evidence, growth, large, spark, scoring, fairpair, storage, "
+            "gpu; or all."
         ),
     ] = None,
 ) -> None:
@@ -75,6 +81,8 @@ def main(
             report_evidence(evidence.run(shards["all real text"], real, here / "evidence"))
         if real and "growth" in wanted:
             report_growth(growth.run(real))
+        if real and "large" in wanted:
+            report_large(grown(real, here / "large.jsonl.zst", LARGE_TIMES))
         if real and "spark" in wanted:
             report_on_spark(rotated(real, here, SPARK_TIMES))
         if real and "scoring" in wanted:
@@ -190,6 +198,30 @@ def report_growth(grown: list[growth.Grown]) -> None:
     for name in ("n_words", "n_pair_rows", "file_megabytes"):
         few, many = ((g.n_kept, getattr(g, name)) for g in (grown[-3], grown[-1]))
         console.print(f"{name} ~ kept tokens^{growth.exponent(few, many):.2f}")
+
+
+def report_large(shard: Path) -> None:
+    """Print where the time goes on a shard of the Pile's size, and the bare reading beside it."""
+    options = CountOptions(wordlists.load("gendered").targets)
+    kept = count_shard(shard, options).n_kept_tokens
+    whole = ("shard to counts", "decompress and parse only")
+    work: list[Callable[[], object]] = [
+        lambda: count_shard(shard, options),
+        lambda: counting.read_only(shard),
+    ]
+    seconds = dict(zip(whole, counting.median_seconds(work, 3), strict=True))
+    parts = stages.stages(shard, options, 3)
+    size = parts[0].megabytes
+    table = _table(f"a shard of {size:,.0f} MB of JSON, {kept:,} kept tokens", "what", "seconds")
+    for name, value in {**seconds, **{part.name: part.seconds for part in parts}}.items():
+        table.add_row(name, f"{value:.2f}")
+    console = Console(width=100)
+    console.print(table)
+    first, second = (p.seconds for p in parts if "pass" in p.name)
+    console.print(
+        f"{kept / seconds[whole[0]] / 1e6:.2f} M kept tokens/s; {first / second - 1:.0%} more in a "
+        f"first pass; {seconds[whole[1]] / seconds[whole[0]]:.2f} of decompress and parse"
+    )
 
 
 def report_on_spark(shards: list[Path]) -> None:
