@@ -167,7 +167,11 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
             if (x["contrast"], x["word"]) == (contrast, "w3")
         ]
         assert row["delta_nats"] == pytest.approx(delta)
-    count_corpus(store, CountRequest("c", shards, targets="she-he", min_count=2))
+    counted = count_corpus(store, CountRequest("c", shards, targets="she-he", min_count=2))
+    assert counted.dropped == ("more", "nobles")
+    other = CountRequest("c", shards, targets="gendered", replace=True)
+    assert count_corpus(store, other).dropped == ()
+    count_corpus(store, CountRequest("c", shards, targets="she-he", replace=True))
     assert associate(store, "c").contrasts == ("she/he",)
     assert not [c for c in run_checks(store, "c") if c.n_violations]
 
@@ -252,6 +256,10 @@ def test_the_command(
     assert main([*arguments, "--targets", listed, "--memory", "512m"]) == 0
     out = capsys.readouterr().out
     assert "No rows: unheard (not in the corpus" in out
+    count = ["corpus", "count", *map(str, shards), "--targets", "she-he", *arguments[2:]]
+    assert main(count) == 0
+    line = "Dropped: the added word lists nobles; again: plumbline corpus associate --corpus c"
+    assert line in capsys.readouterr().out
     assert "2 contrasts" in out and "Tables: word_list, pair_count, word_association" in out
 
 

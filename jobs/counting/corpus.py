@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 from pydantic.dataclasses import dataclass as options_class
 
+from plumbline.jobs.corpus_lookup import corpus_lists
 from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
@@ -114,11 +115,15 @@ class CountRequest(CorpusOptions):
 
 @dataclass(frozen=True)
 class Counted:
-    """Outcome: the row of ``corpus``, the shards' ledgers, and whether anything had changed."""
+    """Outcome: the row of ``corpus``, the shards' ledgers, and whether anything had changed.
+
+    ``dropped`` are the word lists that were added to the corpus as it was before.
+    """
 
     row: dict[str, Any]
     ledgers: tuple[Ledger, ...]
     changed: bool
+    dropped: tuple[str, ...] = ()
 
 
 def count_corpus(
@@ -255,6 +260,7 @@ def _write(
     shard_rows = [{**asdict(x), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
     rejects = _rejects(where, good, request.corpus, run_id)
     listed = request.word_list().rows(request.corpus)
+    dropped = _added_lists(store, request.corpus)
     row = _corpus_row(request, ledgers, n_kept, pruned, run_id)
     with store.together(run_id, "corpus count"):
         for table in DERIVED:
@@ -269,7 +275,15 @@ def _write(
         store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
         store.replace("word_list", listed, partition, run_id)
         store.publish("corpus", [row], unit="corpus", run_id=run_id)
-    return Counted(row, tuple(ledgers), True)
+    return Counted(row, tuple(ledgers), True, dropped)
+
+
+def _added_lists(store: Store, corpus: str) -> tuple[str, ...]:
+    """Names of the word lists that were added to a corpus, if it exists."""
+    rows = store.read("corpus", corpus=corpus).to_pylist()
+    if not rows or not store.read("word_list", corpus=corpus).num_rows:
+        return ()
+    return tuple(x.name for x in corpus_lists(store, rows[0])[1:])
 
 
 def _merge_words(

@@ -67,6 +67,9 @@ def _report(counted: Counted) -> None:
         f"{row['n_kept_tokens']:,} kept, {row['n_words']:,} words{rare if n_pruned else ''}, "
         f"{row['n_pairs']:,} pairs"
     )
+    if counted.dropped:
+        again = f"plumbline corpus associate --corpus {row['corpus']} --targets LIST"
+        say(f"Dropped: the added word lists {', '.join(counted.dropped)}; again: {again}")
     say("Tables: word_count, pair_count, corpus_shard, corpus, reject")
     say(f"Next: plumbline corpus associate --corpus {row['corpus']}")
 
