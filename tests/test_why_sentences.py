@@ -1,0 +1,230 @@
+"""The sentences of `plumbline why`: drawn equally often, the same however counted, as they are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from plumbline.jobs.counting import partials
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.evidence.concordance import Place, Sample
+from plumbline.jobs.evidence.sightings import look
+from plumbline.jobs.evidence.why import Row, Sampling, explain
+from plumbline.jobs.kernel import Limits, counter, tokenize
+from plumbline.warehouse.storage.store import Store
+from tests.kept_words import made, question
+
+#: A sentence as it is shown, without the shard that it is in.
+SHOWN = ("side", "place", "target", "text_before", "keyword", "text_after", "is_text", "position")
+
+
+def drawing(texts: Sequence[Sequence[str]], n_shards: int = 2) -> Callable[[int, int], list[Place]]:
+    """What draws a sample of ``tea``, given its size and seed."""
+    q, batches = question(texts, ["tea"], window=4), list[Any]()
+    look(made(texts, n_shards=n_shards), q, lambda *batch: batches.append(batch))
+
+    def drawn(n: int, seed: int) -> list[Place]:
+        sample = Sample(q, n, seed)
+        return sample.lowest([place for batch in batches for place in sample.offer(*batch)])
+
+    return drawn
+
+
+def test_each_occurrence_is_drawn_equally_often() -> None:
+    """By chi-square over seeds, near each side; in documents of all lengths, and in copies once."""
+    rng = np.random.default_rng(0)
+    texts = [
+        [word for k in range(n) for word in ("tea", "she" if k % 3 else "he", f"w{d}", "x", "y")]
+        for d, n in enumerate(rng.integers(1, 9, 12))
+    ]
+    texts += [texts[3]] * 7
+    size, n_seeds, n = {0: 0, 1: 0}, 400, 4
+    for text in texts[:12]:
+        for k, word in enumerate(text):
+            around = text[max(k - 3, 0) : k + 4]
+            size[0] += word == "tea" and "she" in around
+            size[1] += word == "tea" and "he" in around
+    times, drawn = Counter[tuple[int, int, int]](), drawing(texts)
+    for seed in range(n_seeds):
+        times.update((p.side, p.mark, p.position) for p in drawn(n, seed))
+    for side in (0, 1):
+        counts = [k for (of, _, _), k in times.items() if of == side]
+        assert len(counts) == size[side] and sum(counts) == n * n_seeds
+        # Draws without replacement: the variance is smaller than multinomial by this factor.
+        spread = 1 - n / size[side]
+        chi = sum((c - n * n_seeds / size[side]) ** 2 for c in counts) * size[side]
+        p = stats.chi2.sf(chi / (n * n_seeds) / spread, size[side] - 1)
+        assert 0.001 < p < 0.999, (side, p)
+
+
+def test_copies_crowd_nothing_out() -> None:
+    """A document that is there a hundred times is one to draw from."""
+    copied = ["tea", "she"]
+    texts = [[f"w{k}", "tea", "she"] for k in range(5)] + [copied] * 100
+    drawn = drawing(texts, n_shards=1)
+    for seed in range(20):
+        places = drawn(6, seed)
+        assert len({p.mark for p in places}) == len(places) == 6
+        assert [p.mark for p in drawn(2, seed)] == [p.mark for p in places[:2]]
+
+
+def essays(rng: np.random.Generator, n: int = 40) -> list[str]:
+    names = ["Tea", "tea,", "she", "He", "the", "and", "“rum”", "x-ray", "nurse's", "\n", "of"]
+    names += [f"w{k}." for k in range(40)]
+    return [f"d{d} " + " ".join(rng.choice(names, 60)) for d in range(n)]
+
+
+def write(path: Path, texts: Sequence[str]) -> Path:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def ask(store: Store, corpus: str, n: int = 5, seed: int = 3, **options: Any) -> list[Row]:
+    words = ["tea", "rum", "nurse"]
+    return explain(store, corpus, words, sampling=Sampling(n, seed), **options)["word_snippet"]
+
+
+def shown(rows: Sequence[Row], *names: str) -> list[tuple[object, ...]]:
+    return [tuple(row[name] for name in ("word", *(names or SHOWN))) for row in rows]
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Counted in pieces of a few hundred bytes, tables of few words emptied inside documents."""
+    monkeypatch.setattr(counter, "BATCH_BYTES", 300)
+    monkeypatch.setattr(partials, "limits_within", lambda *_: Limits(1 << 30, 1 << 9))
+    yield
+
+
+def test_the_same_sentences_in_any_shards(
+    store: Store, tmp_path: Path, small_pieces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One shard, five in another order, memory full in the middle; the first five of twenty."""
+    texts = essays(np.random.default_rng(1))
+    paths = [write(tmp_path / f"{k}.jsonl", texts[k::5]) for k in range(5)]
+    count_corpus(store, CountRequest("drained", tuple(paths), targets="she-he"))
+    monkeypatch.undo()
+    one = write(tmp_path / "all.jsonl", texts)
+    count_corpus(store, CountRequest("one", (one,), targets="she-he"))
+    count_corpus(store, CountRequest("five", tuple(reversed(paths)), targets="she-he"))
+    first = ask(store, "one")
+    assert len(first) == 3 * 2 * 5 and all(row["is_text"] for row in first)
+    assert shown(ask(store, "five")) == shown(first) == shown(ask(store, "drained"))
+    assert shown([r for r in ask(store, "one", n=20) if r["place"] <= 5]) == shown(first)
+    assert shown(ask(store, "one", seed=4)) != shown(first)
+    assert ask(store, "one", n=0) == []
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "field"])
+def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> None:
+    """The word, and the target on its side, within a window; before and after as they stand."""
+    texts = essays(np.random.default_rng(2))
+    path = tmp_path / f"a.{'jsonl' if kind == 'field' else kind}"
+    lines = "".join(json.dumps({"text": text, "n": 1}) + "\n" for text in texts).encode()
+    if kind == "parquet":
+        rows: list[str | None] = [text for pair in texts for text in (pair, None)]
+        pq.write_table(pa.table({"text": rows}), path, row_group_size=7)
+    elif kind == "field":
+        path.write_text(
+            "".join(json.dumps({"doc": {"body": text}, "text": "no"}) + "\n" for text in texts)
+        )
+    elif kind == "jsonl.zst":
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write(lines)
+    else:
+        path.write_bytes(gzip.compress(lines) if kind == "jsonl.gz" else lines)
+    field = {"text_field": "doc.body"} if kind == "field" else {}
+    count_corpus(store, CountRequest("c", (path,), targets="she-he", **field))
+    found = ask(store, "c", n=8)
+    assert len(found) > 30 and Counter(row["side"] for row in found)["male"] > 10
+    for row in found:
+        assert row["is_text"], row
+        number = (row["source_row"] + 1) // 2 if kind == "parquet" else row["source_row"]
+        text = texts[number - 1]
+        kept = tokenize(text, ("she", "he"))
+        assert kept[row["position"]] == row["word"]
+        assert row["target"] == {"female": "she", "male": "he"}[row["side"]]
+        at = [k for k, word in enumerate(kept) if word == row["target"]]
+        assert min(abs(k - row["position"]) for k in at) < 10
+        assert row["word"] in tokenize(row["keyword"])
+        around = " ".join([row["text_before"], row["keyword"], row["text_after"]]).strip()
+        assert around in " ".join(text.split())
+        assert row["target"] in tokenize(around)
+        # The word is at its place: as many kept words stand before it.
+        end = " ".join(text.split()).index(around) + len(row["text_before"])
+        before = tokenize(" ".join(text.split())[:end], ("she", "he"))
+        assert len(before) <= row["position"] < len(before) + len(tokenize(row["keyword"]))
+
+
+@pytest.mark.parametrize("change", ["gone", "other", "junk", "shorter", "surrogate", "list"])
+def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path: Path) -> None:
+    """The kept words stand for the text, marked so: never other text."""
+    texts = essays(np.random.default_rng(5), 6)
+    path = write(tmp_path / "a.jsonl", texts)
+    count_corpus(store, CountRequest("c", (path,), targets="she-he"))
+    good = ask(store, "c")
+    if change == "gone":
+        path.unlink()
+    elif change == "other":
+        write(path, texts[::-1])
+    elif change == "shorter":
+        write(path, [" ".join(text.split()[:-1]) for text in texts])
+    else:
+        line = {"junk": "{", "surrogate": '{"text": "\\ud800 tea she"}', "list": "[3]"}[change]
+        path.write_text(f"{line}\n" * 6)
+    found = ask(store, "c")
+    same = ("side", "place", "target", "position", "source_row")
+    assert shown(found, *same) == shown(good, *same)
+    for row, before in zip(found, good, strict=True):
+        assert not row["is_text"] and before["is_text"]
+        kept = tokenize(texts[row["source_row"] - 1], ("she", "he"))
+        at = row["position"]
+        assert row["keyword"] == kept[at] == row["word"]
+        head, tail = row["text_before"].split(), row["text_after"].split()
+        assert kept[at - len(head) : at] == head and kept[at + 1 : at + 1 + len(tail)] == tail
+        assert row["target"] in (*head, *tail)
+
+
+def test_words_left_out_show_as_dots(store: Store, tmp_path: Path) -> None:
+    """Rare words are in no table, but the text is: only without it are they unknown."""
+    path = write(tmp_path / "a.jsonl", ["she likes tea daily", "he likes tea"])
+    count_corpus(store, CountRequest("c", (path,), targets="she-he", min_count=2))
+    (row, _) = explain(store, "c", ["tea"])["word_snippet"]
+    assert (row["text_before"], row["text_after"]) == ("she likes", "daily")
+    path.unlink()
+    (row, _) = explain(store, "c", ["tea"])["word_snippet"]
+    assert (row["text_before"], row["text_after"]) == ("she likes", "…")
+
+
+def test_only_near_some_targets(store: Store, tmp_path: Path) -> None:
+    texts = ["tea her she", "his tea he", "tea she", "tea aunt"]
+    path = write(tmp_path / "a.jsonl", texts)
+    count_corpus(store, CountRequest("c", (path,)))
+    for targets, places in (("her",), 1), (("her", "his"), 2), (("aunt", "she"), 3):
+        sampling = Sampling(5, 0, targets)
+        rows = explain(store, "c", ["tea"], "gendered", sampling)["word_snippet"]
+        assert {row["target"] for row in rows} == set(targets) and len(rows) == places
+
+
+def test_blanks_of_all_kinds_separate_what_is_shown(store: Store, tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    chunks = ["tea", "Tea.", "she", "\x1cshe", "he's", "a.m.", "x\u00a0tea", "tea\x85he", "\u3000"]
+    chunks += ["\x00tea", "she\x00tea", "\n", "e\u0301"]
+    texts = [" ".join(rng.choice(chunks, size)) for size in rng.integers(1, 40, 200)]
+    count_corpus(store, CountRequest("c", (write(tmp_path / "a.jsonl", texts),), targets="she-he"))
+    rows = explain(store, "c", ["tea"], sampling=Sampling(400))["word_snippet"]
+    assert len(rows) > 500
+    for row in rows:
+        assert row["is_text"] and tokenize(row["keyword"]).count("tea") == 1, row
+        parts = (row["text_before"], row["keyword"], row["text_after"])
+        assert row["target"] in tokenize(" ".join(parts), ("she", "he"))
