@@ -17,6 +17,7 @@ import zstandard
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.evidence.why import explain
 from plumbline.warehouse import token_files, web_archives
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import documents, expand_shards, record_form
@@ -301,3 +302,16 @@ def test_tokens_and_tokenizer_on_the_hub(model: Path, expected: Any, tmp_path: P
         )
     assert done.returncode == 0, done.stderr
     assert read(Store.open(tmp_path / "w")) == expected
+
+
+def test_sentences_around_a_word(model: Path, tmp_path: Path) -> None:
+    """What `plumbline why` shows of tokens is the text that they stand for."""
+    megatron(tmp_path / "a.bin", ids := encoded(model), range(len(ids) + 1))
+    store = Store.open(tmp_path / "w")
+    request = CountRequest(corpus="c", shards=(tmp_path / "a.bin",), tokenizer=str(model))
+    count_corpus(store, request)
+    rows = explain(store, "c", ["nurse"], "her/his")["word_snippet"]
+    assert len(rows) == 10
+    for row in rows:
+        said = f"{row['text_before']} {row['keyword']} {row['text_after']}"
+        assert row["is_text"] and DOCUMENTS[row["source_row"] - 1].startswith(said)

@@ -102,7 +102,7 @@ def replacing(path: Path) -> Iterator[Path]:
     ('tea', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"_{uuid.uuid4().hex}.tmp")
+    temporary = path.parent / f"_{uuid.uuid4().hex}.tmp"  # also of ".", which has no name
     try:
         yield temporary
         os.replace(temporary, path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.jobs.association.word_summary import describe_word
+from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.jobs.evidence.why import Sampling, explain
 from plumbline.pipelines.report.model import Lead, Page
 from plumbline.pipelines.report.plain import markdown, plain
@@ -60,15 +61,21 @@ def ask(
                 counts[word] = describe_word(store, name, word, contrast)
             except UsageProblem as e:
                 problems.append(e)
+        if not counts:
+            continue
         try:
-            if counts:
-                with progress(f"look through {name}", "shards") as update:
-                    found = explain(store, name, list(counts), contrast, sampling, update)
-                for table, some in found.items():
-                    rows[table] += some
+            evidence_of(store, name)
         except (MissingComponent, UsageProblem) as e:
             problems.append(e)
             lines += [line for some in counts.values() for line in some]
+            continue
+        try:
+            with progress(f"look through {name}", "shards") as update:
+                found = explain(store, name, list(counts), contrast, sampling, update)
+            for table, some in found.items():
+                rows[table] += some
+        except UsageProblem as e:  # another corpus may have this contrast
+            problems.append(e)
     if not lines and not rows["word_evidence"]:
         raise problems[0]
     shown = {name: Rows(some, QUERIES[name]) for name, some in rows.items()}
@@ -79,7 +86,7 @@ def rendered(found: Answers, form: str) -> Iterator[str]:
     """The answers as lines of one of ``FORMATS``; csv has one row per word, json everything."""
     sections = map(word_section, answers(found.rows))
     if form == "json":
-        yield json.dumps(dict(found.rows), indent=1, ensure_ascii=False)
+        yield json.dumps(dict(found.rows), indent=1)
     elif form == "csv":
         yield as_csv(found.rows["word_evidence"]).rstrip("\n")
     elif form == "markdown":

@@ -3,7 +3,8 @@
 -- delta in corpus_a, with its standard error and 95% interval from both counts, as if the texts
 -- were independent; NULL where either is unknown. difference_bound_nats is the bound of the
 -- interval nearer 0, like lean_bound_nats in `word_lean`. n_least is the smallest co-occurrence
--- count behind the two deltas, NULL where a corpus was imported without its counts.
+-- count behind the two deltas, NULL where a corpus was imported without its counts; n_word_least is
+-- how often the word occurs in the corpus where it is rarer.
 CREATE OR REPLACE VIEW word_difference AS
 WITH paired AS (
     SELECT
@@ -11,10 +12,13 @@ WITH paired AS (
         a.delta_nats AS delta_a_nats, b.delta_nats AS delta_b_nats,
         b.delta_nats - a.delta_nats AS difference_nats,
         sqrt(a.delta_se_nats ** 2 + b.delta_se_nats ** 2) AS se_nats,
-        least(a.n_pair_f, a.n_pair_m, b.n_pair_f, b.n_pair_m) AS n_least
+        least(a.n_pair_f, a.n_pair_m, b.n_pair_f, b.n_pair_m) AS n_least,
+        least(in_a.n_word, in_b.n_word) AS n_word_least
     FROM word_delta AS a
     JOIN word_delta AS b
         ON b.contrast = a.contrast AND b.word = a.word AND b.corpus > a.corpus
+    LEFT JOIN word_count AS in_a ON in_a.corpus = a.corpus AND in_a.word = a.word
+    LEFT JOIN word_count AS in_b ON in_b.corpus = b.corpus AND in_b.word = b.word
 )
 SELECT
     *,

@@ -1,26 +1,37 @@
--- grain: corpus_a x corpus_b x contrast
+-- grain: corpus_a x corpus_b x contrast x n_word_from
 -- How far two corpora agree on which way words lean: Pearson's and Spearman's correlation of their
 -- deltas with Fisher's z intervals (Bonett and Wright's for ranks), over the n_words that both have
 -- and have at least min_pairs times with each side, e.g. `FROM corpus_agreement(min_pairs := 5)`;
--- unknown counts leave no word out. n_opposite words lean the other way in the other corpus; of the
+-- unknown counts leave no word out. With `by_frequency := true` there is a row for words that occur
+-- 1 to 9 times in the corpus where they are rarer, one for 10 to 99 and so on; n_word_from is the
+-- first of these, else NULL. n_opposite words lean the other way in the other corpus; of the
 -- n_with_se words whose interval is known, n_different differ clearly: their interval excludes 0,
 -- as one in twenty would by chance alone.
-CREATE OR REPLACE MACRO corpus_agreement(min_pairs := 1) AS TABLE
-WITH ranked AS (
+CREATE OR REPLACE MACRO corpus_agreement(min_pairs := 1, by_frequency := false) AS TABLE
+WITH compared AS (
+    SELECT
+        *,
+        CASE
+            WHEN by_frequency AND n_word_least > 0
+                THEN (10 ** floor(log10(n_word_least)))::BIGINT
+        END AS n_word_from
+    FROM word_difference
+    WHERE coalesce(n_least, min_pairs) >= min_pairs
+),
+ranked AS (
     SELECT
         *,
         rank() OVER (of_pair ORDER BY delta_a_nats) + (count(*) OVER same_a - 1) / 2 AS rank_a,
         rank() OVER (of_pair ORDER BY delta_b_nats) + (count(*) OVER same_b - 1) / 2 AS rank_b
-    FROM word_difference
-    WHERE coalesce(n_least, min_pairs) >= min_pairs
+    FROM compared
     WINDOW
-        of_pair AS (PARTITION BY corpus_a, corpus_b, contrast),
-        same_a AS (PARTITION BY corpus_a, corpus_b, contrast, delta_a_nats),
-        same_b AS (PARTITION BY corpus_a, corpus_b, contrast, delta_b_nats)
+        of_pair AS (PARTITION BY corpus_a, corpus_b, contrast, n_word_from),
+        same_a AS (PARTITION BY corpus_a, corpus_b, contrast, n_word_from, delta_a_nats),
+        same_b AS (PARTITION BY corpus_a, corpus_b, contrast, n_word_from, delta_b_nats)
 ),
 correlated AS (
     SELECT
-        corpus_a, corpus_b, contrast, count(*) AS n_words,
+        corpus_a, corpus_b, contrast, n_word_from, count(*) AS n_words,
         CASE
             WHEN least(stddev_pop(delta_a_nats), stddev_pop(delta_b_nats)) > 1e-9
                 THEN greatest(-1, least(1, corr(delta_a_nats, delta_b_nats ORDER BY word)))
@@ -36,7 +47,7 @@ correlated AS (
     GROUP BY ALL
 )
 SELECT
-    corpus_a, corpus_b, contrast, n_words,
+    corpus_a, corpus_b, contrast, n_word_from, n_words,
     r AS correlation,
     CASE WHEN n_words > 3 THEN fisher_bound(r, -z975() / sqrt(n_words - 3)) END AS r_low,
     CASE WHEN n_words > 3 THEN fisher_bound(r, z975() / sqrt(n_words - 3)) END AS r_high,

@@ -1,0 +1,250 @@
+"""What `plumbline why` prints and writes, and what it says where it has no answer."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+from typer.testing import CliRunner, Result
+
+from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.pipelines.cli.main import app, main
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.schema.evidence import ANSWERS
+from plumbline.warehouse.storage.store import Store
+from tests.browser import browser, program
+from tests.page_queries import check_page
+from tests.test_report_browser import _events
+
+#: What a terminal obeys, a page runs, and Markdown and a spreadsheet read as their own.
+NASTY = "\x1b[31mred\x1b[0m <script>alert(1)</script> | *not bold* `x` &lt; \u202e =1+1 \x9b2J"
+SOURCES = ("Pile-CC", "<b>\x1b[2J|", "=cmd")
+WORDS = ("tea", "rum", "été", "ete")
+
+
+def texts(rng: np.random.Generator, n: int) -> Iterator[str]:
+    for k in range(n):
+        parts = [
+            f"{rng.choice(WORDS)} v{rng.integers(60)} {NASTY if k % 3 == 0 else ''} "
+            f"{rng.choice(['she', 'he', 'queen', 'king'])} w{rng.integers(60)} x{k}"
+            for _ in range(6)
+        ]
+        yield " ".join(parts)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Corpus c with its documents; bare without them; far, whose documents are elsewhere; pile."""
+    top = tmp_path_factory.mktemp("asked")
+    store, path = Store.open(top / "w"), top / "a.jsonl"
+    with path.open("w") as file:
+        for k, text in enumerate(texts(np.random.default_rng(0), 90)):
+            record = {"text": text, "meta": {"pile_set_name": SOURCES[k % 3]}}
+            file.write(json.dumps(record) + "\n")
+    # Another window, since corpora counted alike share what was kept.
+    count_corpus(store, CountRequest("far", (path,), window=5))
+    shutil.rmtree(store.root / "_work")
+    count_corpus(store, CountRequest("c", (path,)))
+    count_corpus(store, CountRequest("bare", (path,), evidence=False))
+    for corpus in ("c", "bare", "far"):
+        associate(store, corpus)
+    (row,) = store.read("corpus", corpus="c").to_pylist()
+    pile = {**row, "corpus": "pile", "source": "imported", "source_field": None}
+    store.publish("corpus", [pile], unit="pile", run_id="r")
+    counts = [{"corpus": "pile", "word": "tea", "n_word": 5}]
+    store.replace("word_count", counts, {"corpus": "pile"}, "r")
+    return store
+
+
+def why(store: Store, *arguments: str) -> Result:
+    done = CliRunner().invoke(app, ["why", *arguments, "--warehouse", str(store.root)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done
+
+
+def test_text(store: Store) -> None:
+    shown = why(store, "Tea", "rum", "--corpus", "c").stdout
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
+    headline = r"“tea” (leans to (she|he)|has no clear lean) in c: .* over \d+ documents\)\."
+    assert re.search(headline, shown) and "rum in c\n" in shown
+    for caption in ("Lean by source", "Words around it", "Sentences near she: 5 drawn at random"):
+        assert shown.count(caption) == 2
+    assert r"\x1b[31mred" in shown and r"<b>\x1b[2J|" in shown
+
+
+def test_json_and_tables(store: Store) -> None:
+    found = json.loads(why(store, "tea", "rum", "--corpus", "c", "--format", "json").stdout)
+    assert set(found) == set(ANSWERS)
+    assert [row["word"] for row in found["word_evidence"]] == ["tea", "rum"]
+    for name, rows in found.items():
+        assert rows, name
+        stored = store.read(name, corpus="c").to_pylist()
+        assert all(row in stored for row in rows), name
+    # Words asked about earlier stay; those asked about again are replaced.
+    before = store.read("word_snippet", corpus="c").num_rows
+    why(store, "rum", "--corpus", "c", "--seed", "5")
+    after = store.read("word_snippet", corpus="c").to_pylist()
+    assert len(after) == before
+    assert {(r["word"], r["seed"]) for r in after} == {("tea", 0), ("rum", 5)}
+
+
+def test_csv(store: Store, tmp_path: Path) -> None:
+    """One row per word, from a file of words, to a file."""
+    words, out = tmp_path / "list.txt", tmp_path / "leans.csv"
+    words.write_text("Rum\n\n tea \nrum\nété\n")
+    arguments = ("ete", "--words", str(words), "--corpus", "c", "--format", "csv")
+    printed = why(store, *arguments, "--out", str(out)).stdout
+    assert f"csv: {out}" in printed
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert [row["word"] for row in rows] == ["ete", "rum", "tea", "été"]
+    assert all(float(r["delta_low_nats"]) <= float(r["delta_nats"]) for r in rows)
+
+
+def test_markdown(store: Store) -> None:
+    """A reader sees the tables, and what stands in the text as it stands."""
+    lines = why(store, "tea", "--corpus", "c", "--format", "markdown", "--n", "30").stdout
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(lines)
+    assert not [t for t in tokens if t.type in ("html_block", "code_block", "fence")]
+    inline = [t for t in tokens if t.type == "inline"]
+    kinds = {c.type for t in inline for c in t.children or []}
+    assert kinds <= {"text", "text_special", "strong_open", "strong_close"}, kinds
+    n_tables = sum(t.type == "table_open" for t in tokens)
+    assert n_tables == 4
+    n_columns, rows = [], list[list[str]]()
+    for k, token in enumerate(tokens):
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type in ("td_open", "th_open"):
+            rows[-1].append("".join(c.content for c in tokens[k + 1].children or []))
+        elif token.type == "table_close":
+            n_columns.append({len(row) for row in rows})
+            rows = []
+    assert n_columns == [{6}, {6}, {4}, {4}]
+    said = "".join(c.content for t in inline for c in t.children or [])
+    assert r"\x1b[31mred\x1b[0m <script>alert(1)</script> | *not bold* `x` &lt; \u202e" in said
+    stored = store.read("word_snippet", corpus="c").to_pylist()
+    assert all(r["source"] in SOURCES for r in stored) and r"<b>\x1b[2J|" in said
+
+
+def test_page_and_report(store: Store, tmp_path: Path) -> None:
+    """Every table equals its query; nothing of the text is taken for the page's own."""
+    printed = why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page")).stdout
+    index = tmp_path / "page" / "index.html"
+    assert f"page: {index}" in printed
+    connection = Facts(store.root).connection
+    captions = check_page(index, connection)
+    assert len(captions) == 4 * len(WORDS)
+    page = index.read_text()
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
+    assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
+    report = write_report(store, tmp_path / "report")
+    assert set(captions) <= set(check_page(report, connection))
+    assert report.read_text().count("leans to") + report.read_text().count("no clear lean in") >= 4
+
+
+def test_report_without_answers(tmp_path: Path) -> None:
+    report = write_report(Store.open(tmp_path / "w"), tmp_path / "report").read_text()
+    assert "plumbline why WORD --corpus NAME" in report
+
+
+@pytest.mark.skipif(program() is None, reason="no Chromium: apt-get install chromium")
+def test_page_in_a_browser(store: Store, tmp_path: Path) -> None:
+    """It asks for nothing, has no errors, links lead somewhere, and fits a phone."""
+    why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page"))
+    index = tmp_path / "page" / "index.html"
+    with browser(tmp_path / "profile") as driven:
+        driven.resize(1200)
+        driven.open(index)
+        asked = [
+            e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")
+        ]
+        assert asked == [index.resolve().as_uri()]
+        for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
+            assert _events(driven, kind) == []
+        targets = "[...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))"
+        assert driven.ask(f"new Set({targets}).size") == len(WORDS)
+        assert driven.ask(f"{targets}.filter(id => !document.getElementById(id)).length") == 0
+        assert driven.ask("document.querySelectorAll('script').length") == 1
+        # No cell covers its neighbour.
+        overlaps = (
+            "[...document.querySelectorAll('td')].filter(c => c.scrollWidth > c.clientWidth + 1)"
+        )
+        for width in (1200, 390):
+            driven.resize(width)
+            driven.open(index)
+            assert driven.ask("document.documentElement.scrollWidth") <= width
+            assert driven.ask(f"{overlaps}.length") == 0, width
+
+
+def test_lists_targets_and_seeds(store: Store) -> None:
+    shown = why(store, "tea", "--corpus", "c", "--contrast", "gendered").stdout
+    assert "near female words" in shown and "near male words" in shown
+    shown = why(store, "tea", "--corpus", "c", "--contrast", "queen/king", "--n", "3").stdout
+    assert "3 drawn at random" in shown and "near queen" in shown
+    arguments = ("tea", "--corpus", "c", "--contrast", "gendered", "--target", "queen")
+    found = json.loads(why(store, *arguments, "--format", "json").stdout)["word_snippet"]
+    assert {row["target"] for row in found} == {"queen"}
+
+
+def test_corpora_without_documents(store: Store) -> None:
+    """What is known of them is shown, and why there is no more; on standard error for machines."""
+    done = why(store, "tea")
+    assert done.stdout.count("tea in c\n") == 1
+    for said in (
+        "corpus 'bare': was counted without keeping its documents (count it again, with",
+        "evidence of ",
+        "is not on this machine (run the same plumbline corpus count again here",
+        "corpus 'pile': was imported: its documents are not known",
+        "bare: `tea` occurs",
+    ):
+        assert said in done.stdout
+    done = why(store, "tea", "--format", "json")
+    assert {row["corpus"] for row in json.loads(done.stdout)["word_evidence"]} == {"c"}
+    assert "corpus 'bare': was counted without" in done.stderr
+
+
+def test_unknown_words(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    done = why(store, "tea", "zzz\x1b[2j", "--corpus", "c")
+    assert r"word 'zzz\x1b[2j': does not" in done.stdout and "tea in c" in done.stdout
+    assert "\x1b" not in done.stdout
+    capsys.readouterr()
+    assert main(["why", "zzz", "--corpus", "c", "--warehouse", str(store.root)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "word 'zzz': does not occur in corpus c" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["tea", "--corpus", "no"], 2, "no"),
+        (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
+        (["tea", "--corpus", "c", "--target", "tea"], 2, "target 'tea': is not a word of she/he"),
+        (["tea", "--corpus", "c", "--format", "html"], 2, "text, markdown, json, csv"),
+        (["--corpus", "c"], 2, "none given"),
+        (["--words", "nowhere.txt"], 3, "nowhere.txt: can't be read"),
+        (["tea", "--corpus", "c", "--out", "."], 3, "."),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: list[str],
+    status: int,
+    message: str,
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["why", *arguments, "--warehouse", str(store.root)]) == status
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert message in lines[-1] and len([x for x in lines if "shards/s" not in x]) == 1
