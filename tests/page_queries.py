@@ -15,6 +15,7 @@ import duckdb
 from plumbline.pipelines.cli.sql import run_query
 from plumbline.warehouse.query.connection import model_labels
 from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.escape import terminal
 
 
 @dataclass
@@ -126,7 +127,7 @@ def _check_table(one: Shown, found: list[dict[str, Any]]) -> None:
         for row, given in zip(rows, found, strict=True):
             figures = _figures([row])
             assert figures <= _numbers(given), (one.name, row, given)
-            values = [str(v) for v in given.values() if v not in (None, "")]
+            values = [terminal(str(v)) for v in given.values() if v not in (None, "")]
             name = row[0][0]
             assert row[0][1] or any(v in name or name in v for v in values), (one.name, row, given)
     else:
@@ -134,7 +135,7 @@ def _check_table(one: Shown, found: list[dict[str, Any]]) -> None:
         assert figures <= set().union(*map(_numbers, found)), one.name
         texts = {text for row in rows for text, _ in row}
         for given in found:
-            told = _numbers(given) & figures or {str(v) for v in given.values()} & texts
+            told = _numbers(given) & figures or {terminal(str(v)) for v in given.values()} & texts
             assert told, (one.name, given)
 
 

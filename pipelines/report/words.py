@@ -125,8 +125,10 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
     own = ("delta_nats", "delta_low_nats", "delta_high_nats")
     without = ("delta_without_nats", "without_low_nats", "without_high_nats")
     female, male = sides.values()
-    listed = rows.where(source=tuple(row["source"] for row in rows[:_SOURCES]))
-    more = f", {_SOURCES} of {len(rows)}" if len(rows) > _SOURCES else ""
+    listed, more = rows, ""
+    if len(rows) > _SOURCES:
+        listed = rows.where(source=tuple(row["source"] for row in rows[:_SOURCES]))
+        more = f", {_SOURCES} of {len(rows)}"
     return table(
         f"Lean by source (95% intervals){more}",
         listed,
