@@ -241,7 +241,7 @@ def test_what_the_commands_say(
     assert f"{n} words ({n_pruned} pruned: counted fewer than {N} times)" in said
     assert "15 checks hold" in shown("corpus", "verify", "--corpus", "c", *where)
     shown("corpus", "associate", "--corpus", "c", *where)
-    assert main(["word", "word399999", *where]) == 2
+    assert main(["why", "word399999", *where]) == 2
     assert "or fewer than 5 times and was pruned" in capsys.readouterr().err
     store = Store.open(tmp_path / "w")
     (ledger,) = connect(store.root).sql("SELECT min_count FROM corpus").fetchall()

@@ -210,10 +210,10 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
 
     imported = run("corpus", "import", str(tmp_path), "--corpus", "pile")
     assert "3 words (0 rows rejected) of 3,000 kept tokens" in imported
-    described = run("word", "nurse")
+    described = run("why", "nurse")
     assert "delta she/he +1.500 nats, standard error unknown" in described
     assert "leans female: rank 1 of the 2 words" in described
-    unknown = CliRunner().invoke(app, ["word", "nurs", *where]).exception
+    unknown = CliRunner().invoke(app, ["why", "nurs", *where]).exception
     assert isinstance(unknown, UsageProblem)
     assert "not among the 3 imported words" in str(unknown) and "words: nurse" in str(unknown)
     assert "3,000" in run("corpus", "list")
