@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,8 +31,11 @@ from plumbline.jobs.evidence.sightings import (
 )
 from plumbline.jobs.evidence.why import Row, Sampling, explain
 from plumbline.jobs.kernel import RULES, tokenize
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
+from tests.conftest import REPOSITORY
 from tests.kept_words import SHE_HE, made, question
 from tests.oracle_counts import OracleCounts, _positions, _windows
 
@@ -483,3 +487,51 @@ def test_a_text_is_split_as_it_was_counted() -> None:
         ["tea", "she"],
         ["tea", "he"],
     )
+
+
+@pytest.mark.slow
+@pytest.mark.reference
+def test_the_check_from_outside_gives_the_figures_of_its_page(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every figure of "A check from outside" in docs/why.md, by its commands and queries."""
+    page = (REPOSITORY / "docs" / "why.md").read_text(encoding="utf-8")
+    part = page[page.index("## A check from outside") : page.index("## More")]
+    where = ["--warehouse", str(tmp_path / "w")]
+    released = str(data / "unstereo-eval" / "data" / "pmi_file_w_counts.csv.gz")
+    texts = str(data / "corpora" / "*" / "*.jsonl.zst")
+    assert main(["corpus", "import", released, "--corpus", "pile", *where]) == 0
+    assert main(["corpus", "count", texts, "--corpus", "reference", *where]) == 0
+    assert main(["corpus", "associate", "--corpus", "reference", *where]) == 0
+    capsys.readouterr()
+    (by_band,) = re.findall(r'plumbline sql "(.*)"', part)
+    clear, most = re.findall(r"```sql\n(.*?)```", part, re.DOTALL)
+    root = tmp_path / "w"
+
+    def signed(value: float) -> str:
+        return f"{value:+.2f}".replace("-", "−")
+
+    bands = sorted(rows_of(root, by_band), key=lambda r: int(r["n_word_from"]))
+    cells = [
+        f"| {r['n_words']:,} | {r['rank_correlation']:.2f} ({r['rho_low']:.2f} to "
+        f"{r['rho_high']:.2f}) | {r['n_opposite'] / r['n_words']:.0%} |"
+        for r in bands
+    ]
+    assert len(cells) == 5 and all(cell in part for cell in cells), cells
+    ((n, n_same),) = [tuple(r.values()) for r in rows_of(root, clear)]
+    assert f"Of the {n:,} words" in part and f"{n_same:,}, or {n_same / n:.0%}, lean" in part
+    differ = rows_of(root, most)
+    words = [row["word"] for row in differ]
+    assert f"plumbline why {' '.join(words)} --corpus reference" in part
+    found = explain(Store.open(root), "reference", words)
+    for row, lean_row in zip(differ, found["word_evidence"], strict=True):
+        ends = (signed(lean_row[name]) for name in ("delta_low_nats", "delta_high_nats"))
+        figures = f"{signed(row['pile'])} | {signed(row['ours'])} ({' to '.join(ends)})"
+        assert f"| {row['word']} | {figures} |" in part
+        (quoted,) = re.findall(rf"\| {row['word']} \|.*\| ([^|]*) \|\n", part)
+        shown = [
+            " ".join([r["text_before"], r["keyword"], r["text_after"]])
+            for r in of_word(found, "word_snippet", row["word"])
+        ]
+        plain = re.sub(r"[*“”\"]", "", quoted)
+        assert any(plain in re.sub(r"[“”\"]", "", text) for text in shown), (plain, shown)

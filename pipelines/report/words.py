@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from plumbline.pipelines.report.model import (
@@ -43,7 +44,8 @@ def word_section(answer: Answer, *, folded: bool = False) -> Section:
         *(_snippets(answer["word_snippet"], side, sides[side], folded) for side in sides),
     ]
     title = f"{lean['word']} in {lean['corpus']}"
-    sentences = [headline(lean), _counts(lean, sides), _copies(lean, answer["word_copies"])]
+    copies = _copies(lean, answer["word_copies"])
+    sentences = [headline(lean), _ratio(lean, sides), _counts(lean, sides), copies]
     anchor = stem("why", lean["corpus"], lean["contrast"], lean["word"])
     return Section(anchor, title, [s for s in sentences if s], tables=[t for t in tables if t.rows])
 
@@ -79,6 +81,23 @@ def headline(lean: Row) -> str:
     return f"{word} leans to {way} in {lean['corpus']}: {figure} {interval}."
 
 
+def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
+    """A clear lean between two words as a ratio.
+
+    >>> _ratio({"contrast": "she/he", "delta_low_nats": -1.2, "delta_nats": -0.7,
+    ...         "delta_high_nats": -0.2}, _sides("she/he"))
+    'A “he” has it nearby 2.0 times as often as a “she” (1.2 to 3.3 times).'
+    """
+    ends = [lean[end] for end in ("delta_low_nats", "delta_nats", "delta_high_nats")]
+    if "/" not in lean["contrast"] or None in ends or ends[0] <= 0 <= ends[2]:
+        return ""
+    more, less = sides.values()
+    if ends[1] < 0:
+        more, less, ends = less, more, [-end for end in reversed(ends)]
+    low, ratio, high = (shown(math.exp(end), 1) for end in ends)
+    return f"A “{more}” has it nearby {ratio} times as often as a “{less}” ({low} to {high} times)."
+
+
 def _counts(lean: Row, sides: Mapping[str, str]) -> str:
     near = " and ".join(
         f"{_number(lean[n], 'co-occurrence')} with {name}{_pmi(lean[pmi])}"
@@ -87,14 +106,14 @@ def _counts(lean: Row, sides: Mapping[str, str]) -> str:
         )
     )
     said = (
-        f"It occurs {_number(lean['n_word'], 'time')}, {lean['per_million']:,.1f} in a million "
-        f"kept words (rank {lean['frequency_rank']:,}), with {near}."
+        f"It occurs {_number(lean['n_word'], 'time')}, {lean['per_million']:,.1f} per million kept "
+        f"words (rank {lean['frequency_rank']:,} by frequency), and has {near}."
     )
     if lean["delta_document_se_nats"] is not None and lean["delta_count_se_nats"] is not None:
         said += (
-            f" The standard error of the lean over documents is "
-            f"{lean['delta_document_se_nats']:.3f} nats; it would be "
-            f"{lean['delta_count_se_nats']:.3f} if co-occurrences were independent."
+            f" The standard error of the lean is {lean['delta_document_se_nats']:.3f} nats over "
+            f"documents; it would be {lean['delta_count_se_nats']:.3f} if co-occurrences were "
+            f"independent."
         )
     return said
 
@@ -158,9 +177,10 @@ def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable
         for k in range(length)
     ]
     n_clear = sum(r["q"] < _CLEAR for column in columns for r in column)
-    headings = [f"rather near {female}", "log odds", "counts"]
-    headings += [f"rather near {male}", "log odds", "counts"]
-    caption = f"Words around it, by log odds; {n_clear} of those listed are clear (adjusted p < 5%)"
+    headings = [f"more near {female}", "log odds", f"{female} / {male}"]
+    headings += [f"more near {male}", "log odds", f"{female} / {male}"]
+    clear = f"{n_clear} of them clearly" if n_clear else "none of them clearly"
+    caption = f"Words around it that differ most between the two sides, {clear} (adjusted p < 5%)"
     return PageTable(caption, headings, lines, folded, listed.sql)
 
 
