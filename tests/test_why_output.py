@@ -29,7 +29,7 @@ from tests.test_report_browser import _events
 #: What a terminal obeys, a page runs, and Markdown and a spreadsheet read as their own.
 NASTY = "\x1b[31m <script>alert(1)</script> | *not* ` &lt; \u202e\x9b"
 SOURCES = ("Pile-CC", "<b>\x1b[2J|", "=cmd")
-WORDS = ("tea", "rum", "été", "ete")
+WORDS = ("tea", "rum", "été", "ete", "ôtô")
 
 
 def texts(rng: np.random.Generator, n: int) -> Iterator[str]:

@@ -145,8 +145,8 @@ def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> N
         path.write_bytes(gzip.compress(lines) if kind == "jsonl.gz" else lines)
     field = {"text_field": "doc.body"} if kind == "field" else {}
     count_corpus(store, CountRequest("c", (path,), targets="she-he", **field))
-    found = ask(store, "c", n=8)
-    assert len(found) > 30 and Counter(row["side"] for row in found)["male"] > 10
+    found = ask(store, "c", n=4)
+    assert len(found) == 24 and Counter(row["side"] for row in found)["male"] == 12
     for row in found:
         assert row["is_text"], row
         number = (row["source_row"] + 1) // 2 if kind == "parquet" else row["source_row"]
@@ -220,10 +220,10 @@ def test_blanks_of_all_kinds_separate_what_is_shown(store: Store, tmp_path: Path
     rng = np.random.default_rng(6)
     chunks = ["tea", "Tea.", "she", "\x1cshe", "he's", "a.m.", "x\u00a0tea", "tea\x85he", "\u3000"]
     chunks += ["\x00tea", "she\x00tea", "\n", "e\u0301"]
-    texts = [" ".join(rng.choice(chunks, size)) for size in rng.integers(1, 40, 200)]
+    texts = [" ".join(rng.choice(chunks, size)) for size in rng.integers(1, 40, 60)]
     count_corpus(store, CountRequest("c", (write(tmp_path / "a.jsonl", texts),), targets="she-he"))
-    rows = explain(store, "c", ["tea"], sampling=Sampling(400))["word_snippet"]
-    assert len(rows) > 500
+    rows = explain(store, "c", ["tea"], sampling=Sampling(100))["word_snippet"]
+    assert len(rows) > 150
     for row in rows:
         assert row["is_text"] and tokenize(row["keyword"]).count("tea") == 1, row
         parts = (row["text_before"], row["keyword"], row["text_after"])

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Figure, Missing, Page, Section
+from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
@@ -45,7 +45,7 @@ def publish(page: Page, out: Path) -> Path:
     are what stays.
     """
     with _turn(out):
-        return _publish(page, out)
+        return _publish(replace(page, sections=_numbered(page.sections)), out)
 
 
 @contextmanager
@@ -98,14 +98,19 @@ def make_page(facts: Facts) -> Page:
 
 
 def _numbered(sections: list[Section]) -> list[Section]:
+    """Sections and figures whose names are distinct: of two of a name the second gets a number."""
     seen: Counter[str] = Counter()
 
-    def named(figure: Figure) -> Figure:
-        seen[figure.stem] += 1
-        n = seen[figure.stem]
-        return figure if n == 1 else replace(figure, stem=f"{figure.stem}-{n}")
+    def named(name: str) -> str:
+        seen[name] += 1
+        return name if seen[name] == 1 else f"{name}-{seen[name]}"
 
-    return [replace(one, figures=list(map(named, one.figures))) for one in sections]
+    anchors = [named(f"#{one.anchor}")[1:] for one in sections]
+    figures = [[replace(f, stem=named(f.stem)) for f in one.figures] for one in sections]
+    return [
+        replace(one, anchor=anchor, figures=some)
+        for one, anchor, some in zip(sections, anchors, figures, strict=True)
+    ]
 
 
 def render(page: Page) -> str:
