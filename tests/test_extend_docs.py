@@ -16,6 +16,9 @@ import pytest
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
+# Building and installing a package takes most of a minute.
+pytestmark = pytest.mark.slow
+
 PAGE = (REPOSITORY / "docs" / "extend.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | re.S))
 #: Two lines can be scored, the third has a word that the text lacks, the fourth is no pair.

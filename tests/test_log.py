@@ -230,7 +230,13 @@ _SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("ENOSPC", "EACC
 
 
 @pytest.mark.parametrize("fault", ["EIO", "death", *_SLOW])
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    "action",
+    [
+        name if name == "publish two tables" else pytest.param(name, marks=pytest.mark.slow)
+        for name in ACTIONS
+    ],
+)
 def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, fault: str
 ) -> None:

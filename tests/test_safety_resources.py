@@ -43,7 +43,7 @@ def test_a_zstandard_window_of_gigabytes_is_refused(tmp_path: Path) -> None:
     assert peak_mb() - before < 200
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [pytest.param(".gz", marks=pytest.mark.slow), ".zst"])
 def test_a_shard_that_unpacks_to_a_thousandfold_streams(tmp_path: Path, suffix: str) -> None:
     """300 MB of blank lines in a few hundred kilobytes."""
     path, block = tmp_path / f"bomb.jsonl{suffix}", b"\n" * (1 << 20)
@@ -66,7 +66,7 @@ def test_a_line_longer_than_memory_should_hold_goes_through_a_file(tmp_path: Pat
     assert sum(sizes) + 1 >= path.stat().st_size - 1 and len(sizes) == 2
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [pytest.param(".gz", marks=pytest.mark.slow), ".zst"])
 def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, suffix: str) -> None:
     """What reads whole lines, as training does; 640 megabytes of one line in less than one."""
     path, block = tmp_path / f"line.jsonl{suffix}", b"a" * (1 << 20)

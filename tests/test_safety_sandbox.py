@@ -67,9 +67,9 @@ def bomb(store: Store, name: str, column: str) -> Path:
 @pytest.mark.parametrize(
     "command",
     [
-        ("sql", "FROM word_count"),
-        ("sql", "SELECT string_agg(word) FROM word_count"),
-        ("report", "--out", "page"),
+        pytest.param(("sql", "FROM word_count"), marks=pytest.mark.slow),
+        pytest.param(("sql", "SELECT string_agg(word) FROM word_count"), marks=pytest.mark.slow),
+        pytest.param(("report", "--out", "page"), marks=pytest.mark.slow),
         ("warehouse", "check"),
     ],
     ids=["rows", "in DuckDB", "report", "check"],
