@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.evidence.documents import Documents, Evidence, Shard, ValueOf
-from plumbline.jobs.evidence.sightings import Question
+from plumbline.jobs.evidence.sightings import Inquiry
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.wordlists import WordPair
 
@@ -69,9 +69,9 @@ def question(
     female: Sequence[str] = ("she",),
     male: Sequence[str] = ("he",),
     pruned: Sequence[str] = (),
-) -> Question:
+) -> Inquiry:
     """A question about words of these texts."""
     known = sorted({word for text in texts for word in text} - set(pruned))
     listed = tuple(dict.fromkeys((*female, *male)))
     vocabulary = pa.array(known, pa.string())
-    return Question(tuple(words), tuple(female), tuple(male), listed, rule, window, vocabulary)
+    return Inquiry(tuple(words), tuple(female), tuple(male), listed, rule, window, vocabulary)

@@ -15,7 +15,7 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.change import adjusted, compare
 from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.jobs.evidence.lean import lean
-from plumbline.jobs.evidence.sightings import Question, look
+from plumbline.jobs.evidence.sightings import Inquiry, look
 from plumbline.jobs.evidence.subset import Rule, write_subset
 from plumbline.jobs.kernel import tokenize
 from plumbline.pipelines.cli.main import main
@@ -81,6 +81,7 @@ def test_changes_and_their_errors_are_those_of_a_bootstrap(store: Store, tmp_pat
     corpus(store, "a", a, tmp_path)
     corpus(store, "b", b, tmp_path)
     done = compare(store, "a", "b")
+    assert not {"she", "he"} & set(done.rows["word"].to_pylist())
     found = {row["word"]: row for row in done.rows.to_pylist()}
     assert set(WORDS) <= set(found) and (done.n_documents_a, done.n_documents_b) == (300, 200)
     assert done.n_documents_both == 0
@@ -91,6 +92,8 @@ def test_changes_and_their_errors_are_those_of_a_bootstrap(store: Store, tmp_pat
         first, second = (delta(*x, w) for x, w in zip(both, ones, strict=True))
         assert found[word]["delta_a_nats"] == pytest.approx(first)
         assert found[word]["change_nats"] == pytest.approx(second - first)
+        odds = [np.log(n[:, 0].sum() / n[:, 1].sum()) for _, n in both]
+        assert found[word]["base_change_nats"] == pytest.approx(odds[0] - odds[1])
         draws = [
             delta(*both[1], rng.multinomial(200, np.full(200, 1 / 200)))
             - delta(*both[0], rng.multinomial(300, np.full(300, 1 / 300)))
@@ -123,7 +126,7 @@ def test_documents_in_both_texts_are_drawn_together(store: Store, tmp_path: Path
 
 def _error(store: Store, name: str) -> float:
     words = store.read("word_count", corpus=name)["word"].combine_chunks()
-    question = Question(("nurse",), ("she",), ("he",), (), "pairs", 10, words)
+    question = Inquiry(("nurse",), ("she",), ("he",), (), "pairs", 10, words)
     return lean(look(evidence_of(store, name), question), 0, [WordPair("she", "he")]).delta_se_nats
 
 
@@ -193,6 +196,10 @@ def test_filtered_documents_are_the_lines_that_a_rule_keeps(store: Store, tmp_pa
     assert long[-1] in (everything[42], everything[41])
     with pytest.raises(UsageProblem, match="source 'z': is not one of corpus c"):
         left(Rule(sources=("z",)))
+    # The same call begins again, another is refused.
+    assert left(Rule("once")) == [*a, everything[42]]
+    with pytest.raises(UsageProblem, match="is not empty"):
+        left(Rule(without=("y",)))  # into the directory of Rule(without=("x",))
     (tmp_path / "c-0.jsonl").write_text("{}\n")
     with pytest.raises(BadInput, match="has changed since it was counted"):
         left(Rule())

@@ -20,10 +20,10 @@ from plumbline.jobs.evidence import copies, sightings
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, put_together
 from plumbline.jobs.evidence.copies import Signatures, first_of_near, signatures
 from plumbline.jobs.evidence.documents import evidence_of
-from plumbline.jobs.evidence.lean import Lean, lean
+from plumbline.jobs.evidence.lean import WordLean, lean
 from plumbline.jobs.evidence.sightings import (
+    Inquiry,
     Meetings,
-    Question,
     Sightings,
     document_marks,
     look,
@@ -100,7 +100,7 @@ def test_near_counts_are_those_of_the_tables(rule: str, store: Store, tmp_path: 
         counts["word"].to_pylist()
     )
     words, female, male = ("tea", "captain", "she"), ("she", "her", "queen"), ("he", "his", "king")
-    q = Question(words, female, male, (), rule, 7, counts["word"].combine_chunks())
+    q = Inquiry(words, female, male, (), rule, 7, counts["word"].combine_chunks())
     seen = look(evidence_of(store, "c"), q)
     expected = {(r["word"], r["target"]): r["n_pair"] for r in pairs}
     assert near(seen) == {
@@ -143,7 +143,7 @@ def repetitive(rng: np.random.Generator, lean_nats: float, n: int = 60) -> list[
     return texts
 
 
-def lean_of(texts: Texts, word: str = "tea", **how: object) -> Lean:
+def lean_of(texts: Texts, word: str = "tea", **how: object) -> WordLean:
     q = question(texts, [word], window=4)
     return lean(look(made(texts), q), 0, SHE_HE)
 
@@ -162,14 +162,19 @@ def test_intervals_cover_a_planted_lean() -> None:
     assert held[1] / n < 0.6
 
 
-def bootstrap(seen: Sightings, word: int, n: int = 400) -> float:
-    """Standard error of delta (she/he) over documents drawn anew with replacement."""
+def bootstrap(
+    seen: Sightings, word: int, n: int = 400, cluster: NDArray[np.int64] | None = None
+) -> float:
+    """Standard error of delta (she/he) over documents, or clusters, drawn anew with replacement."""
     rng, size = np.random.default_rng(0), len(seen.documents.row)
     she, he = (seen.question.targets.index(t) for t in ("she", "he"))
     rows = seen.word == word
     c = np.zeros((size, 2))
     c[seen.document[rows]] = seen.n_near[rows][:, [she, he]]
     both = np.hstack([c, seen.documents.n_target[:, [she, he]]])
+    if cluster is not None:
+        size = int(cluster.max()) + 1
+        both = np.stack([np.bincount(cluster, column, size) for column in both.T], axis=1)
     drawn = np.stack([np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(n)])
     sums = drawn @ both
     sums = np.log(sums[(sums > 0).all(axis=1)])
@@ -185,6 +190,26 @@ def test_the_error_is_that_of_a_bootstrap() -> None:
         assert 0.9 < bootstrap(seen, 0, 1500) / found.delta_se_nats < 1.1, seed
 
 
+def test_pieces_of_books_are_drawn_book_by_book() -> None:
+    """Books that lean each their own way, cut into pieces: against a bootstrap over books."""
+    rng, texts, sources = np.random.default_rng(5), [], []
+    for book in range(60):
+        pieces = repetitive(rng, rng.normal(0.5, 1.0), n=6)
+        texts += pieces
+        sources += [f"book {book}"] * len(pieces)
+    seen = look(made(texts, sources), question(texts, ["tea"], window=4))
+    whole, pieces_alone = lean(seen, 0, SHE_HE, None, seen.documents.source), lean(seen, 0, SHE_HE)
+    held = {sources[d] for d, n in zip(seen.document, seen.n_near, strict=True) if n.any()}
+    assert (whole.n_clusters, pieces_alone.n_clusters) == (len(held), pieces_alone.n_documents)
+    assert whole.delta_nats == pieces_alone.delta_nats
+    by_book = bootstrap(seen, 0, 1500, seen.documents.source)
+    assert 0.88 < by_book / whole.delta_se_nats < 1.12
+    assert pieces_alone.delta_se_nats < 0.8 * by_book
+    some = seen.documents.source != 7
+    fewer = len(held - {"book 7"})
+    assert lean(seen, 0, SHE_HE, some, seen.documents.source).n_clusters == fewer
+
+
 @pytest.mark.reference
 def test_the_error_is_that_of_a_bootstrap_on_novels(
     data: Path, tmp_path_factory: pytest.TempPathFactory
@@ -194,7 +219,7 @@ def test_the_error_is_that_of_a_bootstrap_on_novels(
     count_corpus(store, CountRequest("n", shards, targets="she-he"))
     vocabulary = store.read("word_count", corpus="n")["word"].combine_chunks()
     words = ("nurse", "captain", "wept", "love", "said", "beautiful", "door", "money")
-    q = Question(words, ("she",), ("he",), (), "pairs", 10, vocabulary)
+    q = Inquiry(words, ("she",), ("he",), (), "pairs", 10, vocabulary)
     seen = look(evidence_of(store, "n"), q)
     ratios = {}
     for k, word in enumerate(words):
@@ -389,7 +414,7 @@ def test_near_copies_of_a_word_do_not_depend_on_other_words() -> None:
             shard: int,
             met: Meetings,
             _: object,
-            q: Question = q,
+            q: Inquiry = q,
             parts: list[Signatures] = parts,
         ) -> None:
             parts.append(signatures(shard, met.documents, every(met), q.keys))

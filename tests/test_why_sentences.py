@@ -17,7 +17,7 @@ from scipy import stats
 
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.jobs.evidence.concordance import Place, Sample
+from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.sightings import look
 from plumbline.jobs.evidence.why import Row, Sampling, explain
 from plumbline.jobs.kernel import Limits, counter, tokenize
@@ -28,13 +28,15 @@ from tests.kept_words import made, question
 SHOWN = ("side", "place", "target", "text_before", "keyword", "text_after", "is_text", "position")
 
 
-def drawing(texts: Sequence[Sequence[str]], n_shards: int = 2) -> Callable[[int, int], list[Place]]:
+def drawing(
+    texts: Sequence[Sequence[str]], n_shards: int = 2
+) -> Callable[[int, int], list[Occurrence]]:
     """What draws a sample of ``tea``, given its size and seed."""
     q, batches = question(texts, ["tea"], window=4), list[Any]()
     look(made(texts, n_shards=n_shards), q, lambda *batch: batches.append(batch))
 
-    def drawn(n: int, seed: int) -> list[Place]:
-        sample = Sample(q, n, seed)
+    def drawn(n: int, seed: int) -> list[Occurrence]:
+        sample = OccurrenceSample(q, n, seed)
         return sample.lowest([place for batch in batches for place in sample.offer(*batch)])
 
     return drawn

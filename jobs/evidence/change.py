@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.evidence.documents import Documents, Evidence, evidence_of
-from plumbline.jobs.evidence.sightings import DocumentTable, Ints, Question, look
+from plumbline.jobs.evidence.sightings import DocumentTable, Inquiry, Ints, look
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ComparedText:
     """A text to compare: a corpus, or the documents of one source of it."""
 
     label: str
@@ -31,7 +31,7 @@ class Subject:
     source: str | None
 
 
-def subject(store: Store, label: str) -> Subject:
+def subject(store: Store, label: str) -> ComparedText:
     """The text that ``CORPUS`` or ``CORPUS:SOURCE`` names; a corpus of that very name comes first.
 
     Raises:
@@ -41,8 +41,8 @@ def subject(store: Store, label: str) -> Subject:
     known = set(store.read("corpus")["corpus"].to_pylist())
     corpus, _, source = label.partition(":")
     if label in known or not source:
-        return Subject(label, evidence_of(store, label), None)
-    return Subject(label, evidence_of(store, corpus), source)
+        return ComparedText(label, evidence_of(store, label), None)
+    return ComparedText(label, evidence_of(store, corpus), source)
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,10 @@ def compare(
     """Compare the leans of all words in two texts; writes and returns ``word_change``.
 
     change = delta in b - delta in a for every word with ``min_pairs`` co-occurrences on each side
-    in both. Documents are drawn, not words (see ``evidence.lean``), and a document with the same
-    kept words in both texts is one document: what it adds to both deltas cancels, so a corpus
-    and a filtered copy of it are compared by what was left out. The interval takes Student's t; q
+    in both, but for the two of the contrast. Documents are drawn, not words (see
+    ``evidence.lean``), and a document with the same kept words in both texts is one document: what
+    it adds to both deltas cancels, so a corpus and a filtered copy of it are compared by what was
+    left out. The interval takes Student's t; q
     is the p of no change, adjusted for all words compared (Benjamini and Hochberg 1995).
 
     Raises:
@@ -139,7 +140,7 @@ def compare(
     return Change(n_a, n_b, n_both, rows)
 
 
-def _question(store: Store, texts: tuple[Subject, Subject], contrast: str) -> Question:
+def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: str) -> Inquiry:
     female, _, male = contrast.partition("/")
     for text in texts:
         listed = text.evidence.options.targets
@@ -157,10 +158,10 @@ def _question(store: Store, texts: tuple[Subject, Subject], contrast: str) -> Qu
     words = [store.read("word_count", corpus=name)["word"] for name in names]
     vocabulary = pa.chunked_array([c for w in words for c in w.chunks], pa.string()).unique()
     vocabulary = vocabulary.take(pc.sort_indices(vocabulary))
-    return Question((), (female,), (male,), (), "pairs", options.window, vocabulary)
+    return Inquiry((), (female,), (male,), (), "pairs", options.window, vocabulary)
 
 
-def _of_source(text: Subject, table: DocumentTable) -> NDArray[np.bool_]:
+def _of_source(text: ComparedText, table: DocumentTable) -> NDArray[np.bool_]:
     if text.source is None:
         return np.ones(len(table.row), np.bool_)
     if text.source not in table.sources:
@@ -196,7 +197,7 @@ def _shared(
 
 def moments(
     evidence: Evidence,
-    question: Question,
+    question: Inquiry,
     table: DocumentTable,
     masks: tuple[NDArray[np.bool_], ...],
     progress: Progress = lambda *_: None,
@@ -229,7 +230,7 @@ def moments(
     return found
 
 
-def _near(question: Question, documents: Documents) -> tuple[Ints, Ints, Ints]:
+def _near(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints]:
     """Co-occurrences of every word of every document: document, word, int64[n, 2] counts."""
     ids, offsets, size = documents.values, documents.offsets, len(question.vocabulary)
     target = question.table(question.targets)[ids]
@@ -250,10 +251,12 @@ def _near(question: Question, documents: Documents) -> tuple[Ints, Ints, Ints]:
     return both // size, both % size, counts
 
 
-def _rows(question: Question, a: Moments, b: Moments, both: Moments, min_pairs: int) -> pa.Table:
+def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: int) -> pa.Table:
     enough = np.minimum(a.sums[:2].min(axis=0), b.sums[:2].min(axis=0)) >= max(min_pairs, 1)
     df = np.minimum(a.n_documents, b.n_documents) - 1
-    words = np.flatnonzero(enough & (df > 0))
+    of_contrast = question.table(question.targets)[:-1] >= 0
+    words = np.flatnonzero(enough & (df > 0) & ~of_contrast)
+    ratios = [x.n[0] / x.n[1] for x in (a, b)]
     with np.errstate(divide="ignore", invalid="ignore"):
         deltas = [np.log(x.sums[0] / x.sums[1]) - np.log(x.n[0] / x.n[1]) for x in (a, b)]
         variance = a.covariance(a, a) + b.covariance(b, b) - 2 * both.covariance(a, b)
@@ -277,6 +280,7 @@ def _rows(question: Question, a: Moments, b: Moments, both: Moments, min_pairs: 
             "delta_a_nats": deltas[0][words],
             "delta_b_nats": deltas[1][words],
             "change_nats": change,
+            "base_change_nats": np.full(words.size, np.log(ratios[0] / ratios[1])),
             "change_se_nats": se,
             "change_low_nats": change - half,
             "change_high_nats": change + half,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.evidence.change import adjusted
-from plumbline.jobs.evidence.sightings import Ints, Meetings, Question
+from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings
 
 #: Weight of the prior, in words: as if so many had been seen on each side, spread as in the corpus.
 PRIOR_WORDS = 1000.0
@@ -27,7 +27,7 @@ class Contexts(NamedTuple):
     n: Ints
 
 
-def contexts(question: Question, met: Meetings) -> Contexts:
+def contexts(question: Inquiry, met: Meetings) -> Contexts:
     """Count the words less than a window away from the occurrences that meet a side.
 
     Targets and words that the corpus left out don't count.
@@ -59,7 +59,7 @@ def put_together(parts: list[Contexts]) -> Contexts:
     return Contexts(cells, n.astype(np.int64))
 
 
-def collocates(question: Question, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
+def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
     """Words around a word, by the log odds of standing there near female rather than male targets.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.evidence.documents import Documents, Evidence
-from plumbline.jobs.evidence.sightings import Ints, Meetings, Question, document_marks, mixed
+from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, document_marks, mixed
 from plumbline.jobs.kernel.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.shards import RecordForm, field_value, kind_of, lines
@@ -31,7 +31,7 @@ SIDES = ("female", "male")
 
 
 @dataclass(frozen=True)
-class Place:
+class Occurrence:
     """An occurrence of a word near a target.
 
     Attributes:
@@ -52,7 +52,7 @@ class Place:
     target_position: int
 
 
-class Sample:
+class OccurrenceSample:
     """The occurrences of lowest rank of each word and side, over all that was offered.
 
     Every occurrence has the same chance, whatever order they come in and however they are spread
@@ -60,7 +60,7 @@ class Sample:
     ranks and are drawn together, as one.
     """
 
-    def __init__(self, question: Question, n: int, seed: int, targets: Sequence[str] = ()) -> None:
+    def __init__(self, question: Inquiry, n: int, seed: int, targets: Sequence[str] = ()) -> None:
         self._n = n
         self._seed = np.array([seed], np.uint64)
         near = set(targets or question.targets)
@@ -68,7 +68,7 @@ class Sample:
             np.isin(question.targets, sorted(near.intersection(side))) for side in question.sides
         ]
 
-    def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> list[Place]:
+    def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> list[Occurrence]:
         """The occurrences in some documents that may be among the lowest."""
         starts = met.documents.offsets[:-1]
         found = []
@@ -90,15 +90,15 @@ class Sample:
                     place = int(nearest[k] - starts[document[k]])
                     row = int(met.documents.row[document[k]])
                     numbers = int(rank[k]), int(word), side, shard, row, int(mark[k])
-                    found.append(Place(*numbers, int(position[k]), place))
+                    found.append(Occurrence(*numbers, int(position[k]), place))
         return found
 
-    def lowest(self, places: Sequence[Place]) -> list[Place]:
+    def lowest(self, places: Sequence[Occurrence]) -> list[Occurrence]:
         """Those of the places offered that are in the sample."""
         return lowest(places, self._n)
 
 
-def lowest(places: Sequence[Place], n: int) -> list[Place]:
+def lowest(places: Sequence[Occurrence], n: int) -> list[Occurrence]:
     """The ``n`` of lowest rank for each word and side; of copies the first that stands there."""
     order = sorted(places, key=lambda p: (p.word, p.side, p.rank, p.shard, p.row))
     found = []
@@ -116,7 +116,7 @@ class Snippet:
     words alone.
     """
 
-    place: Place
+    place: Occurrence
     before: str
     keyword: str
     after: str
@@ -124,7 +124,7 @@ class Snippet:
     text: bool = True
 
 
-def snippets(evidence: Evidence, question: Question, places: Sequence[Place]) -> list[Snippet]:
+def snippets(evidence: Evidence, question: Inquiry, places: Sequence[Occurrence]) -> list[Snippet]:
     """The places with their texts, in the same order; each shard is read once, as far as needed."""
     texts: dict[tuple[int, int], str] = {}
     for shard in sorted({p.shard for p in places}):
@@ -170,7 +170,7 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[tuple[i
 
 
 def _from_text(
-    question: Question, place: Place, text: str, tokens: Callable[[str], list[str]]
+    question: Inquiry, place: Occurrence, text: str, tokens: Callable[[str], list[str]]
 ) -> Snippet | None:
     """A place with its text; ``None`` when that has other words than those counted."""
     kept = tokens(text)
@@ -197,7 +197,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _from_kept_words(evidence: Evidence, question: Question, place: Place) -> Snippet:
+def _from_kept_words(evidence: Evidence, question: Inquiry, place: Occurrence) -> Snippet:
     shard = evidence.shards[place.shard]
     for documents in evidence.documents(shard, question.ids):
         at = np.flatnonzero(documents.row == place.row)
@@ -208,7 +208,7 @@ def _from_kept_words(evidence: Evidence, question: Question, place: Place) -> Sn
     raise AssertionError(f"{shard.name} has no row {place.row}")
 
 
-def _kept(question: Question, place: Place, ids: Ints) -> Snippet:
+def _kept(question: Inquiry, place: Occurrence, ids: Ints) -> Snippet:
     words = [question.vocabulary[int(k)].as_py() if k >= 0 else "…" for k in ids]
     first = max(min(place.position, place.target_position) - _AROUND, 0)
     last = max(place.position, place.target_position) + _AROUND + 1

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.evidence.sightings import Sightings
+from plumbline.jobs.evidence.sightings import Ints, Sightings
 from plumbline.warehouse.wordlists import WordPair
 
 
 @dataclass(frozen=True)
-class Lean:
+class WordLean:
     """The lean of a word in some documents.
 
     Attributes:
         n_documents: documents with a co-occurrence that counts.
+        n_clusters: the same of what was drawn: documents, or whole sources.
         n_word: occurrences of the word.
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs; with
             all words of the side when no pair is defined.
@@ -28,6 +30,7 @@ class Lean:
     """
 
     n_documents: int
+    n_clusters: int
     n_word: int
     n_pair_f: int
     n_pair_m: int
@@ -48,17 +51,19 @@ def lean(
     word: int,
     pairs: Sequence[WordPair],
     keep: NDArray[np.bool_] | None = None,
-) -> Lean:
+    cluster: Ints | None = None,
+) -> WordLean:
     """The lean of a word (by index) over all documents, or over those of a mask.
 
     delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g: c_g co-occurrences of the word with
     g, n_g occurrences of g, a_g the sum of the weights of the defined pairs with g, negative for
     male ones, V the sum of these pairs' weights (Eqs. 1 and 4, see ``association.measures``).
 
-    Documents are drawn, not words: the error is that of a sum over documents of their influence
-    u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V, which sums to 0, with variance
-    D / (D - 1) sum_d u_d^2 over D documents (the linearised, cluster-robust estimate). The interval
-    takes Student's t with one degree of freedom fewer than there are documents that co-occur: with
+    Documents are drawn, not words, or clusters of documents: ``cluster`` is that of each. The error
+    is that of a sum over clusters of their influence, the sum over their documents of
+    u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V, which sums to 0 over all, with variance
+    D / (D - 1) sum u^2 over D clusters (the linearised, cluster-robust estimate). The interval
+    takes Student's t with one degree of freedom fewer than there are clusters that co-occur: with
     few of them it is wide.
     """
     targets = seen.question.targets
@@ -80,23 +85,26 @@ def lean(
     if not n_defined:
         n_f, n_m = (int(c[np.isin(targets, side)].sum()) for side in seen.question.sides)
     counting = a != 0 if n_defined else np.ones(len(targets), np.bool_)
-    n_documents = int(near[:, counting].any(axis=1).sum())
-    counts = n_documents, int(seen.n_word[rows].sum()), n_f, n_m, n_defined
+    meets = near[:, counting].any(axis=1)
+    drawn = np.arange(len(seen.documents.row)) if cluster is None else cluster
+    n_clusters = np.unique(drawn[document[meets]]).size
+    counts = int(meets.sum()), n_clusters, int(seen.n_word[rows].sum()), n_f, n_m, n_defined
     unknown = float("nan")
     if weight <= 0:
-        return Lean(*counts, unknown, unknown, unknown, unknown)
+        return WordLean(*counts, unknown, unknown, unknown, unknown)
     used = a != 0
     a, c, n = a[used] / weight, c[used], n[used]
     delta = float(a @ (np.log(c) - np.log(n)))
     influence = -(n_target[:, used] / n) @ a
     at = document if keep is None else (np.cumsum(keep) - 1)[document]
     influence[at] += (near[:, used] / c) @ a
-    se = _error(influence) if n_documents > 1 else unknown
-    half = t975(n_documents - 1) * se if n_documents > 1 else unknown
-    return Lean(*counts, delta, se, delta - half, delta + half)
+    _, own = np.unique(drawn if keep is None else drawn[keep], return_inverse=True)
+    se = _error(np.bincount(own, weights=influence)) if n_clusters > 1 else unknown
+    half = t975(n_clusters - 1) * se if n_clusters > 1 else unknown
+    return WordLean(*counts, delta, se, delta - half, delta + half)
 
 
-def _error(influence: NDArray[np.float64]) -> float:
+def _error(influence: NDArray[Any]) -> float:
     n = influence.size
     return float(np.sqrt(n / (n - 1) * np.square(influence).sum()))
 

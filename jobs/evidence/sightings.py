@@ -30,7 +30,7 @@ UNNAMED = "(none)"
 
 
 @dataclass(frozen=True)
-class Question:
+class Inquiry:
     """What is looked for.
 
     Attributes:
@@ -113,7 +113,7 @@ class Sightings:
         n_near: int64[n, target], co-occurrences with each target under the counting rule.
     """
 
-    question: Question
+    question: Inquiry
     documents: DocumentTable
     document: Ints
     word: Ints
@@ -142,7 +142,7 @@ class Meetings:
     target_at: Ints
 
 
-def meetings(question: Question, documents: Documents) -> Meetings:
+def meetings(question: Inquiry, documents: Documents) -> Meetings:
     """Find the words asked about, and the targets near them."""
     ids = documents.values
     words, targets = question.table(question.words), question.table(question.targets)
@@ -160,7 +160,7 @@ def meetings(question: Question, documents: Documents) -> Meetings:
     return Meetings(documents, at, document, word[at].astype(np.int64), *met)
 
 
-def near_counts(question: Question, met: Meetings, group: Ints, n_groups: int) -> Ints:
+def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) -> Ints:
     """Co-occurrences of each group of occurrences with each target, int64[group, target].
 
     ``group`` is that of each occurrence; its occurrences are of one word in one document. A word
@@ -194,7 +194,7 @@ Watcher = Callable[[int, Meetings, NDArray[np.uint64]], None]
 
 def look(
     evidence: Evidence,
-    question: Question,
+    question: Inquiry,
     watch: Watcher | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Sightings:
@@ -257,7 +257,7 @@ def document_marks(documents: Documents, keys: NDArray[np.uint64]) -> NDArray[np
         return mixed(total + n.astype(np.uint64))
 
 
-def _part(question: Question, met: Meetings, shard: int, marks: NDArray[np.uint64]) -> _Part:
+def _part(question: Inquiry, met: Meetings, shard: int, marks: NDArray[np.uint64]) -> _Part:
     documents, n_words = met.documents, len(question.words)
     cells, group = np.unique(met.document * n_words + met.word, return_inverse=True)
     document, word = np.divmod(cells, n_words)
@@ -275,7 +275,7 @@ def _part(question: Question, met: Meetings, shard: int, marks: NDArray[np.uint6
     )
 
 
-def _target_counts(question: Question, documents: Documents) -> Ints:
+def _target_counts(question: Inquiry, documents: Documents) -> Ints:
     """Occurrences of each target in each document, int64[document, target]."""
     n = len(question.targets)
     target = question.table(question.targets)[documents.values]
@@ -285,7 +285,7 @@ def _target_counts(question: Question, documents: Documents) -> Ints:
     return np.bincount(cells, minlength=len(documents.row) * n).reshape(len(documents.row), n)
 
 
-def _put_together(question: Question, parts: Sequence[_Part]) -> Sightings:
+def _put_together(question: Inquiry, parts: Sequence[_Part]) -> Sightings:
     n = len(question.targets)
     nothing = np.empty(0, np.int64)
     none = _Part(

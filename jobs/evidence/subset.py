@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +15,16 @@ from numpy.typing import NDArray
 from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.copies import Signatures, first_copies, first_of_near, signatures
 from plumbline.jobs.evidence.documents import Evidence, evidence_of
-from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look
+from plumbline.jobs.evidence.sightings import Inquiry, Meetings, Sightings, look
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.shards import fingerprint, kind_of, lines
 from plumbline.warehouse.sources import located
 from plumbline.warehouse.storage.store import Store
 
+#: File in the directory of the shards that says what they are.
+LEDGER = "filter.json"
 #: What to do with copies of a document.
 COPIES = ("keep", "once", "near-once")
 
@@ -60,10 +64,11 @@ def write_subset(
 
     Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
     source where counting looked for it. Documents that were rejected are not among them. A shard
-    appears whole, and replaces an earlier one of its name.
+    appears whole; after an interruption the same call writes all of them again.
 
     Raises:
-        UsageProblem: no such corpus or source, a corpus without evidence, or an unknown rule.
+        UsageProblem: no such corpus or source, a corpus without evidence, an unknown rule, or a
+            directory that holds anything but what the same call began.
         MissingComponent: its documents are not on this machine.
         BadInput: a shard is gone or has changed since it was counted, or ``out`` can't be written.
     """
@@ -82,6 +87,7 @@ def write_subset(
         kept &= first_copies(seen)[0]
     elif rule.copies == "near-once":
         kept &= first_of_near(seen, signed)
+    _begin(out, {"corpus": corpus, "run_id": evidence.corpus["run_id"], **asdict(rule)})
     shards = []
     for index in range(len(evidence.shards)):
         own = np.flatnonzero(kept & (table.shard == index))
@@ -92,9 +98,24 @@ def write_subset(
     return Subset(len(table.row), int(kept.sum()), tuple(shards))
 
 
+def _begin(out: Path, ledger: dict[str, Any]) -> None:
+    """Note in an empty directory what is written to it, or see that it was begun for the same."""
+    path, given = out / LEDGER, json.loads(json.dumps(ledger))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and json_object(path) == given:
+            return
+        if any(out.iterdir()):
+            raise UsageProblem(f"directory {out}", "is not empty", "give another --out")
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(given), encoding="utf-8")
+    except (OSError, ValueError) as e:
+        raise BadInput(f"directory {out}", f"can't be written: {e}", "give another --out") from e
+
+
 def _documents(store: Store, evidence: Evidence, rule: Rule) -> tuple[Sightings, Signatures]:
     words = store.read("word_count", corpus=evidence.corpus["corpus"])["word"].combine_chunks()
-    question = Question((), (), (), (), "pairs", evidence.options.window, words)
+    question = Inquiry((), (), (), (), "pairs", evidence.options.window, words)
     found = [Signatures(*(np.empty(0, np.int64),) * 2, np.empty((0, 128), np.uint32))]
 
     def watch(shard: int, met: Meetings, _: NDArray[np.uint64]) -> None:

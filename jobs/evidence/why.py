@@ -19,7 +19,13 @@ from plumbline.jobs.association.measures import contrasts
 from plumbline.jobs.corpus_lookup import corpus_lists
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
-from plumbline.jobs.evidence.concordance import SIDES, Place, Sample, lowest, snippets
+from plumbline.jobs.evidence.concordance import (
+    SIDES,
+    Occurrence,
+    OccurrenceSample,
+    lowest,
+    snippets,
+)
 from plumbline.jobs.evidence.copies import (
     OFTEN,
     Signatures,
@@ -28,14 +34,16 @@ from plumbline.jobs.evidence.copies import (
     signatures,
 )
 from plumbline.jobs.evidence.documents import Evidence, evidence_of
-from plumbline.jobs.evidence.lean import Lean, lean
-from plumbline.jobs.evidence.sightings import Meetings, Question, Sightings, look
+from plumbline.jobs.evidence.lean import WordLean, lean
+from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, Sightings, look
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
+#: What intervals take as drawn.
+CLUSTERS = ("document", "source")
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
 Row = dict[str, Any]
@@ -57,13 +65,16 @@ def explain(
     words: Sequence[str],
     contrast: str = "she/he",
     sampling: Sampling | None = None,
+    clusters: str = "document",
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[str, list[Row]]:
     """What the documents of a corpus say about words: rows by table, which are written.
 
     The tables are ``ANSWERS`` of ``warehouse/schema/evidence.py``.
 
-    Rows of other words stay. Words that don't occur near the contrast have a row without a delta.
+    Intervals take each document as drawn for itself or, with ``clusters`` "source", each source as
+    a whole: for pieces of one book, which are not independent. Rows of other words stay. Words that
+    don't occur near the contrast have a row without a delta.
 
     Raises:
         UsageProblem: unknown corpus, contrast or target; or no word of it is in the corpus.
@@ -73,7 +84,7 @@ def explain(
     evidence, sampling = evidence_of(store, corpus), sampling or Sampling()
     pairs = _pairs(store, evidence, contrast)
     counts = store.read("word_count", corpus=corpus)
-    question = Question(
+    question = Inquiry(
         tuple(dict.fromkeys(words)),
         tuple(dict.fromkeys(pair.female for pair in pairs)),
         tuple(dict.fromkeys(pair.male for pair in pairs)),
@@ -85,7 +96,10 @@ def explain(
     if unknown := [t for t in sampling.targets if t not in question.targets]:
         problem, fix = f"is not a word of {contrast}", f"one of {', '.join(question.targets)}"
         raise UsageProblem(f"target {unknown[0]!r}", problem, fix)
+    if clusters not in CLUSTERS:
+        raise UsageProblem(f"clusters {clusters!r}", f"there is {' and '.join(CLUSTERS)}")
     config = {"corpus": corpus, "words": list(question.words), "contrast": contrast}
+    config["clusters"] = clusters
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
         watched = _Watched(question, sampling)
         seen = look(evidence, question, watched, progress)
@@ -93,7 +107,7 @@ def explain(
         rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
         for index, word in enumerate(question.words):
             key = {"corpus": corpus, "contrast": contrast, "word": word, "run_id": run_id}
-            for table, found in _of_word(seen, watched, index, pairs, n_word).items():
+            for table, found in _of_word(seen, watched, index, pairs, n_word, clusters).items():
                 rows[table] += [{**key, **row} for row in found]
         _add_association(store, evidence, contrast, n_word, rows["word_evidence"])
         for place, row in _snippet_rows(evidence, question, seen, watched, sampling):
@@ -116,11 +130,11 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
 class _Watched:
     """What is collected while the documents pass by, from several threads."""
 
-    def __init__(self, question: Question, sampling: Sampling) -> None:
+    def __init__(self, question: Inquiry, sampling: Sampling) -> None:
         self._question = question
-        self._sample = Sample(question, sampling.n, sampling.seed, sampling.targets)
+        self._sample = OccurrenceSample(question, sampling.n, sampling.seed, sampling.targets)
         self._lock = threading.Lock()
-        self.places: list[Place] = []
+        self.places: list[Occurrence] = []
         self._signatures: list[Signatures] = []
         self._contexts: list[Contexts] = []
 
@@ -153,9 +167,11 @@ def _of_word(
     word: int,
     pairs: Sequence[WordPair],
     n_word: NDArray[np.int64],
+    clusters: str,
 ) -> dict[str, list[Row]]:
     """The rows of a word, without their key, by table."""
-    whole = lean(seen, word, pairs)
+    drawn = seen.documents.source if clusters == "source" else None
+    whole = lean(seen, word, pairs, cluster=drawn)
     is_first, n_copies = first_copies(seen)
     rows = seen.word == word
     near = seen.n_near[rows].sum(axis=1)
@@ -164,11 +180,13 @@ def _of_word(
     evidence = {
         "n_word": whole.n_word,
         "n_documents": whole.n_documents,
+        "clusters": clusters,
+        "n_clusters": whole.n_clusters,
         "n_pair_f": whole.n_pair_f,
         "n_pair_m": whole.n_pair_m,
         "n_defined": whole.n_defined,
         "delta_nats": _known(whole.delta_nats),
-        "delta_document_se_nats": _known(whole.delta_se_nats),
+        "delta_cluster_se_nats": _known(whole.delta_se_nats),
         "delta_low_nats": _known(whole.low_nats),
         "delta_high_nats": _known(whole.high_nats),
         "share_copied": float(near[copies > 1].sum() / n) if n else None,
@@ -179,19 +197,20 @@ def _of_word(
         "near copies once": first_of_near(seen, watched.signatures, word),
     }
     counted = [
-        {"counted": name, **_lean_row(lean(seen, word, pairs, keep))} for name, keep in once.items()
+        {"counted": name, **_lean_row(lean(seen, word, pairs, keep, drawn))}
+        for name, keep in once.items()
     ]
     found = collocates(seen.question, watched.contexts, word, n_word).to_pylist()
     sides = [[r for r in found if (r["log_odds_nats"] > 0) == is_f] for is_f in (True, False)]
     return {
         "word_evidence": [evidence],
         "word_copies": counted if n else [],
-        "word_source": _source_rows(seen, word, pairs),
+        "word_source": _source_rows(seen, word, pairs, drawn),
         "word_collocate": [row for side in sides for row in side[:N_COLLOCATES]],
     }
 
 
-def _lean_row(found: Lean) -> Row:
+def _lean_row(found: WordLean) -> Row:
     return {
         "n_documents": found.n_documents,
         "n_pair_f": found.n_pair_f,
@@ -202,13 +221,15 @@ def _lean_row(found: Lean) -> Row:
     }
 
 
-def _source_rows(seen: Sightings, word: int, pairs: Sequence[WordPair]) -> list[Row]:
+def _source_rows(
+    seen: Sightings, word: int, pairs: Sequence[WordPair], drawn: Ints | None
+) -> list[Row]:
     """One row per source that holds the word, those with most of its co-occurrences first."""
     source = seen.documents.source
     found = []
     for k in np.unique(source[seen.document[seen.word == word]]):
         own = lean(seen, word, pairs, source == k)
-        without = lean(seen, word, pairs, source != k)
+        without = lean(seen, word, pairs, source != k, drawn)
         row = {
             "source": seen.documents.sources[k],
             "n_word": own.n_word,
@@ -249,11 +270,11 @@ def _add_association(
 
 def _snippet_rows(
     evidence: Evidence,
-    question: Question,
+    question: Inquiry,
     seen: Sightings,
     watched: _Watched,
     sampling: Sampling,
-) -> list[tuple[Place, Row]]:
+) -> list[tuple[Occurrence, Row]]:
     places = lowest(watched.places, sampling.n)
     marks, n_copies = np.unique(seen.documents.mark, return_counts=True)
     copies = n_copies[np.searchsorted(marks, np.array([p.mark for p in places], np.uint64))]

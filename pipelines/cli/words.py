@@ -36,6 +36,12 @@ def why(
         list[str] | None,
         typer.Option(help="Draw sentences near these words of the contrast only; repeatable."),
     ] = None,
+    clusters: Annotated[
+        str,
+        typer.Option(
+            help="What intervals take as drawn: document, or source where documents are its pieces."
+        ),
+    ] = "document",
     form: Annotated[
         str, typer.Option("--format", help="text, markdown, json (everything) or csv (the leans).")
     ] = "text",
@@ -60,7 +66,7 @@ def why(
         raise UsageProblem(f"format {form!r}", f"there is {', '.join(request.FORMATS)}")
     asked = request.words_of(words or [], words_from)
     sampling = Sampling(n, seed, tuple(target or ()))
-    found = request.ask(open_existing(warehouse), corpus or [], asked, contrast, sampling)
+    found = request.ask(open_existing(warehouse), corpus or [], asked, contrast, sampling, clusters)
     lines = request.rendered(found, form)
     if out:
         with disk_problems(out), replacing(out) as temporary:

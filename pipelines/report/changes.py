@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.pipelines.report.model import Section, estimate, number, shown, stem, table
+from plumbline.pipelines.report.model import Cell, Section, estimate, number, shown, stem, table
 from plumbline.pipelines.report.rows import Rows
 
 #: Share of false ones among the words that are said to lean otherwise.
@@ -22,25 +22,34 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
         female, _, male = contrast.partition("/")
         sentence = (
             f"Of {len(rows):,} words compared {len(clear):,} lean otherwise in {b} than in {a}: "
-            f"{ways[0]:,} more to {female}, {ways[1]:,} more to {male}; of these about "
-            f"{CLEAR:.0%} at most by chance"
+            f"{ways[0]:,} more to {female}, {ways[1]:,} more to {male} (adjusted p < "
+            f"{CLEAR:.0%}: of such words one in {1 / CLEAR:.0f} is expected by chance)"
         )
     listed = table(
-        f"Words whose lean differs most surely ({contrast})",
+        f"Words with the smallest adjusted p ({contrast})",
         Rows(surest[:n], rows.sql),
         [
             "word",
             (f"lean in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
             (f"lean in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
             ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_CHANGE)),
-            ("adjusted p", lambda r: number(r["q"], 4)),
+            ("adjusted p", lambda r: _p(r["q"])),
         ],
         folded=folded,
         searchable=True,
     )
-    how = "Intervals are over documents; p is adjusted for all words compared."
+    base = rows[0]["base_change_nats"]
+    how = (
+        f"{shown(base, 2, signed=True)} nats of every difference come from how often the texts "
+        "have the two words of the contrast. Intervals are over documents; p is adjusted for all "
+        "words compared."
+    )
     title = f"Words that lean otherwise in {b} than in {a}"
     smallest = min(row["q"] for row in rows)
     if not clear:
         sentence += f" (smallest adjusted p {shown(smallest, 2)})"
     return Section(stem("change", a, b, contrast), title, [f"{sentence}. {how}"], tables=[listed])
+
+
+def _p(p: float) -> Cell:
+    return Cell("< 0.0001" if p < 0.0001 else shown(p, 4), p, True)

@@ -35,7 +35,9 @@ def _cut(text: str, right: bool) -> str:
     text = terminal(text)
     if len(text) <= _WIDEST:
         return text
-    return "…" + text[1 - _WIDEST :] if right else text[: _WIDEST - 1] + "…"
+    if right:
+        return "… " + text[2 - _WIDEST :].partition(" ")[2]
+    return text[: _WIDEST - 2].rpartition(" ")[0] + " …"
 
 
 def markdown(section: Section) -> Iterator[str]:

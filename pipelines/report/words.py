@@ -62,19 +62,21 @@ def headline(lean: Row) -> str:
     """Which way a word leans, in a sentence with its interval.
 
     >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
-    ...           "delta_low_nats": 0.2, "delta_high_nats": 1.2, "n_documents": 40})
+    ...           "delta_low_nats": 0.2, "delta_high_nats": 1.2, "clusters": "document",
+    ...           "n_clusters": 40})
     '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
     """
     word, low, high = f"“{lean['word']}”", lean["delta_low_nats"], lean["delta_high_nats"]
     sides = _sides(lean["contrast"])
     if lean["delta_nats"] is None:
         near = " or with ".join(sides.values())
-        return f"{word} has no lean in {lean['corpus']}: a count is 0, with {near}."
+        return f"The lean of {word} in {lean['corpus']} is undefined: a count is 0, with {near}."
     figure = f"{shown(lean['delta_nats'], 2, signed=True)} nats"
     if low is None:
-        return f"{word} has no clear lean in {lean['corpus']}: {figure}, all from one document."
+        unclear = f"{word} has no clear lean in {lean['corpus']}: {figure}"
+        return f"{unclear}, all from one {lean['clusters']}."
     ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
-    interval = f"(95% interval {ends} over {lean['n_documents']:,} documents)"
+    interval = f"(95% interval {ends} over {lean['n_clusters']:,} {lean['clusters']}s)"
     if low <= 0 <= high:
         return f"{word} has no clear lean in {lean['corpus']}: {figure} {interval}."
     way = sides["female" if low > 0 else "male"]
@@ -109,11 +111,12 @@ def _counts(lean: Row, sides: Mapping[str, str]) -> str:
         f"It occurs {_number(lean['n_word'], 'time')}, {lean['per_million']:,.1f} per million kept "
         f"words (rank {lean['frequency_rank']:,} by frequency), and has {near}."
     )
-    if lean["delta_document_se_nats"] is not None and lean["delta_count_se_nats"] is not None:
+    if "/" not in lean["contrast"]:
+        said += f" It has both counts for {_number(lean['n_defined'], 'pair')} of the list."
+    if lean["delta_cluster_se_nats"] is not None and lean["delta_count_se_nats"] is not None:
         said += (
-            f" The standard error of the lean is {lean['delta_document_se_nats']:.3f} nats over "
-            f"documents; it would be {lean['delta_count_se_nats']:.3f} if co-occurrences were "
-            f"independent."
+            f" The standard error of the lean is {lean['delta_cluster_se_nats']:.3f} nats over "
+            f"{lean['clusters']}s; the counts alone give {lean['delta_count_se_nats']:.3f}."
         )
     return said
 
@@ -195,7 +198,7 @@ def _collocate(row: Row | None) -> list[Cell]:
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
     """A concordance: the word in the middle."""
     own = rows.where(side=side)
-    caption = f"Sentences near {name}: {len(own)} drawn at random, each occurrence equally likely"
+    caption = f"Text near {name}: {len(own)} drawn, with equal chances for each occurrence"
     return table(
         caption,
         own,
@@ -203,6 +206,7 @@ def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
             ("before", lambda r: Cell(r["text_before"], None, True)),
             ("word", lambda r: text(r["keyword"])),
             ("after", lambda r: text(r["text_after"])),
+            ("near", "target"),
             ("where", lambda r: text(_where(r))),
         ],
         folded=folded,

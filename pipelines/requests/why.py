@@ -40,7 +40,12 @@ class Answers:
 
 
 def ask(
-    store: Store, corpora: Sequence[str], words: Sequence[str], contrast: str, sampling: Sampling
+    store: Store,
+    corpora: Sequence[str],
+    words: Sequence[str],
+    contrast: str,
+    sampling: Sampling,
+    clusters: str = "document",
 ) -> Answers:
     """Explain words in corpora; of one whose documents are not there only the counts.
 
@@ -71,7 +76,7 @@ def ask(
             continue
         try:
             with progress(f"look through {name}", "shards") as update:
-                found = explain(store, name, list(counts), contrast, sampling, update)
+                found = explain(store, name, list(counts), contrast, sampling, clusters, update)
             for table, some in found.items():
                 rows[table] += some
         except UsageProblem as e:  # another corpus may have this contrast

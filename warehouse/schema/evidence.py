@@ -13,12 +13,14 @@ key: corpus / contrast word
     frequency_rank: int -- 1 for the most frequent word of the corpus
     pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with the two words of a pair; NULL for a list
     n_documents: int -- documents that hold it near a word of the contrast
+    clusters: text -- what the interval takes as drawn: `document` or `source`
+    n_clusters: int -- those of them that hold it near a word of the contrast
     n_pair_f, n_pair_m: int [pairs] -- with female, male words of defined pairs; of all if none is
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL when a count is 0
-    delta_document_se_nats: float? [nats] -- standard error over documents; NULL below two of them
-    delta_count_se_nats: float? [nats] -- standard error as if co-occurrences were independent
-    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
+    delta_cluster_se_nats: float? [nats] -- standard error over clusters; NULL below two of them
+    delta_count_se_nats: float? [nats] -- standard error from the counts, as in `word_delta`
+    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over clusters
     share_copied: float? -- share of the co-occurrences in documents that stand there more than once
     share_often: float? -- the same, more than ten times
     run_id
@@ -82,6 +84,7 @@ key: text_a text_b / contrast word
     n_documents_a, n_documents_b: int -- documents with a co-occurrence
     delta_a_nats, delta_b_nats: float [nats] -- the leans, as in `word_delta`
     change_nats: float [nats] -- delta_b_nats minus delta_a_nats
+    base_change_nats: float [nats] -- its part that all words share: minus that of ln(n_f / n_m)
     change_se_nats: float [nats] -- its standard error over documents, common ones taken as one
     change_low_nats, change_high_nats: float [nats] -- its 95% interval
     p: float -- of no change, by Student's t
