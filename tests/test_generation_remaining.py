@@ -29,6 +29,7 @@ def _stopped_after(n: int, store: Store, server: ChatServer) -> None:
         _built(stopped)
 
 
+@pytest.mark.slow
 def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> None:
     """While sentences are written it is about that many, then it is that many."""
     spec = SPEC.writing()

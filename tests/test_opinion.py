@@ -243,6 +243,7 @@ def test_the_limit_needs_a_model_and_the_question_has_the_default() -> None:
 _AT_DEFAULT = f"FROM opinion_agreement({BuildSpec.max_difference_nats_per_token})"
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_released_scores_do_not_tell_natural_from_unnatural(
     store: Store, data: Path, tmp_path: Path

@@ -85,6 +85,7 @@ def test_importing_again_replaces(store: Store, results: Path) -> None:
     assert store.read("model").num_rows == 1
 
 
+@pytest.mark.slow
 def test_a_file_cut_anywhere_gives_no_other_figure(store: Store, results: Path) -> None:
     """An error, or scores of the whole file and the rest counted as missing."""
     text = as_csv(score_rows())

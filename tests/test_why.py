@@ -210,6 +210,7 @@ def test_pieces_of_books_are_drawn_book_by_book() -> None:
     assert lean(seen, 0, SHE_HE, some, seen.documents.source).n_clusters == fewer
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_the_error_is_that_of_a_bootstrap_on_novels(
     data: Path, tmp_path_factory: pytest.TempPathFactory

@@ -127,7 +127,14 @@ def test_the_same_sentences_in_any_shards(
     assert ask(store, "one", n=0) == []
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet", "field"])
+_SLOW_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("jsonl.gz", "jsonl.zst")]
+_SLOW_CHANGES = [
+    pytest.param(change, marks=pytest.mark.slow)
+    for change in ("junk", "shorter", "surrogate", "list")
+]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", *_SLOW_KINDS, "parquet", "field"])
 def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> None:
     """The word, and the target on its side, within a window; before and after as they stand."""
     texts = essays(np.random.default_rng(2))
@@ -168,7 +175,7 @@ def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> N
         assert len(before) <= row["position"] < len(before) + len(tokenize(row["keyword"]))
 
 
-@pytest.mark.parametrize("change", ["gone", "other", "junk", "shorter", "surrogate", "list"])
+@pytest.mark.parametrize("change", ["gone", "other", *_SLOW_CHANGES])
 def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path: Path) -> None:
     """The kept words stand for the text, marked so: never other text."""
     texts = essays(np.random.default_rng(5), 6)

@@ -40,7 +40,7 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> Verdict:
     >>> judge(b'["tea"]').reason
     'record is not an object but array'
     >>> judge(b"  ")
-    Verdict(text=None, reason=None)
+    Verdict(text=None, reason=None, source=None)
     """
     if not line.strip(b" \t\r\n"):
         return Verdict()
