@@ -199,6 +199,8 @@ def test_it_is_accessible_in_both_themes_and_on_a_phone(driven: Browser, index: 
         driven.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert driven.ask("document.documentElement.scrollWidth") <= width
         assert violations(driven) == [], (page.name, scheme, width)
+    driven.ask("document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,\">')")
+    assert {found.partition(":")[0] for found in violations(driven)} >= {"image-alt"}
 
 
 @needs_browser

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from plumbline.eval_workers.benchmarks._parsed import Parsed as Parsed
 from plumbline.eval_workers.benchmarks._parsed import Row as Row
-from plumbline.eval_workers.benchmarks.own.replaced import changed_pairs, replace_pairs
+from plumbline.eval_workers.benchmarks.own.replaced import replace_pairs
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
@@ -176,13 +176,12 @@ def import_benchmark(
         raise BadInput(f"benchmark {name}", problem)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
-    changed = changed_pairs(store, name, pairs)
     with store.together(run_id, f"benchmark {name}"):
-        replace_pairs(store, name, pairs, run_id)
+        n_changed = replace_pairs(store, name, pairs, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     groups = {(str(pair["group_a"]), str(pair["group_b"])) for pair in parsed.pairs}
     turned = tuple(sorted(f"{a}/{b}" for a, b in groups if (b, a) in groups and a != b))
-    return Imported(name, len(pairs), len(rejects), turned, len(changed))
+    return Imported(name, len(pairs), len(rejects), turned, n_changed)
 
 
 def _read_own(name: str, source: Path | None, how: How) -> tuple[Parsed, Path]:

@@ -21,7 +21,7 @@ _ABOUT_PAIRS = {
 _FIGURES = ("metric_value", "change_point", "word_onset", "control")
 
 
-def changed_pairs(store: Store, benchmark: str, pairs: Sequence[dict[str, Any]]) -> set[str]:
+def _changed(store: Store, benchmark: str, pairs: Sequence[dict[str, Any]]) -> set[str]:
     """Pairs that the benchmark has and that are gone, or have other sentences, among ``pairs``."""
     now = {pair["pair_id"]: (pair["sentence_a"], pair["sentence_b"]) for pair in pairs}
     return {
@@ -33,16 +33,16 @@ def changed_pairs(store: Store, benchmark: str, pairs: Sequence[dict[str, Any]])
 
 def replace_pairs(
     store: Store, benchmark: str, pairs: Sequence[dict[str, Any]], run_id: str
-) -> None:
-    """Put pairs in the place of those that a benchmark has.
+) -> int:
+    """Put pairs in the place of those that a benchmark has; how many were changed or went.
 
     Scores, choices and associations of pairs that are gone or have other sentences go too, and all
     figures of the benchmark if there are such: they would be taken for those of the new sentences.
     """
-    changed = sorted(changed_pairs(store, benchmark, pairs))
+    changed = sorted(_changed(store, benchmark, pairs))
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)
     if not changed:
-        return
+        return 0
     for table, columns in _ABOUT_PAIRS.items():
         rows = store.read(table, pc.field("benchmark") == benchmark)
         for partition in (
@@ -55,3 +55,4 @@ def replace_pairs(
                 store.replace(table, kept, partition, run_id)
     for table in _FIGURES:
         store.drop(table, {"benchmark": benchmark}, run_id)
+    return len(changed)

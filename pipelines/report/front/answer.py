@@ -10,7 +10,9 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, estimate, interval, shown, span
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.sections.follow import verdict
+from plumbline.pipelines.report.sections.preference import direction
 
 _NOTHING = (
     "There is nothing to answer from yet: this warehouse holds no metrics. "
@@ -73,8 +75,8 @@ def _overall(rows: Rows) -> str:
     named = [(side, clear[side]) for side in sides(rows[0]) if clear[side]]
     named.sort(key=lambda one: -one[1])
     if not named:
-        who = "it prefers" if len({r["model_key"] for r in rows}) == 1 else "they prefer"
-        return f"overall {who} neither side"
+        who = "it shows" if len({r["model_key"] for r in rows}) == 1 else "they show"
+        return f"overall {who} no clear direction"
     if n == 1:
         return f"it prefers the {named[0][0]} sentence of {set_name(rows[0])}"
     if named[0][1] == n:
@@ -107,39 +109,23 @@ def leaning(rows: Rows) -> str:
     return f"Of {n} models {said} sentence of {name}{rest}"
 
 
-def direction(row: Row) -> str:
-    """The group whose sentence a PD row prefers; empty when its interval holds 0.
-
-    >>> direction({"value": 5.0, "ci_low": -1.0, "ci_high": 11.0, "groups": "she/they"})
-    ''
-    """
-    first, second = sides(row)
-    if row["ci_low"] > 0:
-        return first
-    return second if row["ci_high"] < 0 else ""
-
-
-def verdict(row: Row) -> str:
-    """Whether a slope's interval lies above 0, below it, or holds it."""
-    if row["ci_low"] > 0:
-        return "follows"
-    return "against" if row["ci_high"] < 0 else "untold"
-
-
 def _following(head: Headline) -> str:
     """Whether the models of the headline follow their text."""
     n, ways, text = len(head.slopes), Counter(map(verdict, head.slopes)), _text(head)
     if n == 1:
         who, way = head.slope["model"], verdict(head.slope)
-        if way == "untold":
+        if way == "is not shown to follow":
             return f"Whether {who} follows {text} can't be told"
-        return f"{who} {'follows' if way == 'follows' else 'runs against'} {text} word by word"
-    if ways["untold"] == n:
+        return f"{who} {way} {text} word by word"
+    if ways["is not shown to follow"] == n:
         return f"Whether any of {n} models follows {text} can't be told"
     who = f"All {n}" if ways["follows"] == n else f"{ways['follows'] or 'None'} of {n}"
     rest = [
         f"{ways[way]} {said}"
-        for way, said in (("against", "run against it"), ("untold", "can't be told"))
+        for way, said in (
+            ("runs against", "run against it"),
+            ("is not shown to follow", "can't be told"),
+        )
         if ways[way]
     ]
     return f"{who} models follow {text} word by word" + (f" ({', '.join(rest)})" if rest else "")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.answer import direction
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import counted, interval, shown
 from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.sections.preference import direction
 
 #: Models and benchmarks shown; the appendix has all.
 _MOST_MODELS, _MOST_SETS = 24, 6

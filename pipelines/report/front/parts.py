@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.answer import direction, leaning, verdict
+from plumbline.pipelines.report.front.answer import leaning
 from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes
 from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.front.part import Part
@@ -19,6 +19,7 @@ from plumbline.pipelines.report.model import (
     PageTable,
     count,
     estimate,
+    interval,
     shown,
     stem,
     table,
@@ -38,6 +39,8 @@ from plumbline.pipelines.report.plots.svg import (
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections import lean_of_words
+from plumbline.pipelines.report.sections.follow import verdict
+from plumbline.pipelines.report.sections.preference import direction
 
 #: Models drawn, words a side, and lines of slopes; the appendix has all.
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 24, 10, 12
@@ -75,17 +78,20 @@ def _is_of(head: Headline | None, row: Row) -> bool:
 
 def _evenness(us: Rows) -> str:
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
-    share = f"{low}%" if low == high else f"{low}% to {high}%"
+    share = f"{low}% to {high}%" if len(us) > 1 else f"{low}%"
+    sure = f", {interval(us[0], 0, scale=100)}" if len(us) == 1 else ""
     epsilon = us[0]["epsilon_nats"]
     times = shown(math.exp(epsilon), 1)
     return (
-        f"No preference in {share} of pairs (US): neither sentence is {times} times as likely as "
-        f"the other, {shown(epsilon)} nats."
+        f"No preference in {share} of pairs (US{sure}): neither sentence is "
+        f"{times} times as likely as the other, {shown(epsilon)} nats."
     )
 
 
 def _spread(rows: Rows, preferences: Rows) -> Figure:
     """Quantiles of each model's log ratios around the band that counts as no preference."""
+    left_out = max(len(rows) - _MOST_MODELS, 0)
+    more = f" {left_out:,} models with lower medians are in the appendix." if left_out else ""
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:]
     of, clear = preferences[0], {r["model_key"]: direction(r) for r in preferences}
     first, second = sides(of)
@@ -106,7 +112,8 @@ def _spread(rows: Rows, preferences: Rows) -> Figure:
         stem("spread", name),
         f"Log ratios of the pairs of {name}: median, middle half and nine tenths of each model.",
         f"How much likelier one sentence is, over the pairs of {name}. Dot: median, coloured where "
-        "PD is clear; dark: the middle half of pairs; thin: nine in ten; band: no preference.",
+        "PD is clear; dark: the middle half of pairs; thin: nine in ten; band: no preference."
+        f"{more}",
         svg("", [panel], 70 + (19 if len(drawn) > 6 else 34) * len(drawn)),
         rows,
     )
@@ -196,11 +203,11 @@ def robustness(facts: Facts) -> Part | None:
         return None
     ways = Counter(map(verdict, slopes))
     benchmarks, texts = (len({r[c] for r in slopes}) for c in ("benchmark", "corpus"))
-    rest = "; of the others the 95% interval holds 0" if ways["untold"] else ""
+    rest = "; of the others the 95% interval holds 0" if ways["is not shown to follow"] else ""
     said = (
         f"{ways['follows']} of {len(slopes):,} slopes ({_several(len(_models(slopes)), 'model')}, "
         f"{_several(benchmarks, 'benchmark')}, {_several(texts, 'text')}) are above 0, "
-        f"{ways['against']} below{rest}."
+        f"{ways['runs against']} below{rest}."
     )
     controls = facts.rows("control")
     return Part(

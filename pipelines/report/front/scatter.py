@@ -11,9 +11,9 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.model import Figure, shown, stem
-from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, svg
+from plumbline.pipelines.report.plots.svg import FEMALE, MALE, NEUTRAL, Panel, svg
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import LEANS
+from plumbline.pipelines.report.sections.follow import LEANS, fitted_line
 
 #: Words whose names are written, as far as they fit.
 _LABELLED = 10
@@ -47,22 +47,17 @@ def _drawn(points: Rows, fit: Row) -> str:
     panel = Panel(lean, f"log ratio in nats (up: {sides(fit)[0]})")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
     panel.rule(y=0, color=NEUTRAL, width=0.7)
-    ends = np.linspace(x.min(), x.max(), 40)
-    line = fit["intercept_nats"] + fit["slope"] * ends
-    if fit["slope_se"] is not None and fit["t"] is not None:
-        spread = (ends - fit["mean_x_nats"]) ** 2 + fit["sxx"] / fit["n"]
-        band = fit["t"] * fit["slope_se"] * np.sqrt(spread)
-        panel.band(ends, line - band, line + band, INK)
-    panel.line(ends[[0, -1]], line[[0, -1]], INK)
-    colours = [FEMALE if v > 0 else MALE if v < 0 else NEUTRAL for v in y]
+    fitted_line(panel, x, fit)
     if len(points) > _MOST_NAMED:
-        panel.cloud(x, y, NEUTRAL, 4, 0.4)
+        for colour, side in ((NEUTRAL, y == 0), (FEMALE, y > 0), (MALE, y < 0)):
+            panel.cloud(x[side], y[side], colour, 4, 0.4)
     else:
         said = [
             f"{p['point']}: lean {shown(p['x_nats'], 2, signed=True)} nats in the text, "
             f"preference {shown(p['y_nats'], 2, signed=True)} nats"
             for p in points
         ]
+        colours = [FEMALE if v > 0 else MALE if v < 0 else NEUTRAL for v in y]
         panel.named(x, y, colours, said)
     named = [(float(x[i]), float(y[i]), str(points[i]["point"])) for i in _telling(x, y)]
     panel.labels(named, _LABELLED)

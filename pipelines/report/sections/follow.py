@@ -281,7 +281,7 @@ def _of_models(n: int, rows: Sequence[Row]) -> str:
     return "of both models" if n == 2 else f"of all {n} models"
 
 
-def _verdict(row: Row) -> str:
+def verdict(row: Row) -> str:
     """Whether a slope's interval lies above 0, below it, or holds it."""
     if row["ci_low"] > 0:
         return "follows"
@@ -294,7 +294,7 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
     (r,) = facts.metrics(kind, **same)
     return (
-        f"{row['model']} {_verdict(row)} the text {corpus_name(row)} on {set_name(row)}: a nat "
+        f"{row['model']} {verdict(row)} the text {corpus_name(row)} on {set_name(row)}: a nat "
         f"of {lean} moves its log ratio by {shown(row['value'], 2, signed=True)} nats "
         f"({interval(row, 2)}); {kind} {shown(r['value'], 2)} ({interval(r, 2)}) over "
         f"{row['n']:,} words."
@@ -302,7 +302,7 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
 
 
 def _many_follow(rows: Rows, lean: str) -> str:
-    verdicts, first = list(map(_verdict, rows)), rows[0]
+    verdicts, first = list(map(verdict, rows)), rows[0]
     return (
         f"{set_name(first)} and {corpus_name(first)}: {verdicts.count('follows')} of "
         f"{len(rows)} models follow the text's {lean} ({verdicts.count('runs against')} run "
@@ -350,15 +350,20 @@ def _fitted(points: Rows, fit: Row, labels: tuple[str, str, str], note: str, ide
     size, opacity = (6, 0.5) if len(x) < 1500 else (3, 0.3)
     for colour, side in ((NEUTRAL, x == 0), (FEMALE, x > 0), (MALE, x < 0)):
         panel.cloud(x[side], y[side], colour, size, opacity)
+    if identity:
+        panel.line([x.min(), x.max()], [x.min(), x.max()], NEUTRAL, ":", label=identity)
+    fitted_line(panel, x, fit, "fitted line, 95% band")
+    # In the lower corner that the line leaves empty.
+    panel.corner(note, "end" if fit["slope"] >= 0 else "start")
+    return svg(short(title, 66), [panel], 480)
+
+
+def fitted_line(panel: Panel, x: np.ndarray, fit: Row, label: str = "") -> None:
+    """Draw a fit's least-squares line over the range of ``x`` in nats, with its 95% band."""
     ends = np.linspace(x.min(), x.max(), 40)
     line = fit["intercept_nats"] + fit["slope"] * ends
-    if identity:
-        panel.line(ends, ends, NEUTRAL, ":", label=identity)
     if fit["slope_se"] is not None and fit["t"] is not None:
         spread = (ends - fit["mean_x_nats"]) ** 2 + fit["sxx"] / fit["n"]
         band = fit["t"] * fit["slope_se"] * np.sqrt(spread)
         panel.band(ends, line - band, line + band, INK)
-    panel.line(ends[[0, -1]], line[[0, -1]], INK, label="fitted line, 95% band")
-    # In the lower corner that the line leaves empty.
-    panel.corner(note, "end" if fit["slope"] >= 0 else "start")
-    return svg(short(title, 66), [panel], 480)
+    panel.line(ends[[0, -1]], line[[0, -1]], INK, label=label)

@@ -240,10 +240,10 @@ def _of_all(facts: Facts, row: Row) -> str:
     )
 
 
-def _direction(row: Row) -> str:
-    """The group whose sentence a PD row prefers, or `` when its interval holds 0.
+def direction(row: Row) -> str:
+    """The group whose sentence a PD row prefers, or nothing when its interval holds 0.
 
-    >>> _direction({"value": 5.0, "ci_low": -1.0, "ci_high": 11.0, "groups": "she/they"})
+    >>> direction({"value": 5.0, "ci_low": -1.0, "ci_high": 11.0, "groups": "she/they"})
     ''
     """
     first, second = sides(row)
@@ -259,7 +259,7 @@ def _us(facts: Facts, row: Row) -> Row:
 
 def _one(facts: Facts, row: Row) -> str:
     us = _us(facts, row)
-    side = _direction(row)
+    side = direction(row)
     lean = (
         f"{row['model']} leans towards {side}: it prefers the {side} sentence more often by "
         f"{_points(row)}"
@@ -286,7 +286,7 @@ def _points(row: Row) -> str:
 
 
 def _summed_up(facts: Facts, rows: Rows) -> str:
-    (first, second), clear = sides(rows[0]), list(map(_direction, rows))
+    (first, second), clear = sides(rows[0]), list(map(direction, rows))
     furthest = max(rows, key=lambda r: abs(r["value"]))
     side = first if furthest["value"] > 0 else second
     others = [r for r in rows if r is not furthest]
