@@ -55,12 +55,48 @@ def test_files_are_taken_once_in_their_order(texts: Path) -> None:
     assert names == ["notes.md", "b.txt", "a.txt", "c.txt", "blank.txt", "latin.txt"]
 
 
+@pytest.mark.parametrize(
+    ("names", "sources"),
+    [
+        (["a.txt", "b.txt"], ["texts/a.txt", "texts/b.txt"]),
+        (["x/a.txt", "x/b.txt", "y/a.txt"], ["texts/x", "texts/x", "texts/y"]),
+        ([f"{k:03}.txt" for k in range(101)], ["texts"] * 101),
+    ],
+    ids=["files", "folders", "many files"],
+)
+def test_a_sentence_is_traced_to_its_file(
+    names: list[str],
+    sources: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for k, name in enumerate(names):
+        path = Path("texts", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"she likes tea {k}x and then he likes tea too")
+    assert main(["corpus", "pack", "texts", "--out", "a.jsonl.zst"]) == 0
+    assert main(["corpus", "count", "a.jsonl.zst", "--corpus", "c"]) == 0
+    capsys.readouterr()
+    assert main(["why", "tea", "--corpus", "c", "--n", "200"]) == 0
+    assert f"texts/{names[0]}, a.jsonl.zst:1" in capsys.readouterr().out
+    store = Store.open(tmp_path / "out" / "warehouse")
+    rows = store.read("word_snippet", corpus="c").to_pylist()
+    assert {r["file"] for r in rows} == {f"texts/{name}" for name in names}
+    of_row = {int(r["source_row"]): (r["file"], r["source"]) for r in rows}
+    expected = zip([f"texts/{n}" for n in names], sources, strict=True)
+    assert of_row == dict(enumerate(expected, 1))
+    listed = store.read("word_source", corpus="c")["source"].to_pylist()
+    assert sorted(listed) == sorted(set(sources))
+
+
 def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Path) -> None:
     out, store = tmp_path / "mine.jsonl.zst", Store.open(tmp_path / "warehouse")
-    pack_files(store, [texts / "a.txt"], out)
+    pack_files(store, text_files([texts / "a.txt"]), out)
     before = out.read_bytes()
     with pytest.raises(BadInput, match="holds only white space"):
-        pack_files(store, [texts / "blank.txt"], out)
+        pack_files(store, text_files([texts / "blank.txt"]), out)
     assert out.read_bytes() == before and not list(tmp_path.glob("_*"))
 
 

@@ -264,12 +264,14 @@ def lines(path: Path) -> Iterator[bytes]:
             yield line.removesuffix(b"\n")
 
 
-def write_jsonl_zst(path: Path, texts: Iterable[str]) -> None:
+def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> None:
     """Write documents as one Pile-format shard (`.jsonl.zst`), appearing whole or not at all.
+
+    Each is a text, or a record with a ``text``.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
-    >>> write_jsonl_zst(path, ["tea", "more tea"])
+    >>> write_jsonl_zst(path, ["tea", {"text": "more tea", "meta": {"file": "b.txt"}}])
     >>> list(documents(path))
     ['tea', 'more tea']
     """
@@ -279,4 +281,5 @@ def write_jsonl_zst(path: Path, texts: Iterable[str]) -> None:
         pa.CompressedOutputStream(raw, "zstd") as out,
     ):
         for text in texts:
-            out.write(json.dumps({"text": text}, ensure_ascii=False).encode() + b"\n")
+            record = {"text": text} if isinstance(text, str) else text
+            out.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")

@@ -6,10 +6,11 @@ import json
 import re
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,8 @@ _CHUNK = re.compile(r"[^\s\x00]+")
 _AROUND = 8
 #: Texts whose words are looked up at once.
 _AT_ONCE = 256
+#: Where `corpus pack` notes the file of a document.
+_FILE_FIELD = "meta.file"
 #: The sides of a contrast.
 SIDES = ("female", "male")
 
@@ -139,7 +142,8 @@ class Snippet:
     """A place with its text: what stands before the word, the word, what follows, the target.
 
     ``text`` is false when the shard can't be read any more or has changed: then these are the kept
-    words alone.
+    words alone. ``file`` is what the document's record names as ``meta.file``, which
+    ``corpus pack`` writes.
     """
 
     place: Occurrence
@@ -148,6 +152,7 @@ class Snippet:
     after: str
     target: str
     text: bool = True
+    file: str | None = None
 
 
 def snippets(
@@ -178,18 +183,29 @@ def snippets(
     return [found[place] for place in places]
 
 
-def _readable(path: Path, evidence: Evidence, rows: Collection[int]) -> Iterator[tuple[int, str]]:
+def _readable(path: Path, evidence: Evidence, rows: Collection[int]) -> Iterator[RowText]:
     """The texts of rows as far as the shard can be read."""
     try:
-        yield from (
-            (n, text) for n, text in texts_of(path, evidence, set(rows)) if is_unicode(text)
-        )
+        yield from (of_row for of_row in texts_of(path, evidence, set(rows)) if of_row.is_valid)
     except (PlumblineError, OSError, ValueError):
         return
 
 
-def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[tuple[int, str]]:
-    """The texts of some rows of a shard, each with its row; read no further than needed.
+class RowText(NamedTuple):
+    """The text of a row of a shard, and the file that the record names."""
+
+    row: int
+    text: str
+    file: str | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether both can be written as UTF-8."""
+        return is_unicode(self.text) and is_unicode(self.file or "")
+
+
+def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText]:
+    """The texts of some rows of a shard; read no further than needed.
 
     Raises ``ValueError``, too, when the shard isn't what it was.
     """
@@ -204,34 +220,37 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[tuple[i
         for batch in batches:
             for row in sorted(r for r in rows if start <= r < start + len(batch)):
                 text = batch[row - start].as_py() or ""
-                yield row, text if isinstance(text, str) else text.decode()
+                yield RowText(row, text if isinstance(text, str) else text.decode())
             start += len(batch)
             if start > last:
                 return
         return
     for row, line in enumerate(lines(path), 1):
         if row in rows:
-            record = json.loads(line)
-            yield row, str(field_value(record if isinstance(record, dict) else {}, field))
+            parsed = json.loads(line)
+            record = parsed if isinstance(parsed, dict) else {}
+            file = field_value(record, _FILE_FIELD)
+            name = file if isinstance(file, str) else None
+            yield RowText(row, str(field_value(record, field)), name)
         if row >= last:
             return
 
 
 def _from_texts(
     question: Inquiry,
-    texts: Sequence[tuple[int, str]],
+    texts: Sequence[RowText],
     of_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
 ) -> Iterator[Snippet]:
     """The places in texts; none of a text that has other words than those counted."""
-    kept = [tokenizer.tokens(text) for _, text in texts]
+    kept = [tokenizer.tokens(text) for _, text, _ in texts]
     ids = question.ids(pa.array([word for words in kept for word in words], pa.string()))
     ends = np.cumsum([0, *map(len, kept)])
-    rows = np.array([row for row, _ in texts])
+    rows = np.array([row for row, _, _ in texts])
     marks = document_marks(
         Documents(ids, ends, rows, pa.nulls(len(texts), pa.string())), question.keys
     )
-    for (row, text), words, mark in zip(texts, kept, marks.tolist(), strict=True):
+    for (row, text, file), words, mark in zip(texts, kept, marks.tolist(), strict=True):
         spans = [m.span() for m in _CHUNK.finditer(text)]
 
         @cache
@@ -240,7 +259,7 @@ def _from_texts(
 
         for place in of_row[row]:
             if place.mark == mark:
-                yield _from_text(place, text, words, spans, to_end)
+                yield replace(_from_text(place, text, words, spans, to_end), file=file)
 
 
 def _from_text(

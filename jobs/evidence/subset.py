@@ -136,7 +136,7 @@ def _lines(evidence: Evidence, source: Path, rows: dict[int, str]) -> Iterator[b
     if kind_of(source) is None:
         yield from (line for row, line in enumerate(lines(source), 1) if row in rows)
         return
-    for row, text in texts_of(source, evidence, set(rows)):
+    for row, text, _ in texts_of(source, evidence, set(rows)):
         record: object = rows[row]
         for name in reversed(evidence.options.source_field.split(".")):
             record = {name: record}

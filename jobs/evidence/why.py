@@ -323,6 +323,7 @@ def snippet_rows(
             "shard": evidence.shards[place.shard].name,
             "source_row": place.row,
             "source": source[place.shard, place.row],
+            "file": snippet.file,
             "position": place.position,
             "n_copies": n,
         }

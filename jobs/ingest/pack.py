@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from plumbline.warehouse.text.escape import terminal
 
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
+#: Most files of one folder that are sources of their own: tables hold a row per word and source.
+_MOST_FILE_SOURCES = 100
 
 
 @dataclass
@@ -29,8 +32,11 @@ class Packed:
     rejects: list[dict[str, object]] = field(default_factory=list)
 
 
-def text_files(sources: Sequence[Path]) -> list[Path]:
+def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Files as given, and every ``.txt`` in and below directories, sorted; each once.
+
+    The value is the file's name from the directory given, or its own directory, on:
+    ``letters/1850/anna.txt``.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt``.
@@ -40,7 +46,7 @@ def text_files(sources: Sequence[Path]) -> list[Path]:
     ...
     plumbline.warehouse.errors.BadInput: texts nowhere: no such file or directory (check the path)
     """
-    files: dict[Path, None] = {}
+    files: dict[Path, str] = {}
     for source in sources:
         if not source.exists():
             raise BadInput(f"texts {source}", "no such file or directory", "check the path")
@@ -48,12 +54,30 @@ def text_files(sources: Sequence[Path]) -> list[Path]:
         texts = [path for path in inside if path.is_file()]
         if not texts:
             raise BadInput(f"texts {source}", "holds no .txt file", "name the files themselves")
-        files.update(dict.fromkeys(texts))
-    return list(files)
+        # Absolute, so that the directory "." has a name; links stay as they are.
+        top = Path(os.path.abspath(source if source.is_dir() else source.parent)).parent
+        for path in texts:
+            files.setdefault(path, terminal(os.path.relpath(path, top)))
+    return files
 
 
-def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:
+def source_kind(names: Collection[str]) -> str:
+    """What the source of a document is, by the names of all files: ``folder`` or ``file``.
+
+    Files of one folder are sources of their own unless they are more than a hundred.
+
+    >>> source_kind(["letters/a.txt", "letters/b.txt"]), source_kind(["x/a.txt", "y/b.txt"])
+    ('file', 'folder')
+    """
+    folders = {os.path.dirname(name) for name in names}
+    return "folder" if len(folders) > 1 or len(names) > _MOST_FILE_SOURCES else "file"
+
+
+def pack_files(store: Store, files: Mapping[Path, str], out: Path) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
+
+    ``files`` are those of ``text_files``. The record holds the file's name as ``meta.file``, and
+    that or its folder as the source (see ``source_kind``), where the Pile has it.
 
     A file that can't be read, is not UTF-8 (a byte order mark is dropped) or holds only white space
     is rejected, and recorded in table ``reject``. The shard appears complete or not at all, and
@@ -69,7 +93,7 @@ def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:
     config = {"texts": [str(path) for path in files], "out": str(out)}
     with recorded(store, "corpus pack", config) as run_id:
         try:
-            write_jsonl_zst(out, _texts(files, packed))
+            write_jsonl_zst(out, _records(files, packed))
         except OSError as e:
             raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
         key = {"stage": "pack", "subject": out.name}
@@ -78,16 +102,18 @@ def pack_files(store: Store, files: Sequence[Path], out: Path) -> Packed:
     return packed
 
 
-def _texts(files: Sequence[Path], packed: Packed) -> Iterator[str]:
-    for position, file in enumerate(files, start=1):
+def _records(files: Mapping[Path, str], packed: Packed) -> Iterator[dict[str, object]]:
+    by_folder = source_kind(files.values()) == "folder"
+    for position, (file, name) in enumerate(files.items(), start=1):
         text, reason, excerpt = _read(file)
         if reason:
-            source = {"source_file": terminal(str(file)), "source_row": position}
-            packed.rejects.append({**source, "reason": reason, "excerpt": terminal(excerpt)})
+            place = {"source_file": terminal(str(file)), "source_row": position}
+            packed.rejects.append({**place, "reason": reason, "excerpt": terminal(excerpt)})
             continue
         packed.n_packed += 1
         packed.n_bytes += len(text.encode())
-        yield text
+        source = os.path.dirname(name) if by_folder else name
+        yield {"text": text, "meta": {"pile_set_name": source, "file": name}}
     if not packed.n_packed:
         first = packed.rejects[0]["reason"] if packed.rejects else "none given"
         raise BadInput("texts", f"no file can be used; the first: {first}", "save them as UTF-8")

@@ -299,20 +299,24 @@ def pack(
 ) -> None:
     """Make one shard of text files (UTF-8), each file a document.
 
+    A document's source is its folder; the file itself in one folder of up to 100 files. The file
+    is in `meta.file`, too: `corpus count --source-field meta.file`.
+
     Files that can't be used are rows of the table `reject`, and the status is 3.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
-    from plumbline.jobs.ingest.pack import pack_files, text_files
+    from plumbline.jobs.ingest.pack import pack_files, source_kind, text_files
     from plumbline.warehouse.storage.store import Store
 
-    packed = pack_files(Store.open(warehouse), text_files(texts), out)
+    files = text_files(texts)
+    packed = pack_files(Store.open(warehouse), files, out)
     n_files, n_rejected = packed.n_packed + len(packed.rejects), len(packed.rejects)
     say(
         f"{n_files:,} files = {packed.n_packed:,} packed + {n_rejected:,} rejected, "
         f"{packed.n_bytes / 1e6:,.1f} MB of text"
     )
-    say(f"Wrote {out}")
+    say(f"Wrote {out}; the source of each document is its {source_kind(files.values())}")
     say(f"Next: plumbline pipeline --corpus {out} --model train:small")
     if packed.rejects:
         first = packed.rejects[0]

@@ -215,7 +215,8 @@ def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
 
 def _where(row: Row) -> str:
     place = f"{row['shard'].rpartition('/')[2]}:{row['source_row']}"
-    source = f"{row['source']}, " if row["source"] else ""
+    name = row["file"] or row["source"]
+    source = f"{name}, " if name else ""
     copies = f", there {row['n_copies']:,} times" if row["n_copies"] > 1 else ""
     return f"{source}{place}{copies}{'' if row['is_text'] else ', kept words only'}"
 

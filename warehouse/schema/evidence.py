@@ -71,6 +71,7 @@ key: corpus / contrast word side place
     shard: text -- file name as given
     source_row: int -- line or row in it, from 1
     source: text? -- source of the document
+    file: text? -- file of the document, as `corpus pack` noted it; NULL where it didn't
     position: int [tokens] -- kept words of the document before it
     n_copies: int -- documents of the corpus with the same kept words
     run_id

@@ -70,7 +70,8 @@ QUALIFY row_number() OVER (
 ORDER BY n_pair_f + n_pair_m DESC, source
 """
 _SNIPPETS = f"""
-SELECT corpus, contrast, word, side, target, text_before, keyword, text_after, source
+SELECT corpus, contrast, word, side, target, text_before, keyword, text_after,
+    coalesce(file, source) AS source
 FROM word_snippet WHERE place <= {_SENTENCES} ORDER BY side, place
 """
 #: Preference of each model for the pairs that were made for a word, with Student's interval.
