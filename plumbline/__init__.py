@@ -16,11 +16,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plumbline.api import Warehouse, Why, open
 
+    __version__: str
+
 __all__ = ["Warehouse", "Why", "open"]
 
 
 def __getattr__(name: str) -> Any:
-    """The interface, loaded at its first use: commands that need none of it start faster."""
+    """The interface, loaded at its first use: commands that need none of it start faster.
+
+    ``__version__`` is the installed version; ``unknown`` for a copy that isn't installed.
+    """
+    if name == "__version__":
+        from importlib import metadata  # takes longer than many a command
+
+        try:
+            return metadata.version("plumbline")
+        except metadata.PackageNotFoundError:
+            return "unknown"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from plumbline import api

@@ -22,6 +22,7 @@ What is wrong is a :class:`~plumbline.warehouse.errors.PlumblineError` of one li
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plumbline.pipelines.requests.why import Answers
+
+# of tqdm, which libraries of models import; Plumbline's own progress has no need of ipywidgets
+warnings.filterwarnings("ignore", "IProgress not found")
 
 Frame = TypeVar("Frame")
 Frames = Literal["pandas", "polars", "arrow"]
@@ -188,25 +192,28 @@ class Warehouse(Generic[Frame]):
         corpus: str | None = None,
         contrast: str = "she/he",
     ) -> Frame:
-        """How words lean in the corpora: rows of `word_lean`, the surest leans first.
+        """How words lean in the corpora: rows of `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_low_nats`` and
-        ``delta_high_nats`` with 95% confidence, which are NULL for imported statistics. Words
-        without a delta have no row.
+        ``delta_high_nats`` with 95% confidence, which are NULL for imported statistics.
 
         Args:
-            words: which; all that have a delta by default.
-            corpus: by default all corpora.
+            words: which, in lower case or not; the result keeps their order, and like `reindex` of
+                pandas has a row of missing values for a word without a delta. By default all words
+                that have one, the surest leans first.
+            corpus: by default all corpora, a row for each that has a delta of the word.
         """
+        leans = "FROM word_lean WHERE contrast = $contrast AND coalesce(corpus = $corpus, true)"
+        given = {"contrast": contrast, "corpus": corpus}
+        if words is None:
+            surest = "abs(lean_bound_nats) DESC, abs(delta_nats) DESC, corpus, word"
+            return self.sql(f"{leans} ORDER BY {surest}", given)
         return self.sql(
-            "FROM word_lean WHERE coalesce(list_contains($words::VARCHAR[], word), true) "
-            "AND contrast = $contrast AND coalesce(corpus = $corpus, true) "
-            "ORDER BY abs(lean_bound_nats) DESC, abs(delta_nats) DESC, corpus, word",
-            {
-                "words": None if words is None else [word.lower() for word in _listed(words)],
-                "contrast": contrast,
-                "corpus": corpus,
-            },
+            "SELECT leans.* REPLACE (asked.word AS word, $contrast AS contrast, "
+            "coalesce(corpus, $corpus) AS corpus) "
+            "FROM (SELECT unnest($words::VARCHAR[]) AS word, generate_subscripts($words, 1) AS i) "
+            f"AS asked LEFT JOIN ({leans}) AS leans USING (word) ORDER BY i, corpus",
+            given | {"words": [word.lower() for word in _listed(words)]},
         )
 
     def why(
@@ -322,21 +329,27 @@ class Warehouse(Generic[Frame]):
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
         """How US and PD change from model ``a`` to ``b``, on the pairs that both scored.
 
-        A row a benchmark, pair of groups and measure, with the paired 95% interval of the
-        difference. US is a share, PD in percentage points. ``epsilon_nats`` is ln 1.65 by default.
+        A row a benchmark, pair of groups and measure, in its ``unit`` (US is a ``share``, PD in
+        percentage ``points``), with the paired 95% interval of the difference.
+        ``epsilon_nats`` is ln 1.65 by default.
 
         Args:
             a, b: names, labels or keys of models, as `plumbline measure` shows them.
 
         Raises:
-            UsageProblem: a name that no scored model has, or several.
+            UsageProblem: a name that no scored model has, or several; the same model twice, or two
+                without a pair that both scored.
         """
         keys = {"a": self._key(a), "b": self._key(b)}
+        both = f"models {a!r} and {b!r}"
+        if keys["a"] == keys["b"]:
+            raise UsageProblem(both, "are the same one", "give two; measure() shows one model")
         epsilon = "" if epsilon_nats is None else f", epsilon := {float(epsilon_nats)}"
-        return self.sql(
-            f"FROM preference_difference($a, $b{epsilon}) ORDER BY benchmark, groups, measure",
-            keys,
-        )
+        query = f"FROM preference_difference($a, $b{epsilon}) ORDER BY benchmark, groups, measure"
+        table = read_only(self.store, query, keys)
+        if not table.num_rows:
+            raise UsageProblem(both, "scored no pair in common", "score one benchmark with both")
+        return self._frame(table)
 
     def report(self, out: str | Path = "out/report") -> Path:
         """Write the page that `plumbline report` writes; returns its path."""

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,8 @@ def test_words_and_why_are_what_the_commands_say(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wh = plumbline.open(here / "w")
-    words = wh.words(["Nurse", "captain", "unheard"])
-    assert isinstance(words, pd.DataFrame) and sorted(words["word"]) == ["captain", "nurse"]
+    words = wh.words(["Nurse", "captain"])
+    assert isinstance(words, pd.DataFrame) and list(words["word"]) == ["nurse", "captain"]
     query = "SELECT word, delta_nats FROM word_delta WHERE word IN ('nurse', 'captain')"
     by_command = asked(here, "sql", query, "--format", "json", capsys=capsys)
     assert dict(zip(words["word"], words["delta_nats"], strict=True)) == pytest.approx(
@@ -130,6 +131,7 @@ def test_two_models_compared(here: Path) -> None:
     rows = [row for row in rows if row["benchmark"] == "mine"]
     assert {row["measure"] for row in rows} == {"us", "pd"}
     for row in rows:
+        assert row["unit"] == {"us": "share", "pd": "points"}[row["measure"]]
         assert row["before_mean"] == pytest.approx(measured["tiny-neox", row["measure"]])
         assert row["after_mean"] == pytest.approx(measured["tiny-gpt2", row["measure"]])
         assert row["difference"] == pytest.approx(row["after_mean"] - row["before_mean"])
@@ -140,6 +142,8 @@ def test_two_models_compared(here: Path) -> None:
             assert ends[0] <= row["difference"] <= ends[1]
     with pytest.raises(UsageProblem, match="'tiny-gpt2', 'tiny-neox'"):
         wh.compare("tiny-neox", "gpt-5")
+    with pytest.raises(UsageProblem, match="are the same one"):
+        wh.compare("tiny-neox", "tiny-neox")
 
 
 def test_the_report_is_written(here: Path, tmp_path: Path) -> None:
@@ -178,12 +182,27 @@ def test_a_package_that_is_missing_is_named(here: Path, monkeypatch: pytest.Monk
 
 def test_importing_plumbline_loads_nothing_large() -> None:
     large = {"duckdb", "numpy", "pandas", "pyarrow", "torch"}
-    code = f"import sys, plumbline; print(sorted({large!r} & set(sys.modules)))"
+    code = f"import sys, plumbline; print(sorted({large!r} & set(sys.modules)), end=' '); "
+    code += "print('importlib.metadata' in sys.modules, plumbline.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.split() == ["[]", "False", metadata.version("plumbline")]
+
+
+def test_words_are_in_the_order_asked_for_and_missing_ones_are_rows(here: Path) -> None:
+    """The oracle is ``reindex`` of pandas on all rows."""
+    wh, asked = plumbline.open(here / "w"), ["unheard", "nurse", "Captain", "nurse", "sidewalk"]
+    every = wh.words(corpus="c").set_index("word")
+    expected = every.reindex([word.lower() for word in asked]).reset_index()
+    assert expected["delta_nats"].notna().tolist() == [False, True, True, True, False]
+    expected = expected.assign(corpus="c", contrast="she/he")[["corpus", "contrast", "word"]].join(
+        expected.drop(columns=["corpus", "contrast", "word"])
+    )
+    pd.testing.assert_frame_equal(wh.words(asked, corpus="c"), expected, check_dtype=False)
+    anywhere = wh.words(asked)  # where no corpus is named, a missing word is of none
+    assert anywhere["corpus"].isna().tolist() == expected["delta_nats"].isna().tolist()
 
 
 def test_a_frame_without_a_lean_is_empty(here: Path) -> None:
     wh = plumbline.open(here / "w")
-    assert wh.words(["unheard"]).empty and not wh.words().empty
+    assert wh.words([]).empty and not wh.words().empty
     assert all(math.isfinite(x) for x in wh.words()["delta_nats"])

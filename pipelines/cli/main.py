@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+import plumbline
 from plumbline.pipelines.cli.lazy import Commands, Group, LazyGroup
 from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.text.output import say
@@ -146,9 +147,7 @@ class _Plumbline(LazyGroup):
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib import metadata  # takes longer than many a command
-
-        say(f"plumbline {metadata.version('plumbline')}")
+        say(f"plumbline {plumbline.__version__}")
         raise typer.Exit
 
 

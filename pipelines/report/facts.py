@@ -33,7 +33,9 @@ class Facts:
     def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
         self.warehouse, self._known = opened(warehouse).pinned(), dict[str, Rows]()
         self.connection = connect(self.warehouse)
-        self.connection.execute("SET enable_progress_bar = false")
+        bar = "enable_progress_bar"  # off in a notebook without ipywidgets, and refuses to be set
+        if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
+            self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
         self._wanted: dict[str, object] = {}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import plumbline
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_fits, of_pairs
 from plumbline.pipelines.report.model import Columns, PageTable, Section, shown, table, text
-from plumbline.pipelines.report.paper.tables import version
 from plumbline.pipelines.report.plain import markdown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS
@@ -119,7 +119,8 @@ def _measured(model: Row) -> str:
         if model[column]
     ]
     how = f" ({', '.join(known)})" if known else ""
-    return f"Measured with Plumbline {version()}: {model['model']}{how}, {model['measure']}."
+    by = f"Plumbline {plumbline.__version__}"
+    return f"Measured with {by}: {model['model']}{how}, {model['measure']}."
 
 
 def _fits(rows: Rows) -> Iterator[Section]:

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import plumbline
 from plumbline.eval_workers.benchmarks.own.pushed import fingerprint, pushed
 from plumbline.eval_workers.hub.dataset import DATA, task_id
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.card import chosen
-from plumbline.pipelines.report.paper.tables import version
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -180,7 +180,7 @@ def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
         f"{model['measure']}, {model['backend'] or 'backend unknown'}",
     ]
     parts += [str(model["dtype"])] if model["dtype"] else []
-    return ", ".join([*parts, f"Plumbline {version()}"])
+    return ", ".join([*parts, f"Plumbline {plumbline.__version__}"])
 
 
 def _scored_at(facts: Facts, model_key: str, benchmark: str) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 
+import plumbline
 from plumbline.eval_workers.benchmarks import How, is_own
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metrics import IN_BRACKETS, models_table
@@ -137,7 +138,7 @@ def _csv_rows(one: PageTable) -> Iterator[Mapping[str, object]]:
 def citations() -> str:
     """BibTeX of Plumbline and of the papers whose methods and data it uses."""
     path = resources.files(__package__) / "citations.bib"
-    return path.read_text(encoding="utf-8").replace("VERSION", version())
+    return path.read_text(encoding="utf-8").replace("VERSION", plumbline.__version__)
 
 
 def citation(benchmark: str) -> str:
@@ -153,11 +154,3 @@ def citation(benchmark: str) -> str:
         if benchmark in re.findall(r"[\w-]+", about.lower()):
             return entry.strip()
     return ""
-
-
-def version() -> str:
-    """The installed version of Plumbline; ``unknown`` for a copy that isn't installed."""
-    try:
-        return metadata.version("plumbline")
-    except metadata.PackageNotFoundError:
-        return "unknown"
