@@ -11,6 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -90,7 +92,7 @@ def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> No
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"sentence_a": " "}, "a sentence is empty"),
         ({"sentence_b": "Tea."}, "both sentences are the same"),
-        ({"id": "1"}, "the identifier 1 was already used"),
+        ({"sentence_a": "Gin."}, "the identifier 1 was already used"),
         ({"weight": "much"}, "weight is 'much', expected a number of 0 or more"),
         ({"weight": -1}, "weight is '-1', expected"),
         ({"direction": "up"}, "direction is 'up', expected one of a, b"),
@@ -108,6 +110,30 @@ def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> No
         assert reason in found[number], number
     assert "not JSON" in found[10] and "not a JSON object" in found[11]
     assert done.n_pairs + done.n_rejects == len(rows) + 3
+
+
+def test_rows_that_equal_an_earlier_one_are_rejected_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.integers(0, 3, (40, 3)), columns=["a", "b", "category"])
+    frame["sentence_a"] = [f"Old {k}." for k in frame.pop("a")]
+    frame["sentence_b"] = [f"Young {k}." for k in frame.pop("b")]
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    numbers = np.flatnonzero(frame.duplicated()) + 1
+    store, where = Store.open(tmp_path / "w"), ["--warehouse", str(tmp_path / "w")]
+    source = ["--source", str(tmp_path / "p.csv")]
+    assert main(["benchmark", "import", "ages", *source, *where]) == 0
+    out = capsys.readouterr().out
+    assert (
+        f"ages: {40 - len(numbers)} pairs in `benchmark_pair`; rejected rows: {len(numbers)} ("
+        in out
+    )
+    first = frame.eq(frame.iloc[numbers[0] - 1]).all(axis=1).idxmax() + 1
+    assert f"  p.csv, row {numbers[0]}: the same as row {first}\n" in out
+    assert out.count("the same as") == 3 and "and so on: plumbline sql" in out
+    rejects = store.read("reject", stage="benchmark")
+    assert sorted(rejects["source_row"].to_pylist()) == numbers.tolist()
 
 
 def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path) -> None:

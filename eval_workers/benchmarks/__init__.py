@@ -28,6 +28,9 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
+#: Rejected rows that an import shows.
+_REJECTS_SHOWN = 3
+
 
 class Benchmark(Protocol):
     """What a module of this package offers."""
@@ -46,7 +49,8 @@ class Imported:
     """Outcome of an import: rows in the source = pairs + rejects.
 
     ``turned``: groups, as ``old/young``, of which other pairs have the same ones turned round;
-    ``n_changed``: pairs it had before that went or have other sentences now.
+    ``n_changed``: pairs it had before that went or have other sentences now; ``first_rejects``: a
+    line for each of the first rejects, its place and its reason.
     """
 
     benchmark: str
@@ -54,6 +58,7 @@ class Imported:
     n_rejects: int
     turned: tuple[str, ...] = ()
     n_changed: int = 0
+    first_rejects: tuple[str, ...] = ()
 
 
 MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchmark)
@@ -181,7 +186,11 @@ def import_benchmark(
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     groups = {(str(pair["group_a"]), str(pair["group_b"])) for pair in parsed.pairs}
     turned = tuple(sorted(f"{a}/{b}" for a, b in groups if (b, a) in groups and a != b))
-    return Imported(name, len(pairs), len(rejects), turned, n_changed)
+    first = tuple(
+        f"{row['source_file']}, row {row['source_row']}: {row['reason']}"
+        for row in rejects[:_REJECTS_SHOWN]
+    )
+    return Imported(name, len(pairs), len(rejects), turned, n_changed, first)
 
 
 def _read_own(name: str, source: Path | None, how: How) -> tuple[Parsed, Path]:

@@ -97,8 +97,12 @@ def _import(store: Store, name: str, source: Path | None, run_id: str, how: How)
 
 
 def _report(done: Imported) -> None:
-    rejected = f", {done.n_rejects:,} rows rejected (table `reject`)" if done.n_rejects else ""
+    rejected = f"; rejected rows: {done.n_rejects:,} (table `reject`)" if done.n_rejects else ""
     say(f"{done.benchmark}: {done.n_pairs:,} pairs in `benchmark_pair`{rejected}")
+    for line in done.first_rejects:
+        say(f"  {line}")
+    if done.n_rejects > len(done.first_rejects):
+        say(f"  and so on: plumbline sql \"FROM reject WHERE subject = '{done.benchmark}'\"")
     if done.n_changed:
         say(
             f"Warning: {done.n_changed:,} pairs that it had are gone or have other sentences now; "

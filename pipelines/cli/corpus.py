@@ -302,7 +302,7 @@ def pack(
     A document's source is its folder; the file itself in one folder of up to 100 files. The file
     is in `meta.file`, too: `corpus count --source-field meta.file`.
 
-    Files that can't be used are rows of the table `reject`, and the status is 3.
+    Files that can't be used are left out, and rows of the table `reject`.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
@@ -320,8 +320,11 @@ def pack(
     say(f"Next: plumbline pipeline --corpus {out} --model train:small")
     if packed.rejects:
         first = packed.rejects[0]
-        problem = f"{first['reason']}; {n_rejected:,} rejected in all, see table reject"
-        raise BadInput(f"text {first['source_file']}", problem, "save it as UTF-8 and pack again")
+        say(
+            f"Warning: left out {n_rejected:,} of {n_files:,} files (table `reject`); the first: "
+            f"{first['source_file']}: {first['reason']} (save it as UTF-8 and pack again)",
+            err=True,
+        )
 
 
 def import_(

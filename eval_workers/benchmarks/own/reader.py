@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +36,13 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
     A row has two sentences, or a template, or choices as the recipe says. Rows of templates make a
     pair for every two groups of ``filler``, and for each of its words.
 
+    A row that equals an earlier one in every column is rejected: it would count twice.
+
     Raises ``BadInput`` for a file that can't be read or lacks the columns.
     """
     files = files_of(source)
     parsed = Parsed(name)
+    first: dict[bytes, str] = {}
     for path in files:
         is_first = True
         for row in rows_of_file(path, recipe.rows):
@@ -45,8 +50,18 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
                 _check_columns(path, row, recipe)
                 is_first = False
             file = row.file if len(files) == 1 else str(path.relative_to(_common(files)))
-            _add(parsed, row, file, recipe, filler, is_alone=len(files) == 1)
+            is_alone = len(files) == 1
+            place = f"row {row.number}" + ("" if is_alone else f" of {file}")
+            if row.problem is None and (same := first.setdefault(_digest(row), place)) != place:
+                row = replace(row, problem=f"the same as {same}")
+            _add(parsed, row, file, recipe, filler, is_alone=is_alone)
     return parsed
+
+
+def _digest(row: SourceRow) -> bytes:
+    """Equal for rows with the same values in the same columns."""
+    fields = json.dumps(sorted(row.fields.items(), key=str), default=str)
+    return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 
 
 def _common(files: Sequence[Path]) -> Path:
