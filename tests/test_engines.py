@@ -39,12 +39,12 @@ VARIANTS: list[dict[str, Any]] = [
     {"rule": "windows", "window": 5},
     {"min_count": 4},
     {"targets": "all"},
-    {"targets": "all", "min_count": 4, "rule": "windows", "language": "fr"},
+    {"targets": "all", "min_count": 4, "rule": "windows", "language": "es"},
     {"targets": "she-he", "min_count": 10**6},
 ]
 TABLES = ("word_count", "pair_count", "corpus", "corpus_shard", "reject", "word_list")
 #: Of these the quicker test counts some, in which each step of Spark's is taken.
-SOME = (1, 4, 5)
+SOME = (1, 4)
 #: Executors, each a JVM of its own, and their tasks, each a Python of its own.
 _CONF = """
 spark.master local-cluster[{executors},{cores},1024]
