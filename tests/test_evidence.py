@@ -133,7 +133,9 @@ LINES = st.builds(
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("source_field", ["meta.pile_set_name", "x", ""])
+@pytest.mark.parametrize(
+    "source_field", ["meta.pile_set_name", pytest.param("x", marks=pytest.mark.slow), ""]
+)
 def test_made_lines(source_field: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     top = tmp_path_factory.mktemp("made")
 

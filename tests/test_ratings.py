@@ -378,7 +378,7 @@ def test_questions_that_do_not_fit(tmp_path: Path, change: tuple[str, str], prob
 
 def test_raters_and_designs_that_do_not_fit(store: Store, tmp_path: Path) -> None:
     for wrong in ("0", "ana,,ben", "ana,Ana", "../x", "a b"):
-        with pytest.raises(UsageProblem, match="are no raters"):
+        with pytest.raises(UsageProblem, match="are not raters"):
             raters(wrong)
     with pytest.raises(UsageProblem, match="plumbline benchmark import b"):
         exported(store, tmp_path)

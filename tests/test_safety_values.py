@@ -96,7 +96,7 @@ def test_a_forged_column_is_one_line(
     "text",
     [
         None,
-        '{"eta": []}',
+        pytest.param('{"eta": []}', marks=pytest.mark.slow),
         pytest.param("null", marks=pytest.mark.slow),
         pytest.param("[" * 100_000, marks=pytest.mark.slow),
     ],

@@ -95,6 +95,6 @@ def kept_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
     """
     try:
         return object_of(row[column])
-    except (ValueError, TypeError) as e:  # NULL is no text
+    except (ValueError, TypeError) as e:  # NULL is not a text
         what, fix = f"column {column} of run {row.get('run_id')}", "was it written by Plumbline?"
         raise BadInput(what, str(e), fix) from e

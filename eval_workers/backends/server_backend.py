@@ -142,7 +142,7 @@ def _check(options: ModelOptions) -> None:
 
 
 def _of_values(values: Sequence[float | None]) -> str | None:
-    """Why log-probabilities of a text's tokens are no score."""
+    """Why log-probabilities of a text's tokens are not a score."""
     if any(value is None for value in values):
         return "the server leaves out log-probabilities"
     numbers = [value for value in values if value is not None]

@@ -33,7 +33,7 @@ def read(name: str, source: Path | None) -> Parsed:
     """All pairs; ``source`` is a language's file, by default that of the code in ``name``.
 
     ``source_row`` numbers the sentences; a template that is refused is one row. Raises ``BadInput``
-    for a file that is no language's, or has no ``[pairs]``.
+    for a file that is not a language's, or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
     >>> [parsed.pairs[1][side] for side in ("sentence_a", "sentence_b")], len(parsed.rejects)

@@ -150,7 +150,7 @@ def price_of(model: str, path: Path) -> Price:
 
     The table is TOML: ``currency = "EUR"``, and for each model ``[models."NAME"]`` with ``input``
     and ``output``, per million tokens. Raises ``UsageProblem`` when there is no such file, or the
-    model is not in it, ``BadInput`` for a file that is no such table.
+    model is not in it, ``BadInput`` for a file that isn't such a table.
     """
     what = f"prices {path}"
     top = Section(what, read(path, what))

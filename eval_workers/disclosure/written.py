@@ -93,7 +93,7 @@ class Writing:
 def load_wording(path: Path | None = None) -> str:
     """The wording of a TOML file (key ``write``), or the one that comes with Plumbline.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it is no TOML or its
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML or its
     wording does not hold just ``{seed}`` and ``{n}``.
 
     >>> "{seed}" in load_wording()

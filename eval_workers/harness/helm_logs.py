@@ -35,7 +35,7 @@ def import_helm(store: Store, directory: Path, run_id: str) -> list[ImportedScor
         model, method = at(state, "adapter_spec", "model"), at(state, "adapter_spec", "method")
         requests = at(state, "request_states")
         if not (isinstance(model, str) and isinstance(requests, list)):
-            raise BadInput(f"{path}", "is no scenario_state.json of HELM", "keep it as written")
+            raise BadInput(f"{path}", "is not a scenario_state.json of HELM", "keep it as written")
         how = {"deployment": at(state, "adapter_spec", "model_deployment")}
         row = identity("helm", model.removeprefix("huggingface/"), None, **how)
         name = path.relative_to(directory).as_posix()

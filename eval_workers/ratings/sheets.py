@@ -71,7 +71,7 @@ def raters(given: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in given.split(","))
     if not all(map(_RATER.fullmatch, names)) or len({n.lower() for n in names}) < len(names):
         fix = "give a number, or different names of letters, figures, - and _, such as ana,ben"
-        raise UsageProblem(f"--raters {given}", "are no raters", fix)
+        raise UsageProblem(f"--raters {given}", "are not raters", fix)
     return names
 
 

@@ -159,7 +159,7 @@ def train_model(
 
 
 def _backend(base: Base) -> TransformersBackend:
-    """The base, without its weights. Raises ``BadInput`` for what is no causal language model."""
+    """The base, without its weights. Raises ``BadInput`` for what isn't a causal language model."""
     from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 
     return TransformersBackend(base.model, base.how)

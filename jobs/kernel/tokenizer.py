@@ -36,7 +36,7 @@ _VERSION = 1
 def stop_words(language: str = "") -> frozenset[str]:
     """The stop words of a language, given its token rules; by default of English.
 
-    >>> "the" in stop_words(), "elle" in stop_words(TokenRules("fr").text)
+    >>> "the" in stop_words(), "sie" in stop_words(TokenRules("de").text)
     (True, True)
     """
     if not language:

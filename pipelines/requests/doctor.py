@@ -92,7 +92,7 @@ def packages(_place: Place) -> Finding:
     lacking = []
     for extra in sorted(set(EXTRA_OF.values())):
         absent, wrong = _requirements(extra)
-        # Without Spark, say, its limit on pandas is no limit.
+        # Without Spark, say, its limit on pandas doesn't matter.
         problems += [] if absent else wrong
         lacking += [extra] if absent else []
     if problems:

@@ -50,7 +50,7 @@ class Classifier(Passes):
     what the pipeline `text-classification` of transformers does. A pass holds texts of one length,
     without padding, so that no text's figures depend on the others.
 
-    Raises ``BadInput`` for what is no classifier or can't be had, as ``read_config``.
+    Raises ``BadInput`` for what isn't a classifier or can't be had, as ``read_config``.
     """
 
     def __init__(self, model: str, options: ModelOptions) -> None:

@@ -61,8 +61,8 @@ class Files:
 def read_files(model: str, options: ModelOptions) -> Files:
     """Find a model and read its configuration; no weights are loaded.
 
-    Raises ``BadInput`` for what is no language model or can't be had, and for an adapter of another
-    base; ``UsageProblem`` for code that is trusted under another name.
+    Raises ``BadInput`` for what isn't a language model or can't be had, and for an adapter of
+    another base; ``UsageProblem`` for code that is trusted under another name.
     """
     if options.trust_remote_code not in (None, model):
         problem = f"the code to be trusted is that of model {model}"

@@ -69,7 +69,7 @@ class Adapter:
 def find_adapter(adapter: str) -> Adapter:
     """Find an adapter by directory or hub id and check that it fits a left-to-right model.
 
-    Raises ``BadInput`` for what is no such adapter.
+    Raises ``BadInput`` for what isn't such an adapter.
     """
     version = metadata.version("peft")
     path = Path(adapter).expanduser()

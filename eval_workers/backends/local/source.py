@@ -117,7 +117,7 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
 
 
 def _check_spelling(path: Path) -> None:
-    """A slip in the name of a model beside others of ``models`` is no hub id to ask for."""
+    """A slip in the name of a model beside others of ``models`` isn't a hub id to ask for."""
     if path.parent.name != "models" or not path.parent.is_dir():
         return
     if like := get_close_matches(path.name, [p.name for p in path.parent.iterdir()], 1):

@@ -131,9 +131,9 @@ def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
     if len(tokens) != len(values):
         raise EchoFault(f"gives {len(tokens)} tokens, and {len(values)} log-probabilities")
     if not all(isinstance(token, str) for token in tokens):
-        raise EchoFault("gives tokens that are no text")
+        raise EchoFault("gives tokens that are not a text")
     if not all(value is None or type(value) in (int, float) for value in values):
-        raise EchoFault("gives log-probabilities that are no numbers")
+        raise EchoFault("gives log-probabilities that are not numbers")
     return tokens, values
 
 

@@ -56,8 +56,8 @@ class Probed:
 def probe(server: EchoServer, bos: str | None) -> Probed:
     """Find out how a server scores texts.
 
-    Raises ``BadInput`` that says what was seen where that is no score, ``UsageProblem`` where a BOS
-    has to be given or must not be.
+    Raises ``BadInput`` that says what was seen where that isn't a score, ``UsageProblem`` where a
+    BOS has to be given or must not be.
     """
     sent = _choose_context(server, bos)
     echoes = [*_echoes(server, sent, TEXTS), *_echoes(server, sent, [TEXTS[0]] * 2)]

@@ -78,7 +78,7 @@ def named(found: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
 def inches(text: str) -> float:
     """A width such as ``3.3in``, ``84mm``, ``8.4cm`` or ``240pt``, in inches.
 
-    Raises ``UsageProblem`` for anything else, and for what is no width of a figure.
+    Raises ``UsageProblem`` for anything else, and for what isn't a width of a figure.
 
     >>> inches("84mm"), inches("3.3in")
     (3.3070866141732282, 3.3)

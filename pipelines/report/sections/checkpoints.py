@@ -28,7 +28,7 @@ from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, Panel, grid,
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 203
-#: Fewer checkpoints are no curve.
+#: Fewer checkpoints don't make a curve.
 LEAST_STEPS = 3
 #: Words that are drawn.
 MOST_WORDS = 6
