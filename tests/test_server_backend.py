@@ -140,7 +140,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     ),
     "fewer values": (_each(lambda values, n: values[:-2]), "tokens, and"),
     "words for numbers": (_each(lambda values, n: [str(v) for v in values]), "that are not num"),
-    "numbers for tokens": (_of_logprobs(tokens=lambda t: list(range(len(t)))), "that are not a text"),
+    "numbers for tokens": (_of_logprobs(tokens=lambda t: list(range(len(t)))), "are not a text"),
     "never the same": (
         _each(lambda values, n: [None, *(value - n / 50 for value in values[1:])]),
         "gives the same text another score each time",
