@@ -29,12 +29,14 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make pipeline                      closed world, no data or network needed"
-	@echo "  make pipeline CORPUS=mine.jsonl.zst MODEL=train:small   your own text, no other data"
+	@echo "  make pipeline CORPUS=my-texts.jsonl.zst MODEL=train:small   your own text, no other data"
 	@echo "  make pipeline CORPUS='shards/*.jsonl.zst' BENCHMARKS=winobias,use-5 MODEL=train:small"
 	@echo "  make pipeline CONF=cluster ...     on Spark and many machines, see docs/cluster.md"
 	@echo "  make sql Q=\"SELECT * FROM word_delta ORDER BY delta_nats LIMIT 10\""
 
 setup: $(STAMP) ## create .venv with the pinned versions (once)
+	@echo 'Done. Next: make pipeline (a first report in minutes, no data needed)'
+	@echo 'For the command plumbline: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
 $(STAMP): requirements.lock requirements-py310.lock pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV) $(PYTHON)

@@ -8,8 +8,8 @@
     wh.count("novels", "novels/*.jsonl.zst")         # co-occurrences, PMI and delta
     wh.words(["nurse", "captain"])                   # how far they lean, with intervals
     wh.why("nurse")                                  # sources, copies, collocates, sentences
-    wh.benchmark("mine", pairs)                      # pairs of your own, from a frame or a file
-    wh.score("EleutherAI/pythia-70m", "mine")        # log-probabilities of each pair
+    wh.benchmark("my-pairs", pairs)                  # pairs of your own, from a frame or a file
+    wh.score("EleutherAI/pythia-70m", "my-pairs")    # log-probabilities of each pair
     wh.measure()                                     # US, PD, AuFC, ... of all that is scored
     wh.compare("pythia-70m", "pythia-160m")          # on the pairs that both scored
     wh.sql("FROM word_lean WHERE word = 'nurse'")

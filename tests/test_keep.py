@@ -315,6 +315,19 @@ def test_runs_are_listed_shown_and_told_apart(
         find(kept, "x")
 
 
+def test_a_list_of_runs_is_narrow_in_a_pipe(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = "the server answered " + "no " * 400
+    with pytest.raises(BadInput), runs.recorded(store, "benchmark ratings import", {}):
+        raise BadInput("a server", problem)
+    assert main(["runs", "list", "--warehouse", str(store.root)]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 125 and "a server: the serv" in out and "…" in out
+    assert main(["runs", "list", "--json", "--warehouse", str(store.root)]) == 0
+    assert problem.strip() in capsys.readouterr().out
+
+
 def test_two_scoring_runs_are_compared_by_the_metrics_of_what_they_scored(store: Store) -> None:
     ids = []
     for model, ratio in (("a", 0.1), ("b", 2.0)):

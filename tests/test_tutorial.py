@@ -61,7 +61,7 @@ def test_the_page_leads_to_a_report(
     (corpus,) = store.read("corpus").to_pylist()
     assert corpus["n_documents"] == n_files and corpus["targets"] == "family"
     pairs = store.read("benchmark_pair").to_pylist()
-    assert {p["benchmark"] for p in pairs} == {"mine-offline"}
+    assert {p["benchmark"] for p in pairs} == {"my-texts-offline"}
     words = {str(p["word"]) for p in pairs}
     assert len(pairs) == 10 * len(words) and len(words) == 50
     assert all(re.fullmatch("[a-z]+", word) for word in words)
@@ -70,11 +70,11 @@ def test_the_page_leads_to_a_report(
         leans[w]["low_nats"] <= leans[w]["delta_nats"] <= leans[w]["high_nats"] for w in words
     )
     scored = store.read("pair_score").to_pylist()
-    assert {s["model"] for s in scored} == {"small-mine"} and len(scored) == len(pairs)
+    assert {s["model"] for s in scored} == {"small-my-texts"} and len(scored) == len(pairs)
     probed = store.read("pronoun_probability", probe_set="topics").to_pylist()
     assert len({r["prompt_id"] for r in probed}) == 160
     assert "fixed frames" in said["pipeline"]
     pages = [
         Path("out/report", name).read_text("utf-8") for name in ("index.html", "appendix.html")
     ]
-    assert all(word in "".join(pages) for word in ("mine-offline", "fixed frames", "topics"))
+    assert all(word in "".join(pages) for word in ("my-texts-offline", "fixed frames", "topics"))

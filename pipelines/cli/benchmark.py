@@ -56,7 +56,7 @@ def import_(
     """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
 
     A name that is not in `benchmark list` is that of your own pairs: give
-    --source, as in plumbline benchmark import mine --source pairs.csv (docs/pairs.md). One that
+    --source, as in plumbline benchmark import my-pairs --source pairs.csv (docs/pairs.md). One that
     was pushed to the hub comes back by its address alone, hf://datasets/OWNER/NAME (docs/hub.md).
 
     Example: plumbline benchmark import winobias winogender use-5

@@ -185,14 +185,14 @@ A first report, in minutes, from a text whose answers are known:
   plumbline pipeline
 
 Your own:
-  plumbline corpus pack texts --out mine.jsonl.zst                   a folder of .txt files
-  plumbline pipeline --corpus mine.jsonl.zst --model train:small     count, train, score, report
-  plumbline benchmark import mine --source pairs.csv                 sentence_a, sentence_b
-  plumbline score --model EleutherAI/pythia-70m --benchmark mine     then: measure, report
+  plumbline corpus pack texts --out my-texts.jsonl.zst                 a folder of .txt files
+  plumbline pipeline --corpus my-texts.jsonl.zst --model train:small   count, train, score, report
+  plumbline benchmark import my-pairs --source pairs.csv               sentence_a, sentence_b
+  plumbline score --model EleutherAI/pythia-70m --benchmark my-pairs   then: measure, report
 
 Then ask:
-  plumbline why nurse captain                                        why do these words lean?
-  plumbline sql                                                      all of it, with examples
+  plumbline why nurse captain                                          why do these words lean?
+  plumbline sql                                                        all of it, with examples
 
 Every command: plumbline --help. Is something missing here? plumbline doctor
 From Python: import plumbline. Pages: docs/index.md"""

@@ -20,6 +20,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON instead of tables.")]
+#: Columns of a line of ``runs list`` that goes to a file or a pipe, and least room for an error.
+_PIPED_WIDTH, _LEAST_ERROR = 120, 20
 RunId = Annotated[str, typer.Argument(help="Run id, or the start of one.")]
 
 
@@ -50,7 +52,7 @@ def list_runs(
     as_json: AsJson = False,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """List runs, the newest first.
+    """List runs, the newest first; long errors are cut: `runs show`, --json or `sql` have all.
 
     Example: plumbline runs list --command score --since 2026-05-01 --status finished
     """
@@ -60,16 +62,25 @@ def list_runs(
         return
     names = ["run_id", "command", "status", "started_at", "seconds", "error"]
     rows = [
-        (*(r[n] for n in names[:3]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}", *_end(r))
+        (*(r[n] for n in names[:3]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}", _seconds(r))
         for r in found
     ]
-    show(Console(highlight=False, markup=False), names, rows)
+    console = Console(highlight=False, markup=False)
+    used = sum(
+        max(len(str(v)) for v in column) + 3 for column in zip(names[:-1], *rows, strict=True)
+    )
+    room = (console.width if console.is_terminal else _PIPED_WIDTH) - used - 3
+    errors = [r["error"] or "" for r in found]
+    if room >= _LEAST_ERROR or not console.is_terminal:  # else each run is shown as a block
+        room = max(room, _LEAST_ERROR)
+        errors = [e if len(e) <= room else f"{e[: room - 1]}…" for e in errors]
+    show(console, names, [(*row, error) for row, error in zip(rows, errors, strict=True)])
     if found:
         say(f"next: plumbline runs show {shlex.quote(found[0]['run_id'])}")
 
 
-def _end(row: Mapping[str, Any]) -> tuple[Any, Any]:
-    return row["seconds"], row["error"]
+def _seconds(row: Mapping[str, Any]) -> float | None:
+    return None if row["seconds"] is None else round(row["seconds"], 1)
 
 
 def show_run(
