@@ -15,9 +15,10 @@ from PIL import Image
 
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.report.model import Figure
-from plumbline.pipelines.report.paper.figures import figure_file, figures, inches
+from plumbline.pipelines.report.paper.figures import _FIRST, figure_file, figures, inches
 from plumbline.pipelines.report.plots.paper import FORMATS, painted, pixels
 from plumbline.pipelines.report.plots.svg import Panel, Sheet, drawn_on, grid, svg
+from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_report import build_world
@@ -88,6 +89,26 @@ def test_a_title_is_inside_when_asked(world: Store, on_page: dict[str, Figure]) 
         Image.open(io.BytesIO(f)) for f in (with_title, figure_file(world, "pd-made", "png"))
     ]
     assert pictures[0].height > pictures[1].height
+
+
+def test_a_plot_asked_for_by_name_is_that_of_the_whole_report(
+    world: Store, on_page: dict[str, Figure]
+) -> None:
+    for prefix in ("slopes", "pd", "delta"):
+        name = next(stem for stem in on_page if stem.startswith(prefix))
+        found = figures(world, name=name)
+        assert found[name].svg == on_page[name].svg and len(found) < len(on_page), name
+
+
+def test_a_section_declares_what_its_names_begin_with(on_page: dict[str, Figure]) -> None:
+    """Else `figure NAME` would leave out the section that has it."""
+    known = {*_FIRST}
+    for name in SECTIONS.names():
+        declared = SECTIONS.load(name).NAMES
+        known |= {*declared}
+        written = re.findall(r"(?:stem|Section)\(\s*\"([^\"]*)\"", SECTIONS.text(name))
+        assert all(one.startswith(declared) for one in written), (name, written)
+    assert all(stem.startswith(tuple(known)) for stem in on_page)
 
 
 @given(st.integers(150, 900), st.integers(1, 4), st.text(max_size=90), st.booleans())

@@ -119,6 +119,14 @@ def test_the_table_of_models_has_the_metrics_of_the_warehouse(
             assert float(r[f"PD points{ending}"]) == pytest.approx(pd[column], rel=1e-12)
 
 
+def test_a_table_asked_for_by_name_is_that_of_the_whole_report(
+    world: Store, found: dict[str, PageTable]
+) -> None:
+    for name in ("models", next(name for name in found if name.startswith("follow"))):
+        alone = tables(world, name)
+        assert alone[name] == found[name] and len(alone) < len(found)
+
+
 def test_each_table_can_be_had_in_each_format(found: dict[str, PageTable]) -> None:
     assert any(name.startswith("words-") for name in found)
     assert any(name.startswith("follow-") for name in found)

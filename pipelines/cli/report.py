@@ -207,7 +207,7 @@ def table(
     from plumbline.pipelines.report.paper.figures import named
     from plumbline.pipelines.report.paper.tables import table_text, tables
 
-    found = tables(warehouse)
+    found = tables(warehouse, name) or tables(warehouse)
     if not name:
         _list({name: one.caption for name, one in found.items()}, "table")
         return

@@ -266,4 +266,4 @@ def stem(*parts: str) -> str:
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'
     """
-    return re.sub(r"[^a-z0-9.]+", "-", " ".join(parts).lower().replace("..", "")).strip("-.")[:80]
+    return re.sub(r"[^a-z0-9.]+", "-", " ".join(parts).lower().replace("..", "")).strip("-.")[:120]

@@ -41,8 +41,10 @@ class Rows(list[Row]):
 
     def where(self, **wanted: object) -> Rows:
         """Rows whose columns equal a value or, for a tuple, are one of its values."""
-        sets = {c: v if isinstance(v, tuple) else (v,) for c, v in wanted.items()}
-        rows = [row for row in self if all(row[c] in values for c, values in sets.items())]
+        rows: list[Row] = self
+        for column, value in wanted.items():
+            values = value if isinstance(value, tuple) else (value,)
+            rows = [row for row in rows if row[column] in values]
         return Rows(rows, self._text, (*self._conditions, *map(_is, wanted, wanted.values())))
 
     def but(self, **unwanted: object) -> Rows:

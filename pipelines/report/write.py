@@ -126,19 +126,20 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
 
 
 def make_page(facts: Facts) -> Page:
-    """Decide what is on the page. A file name that two plots would share gets a number."""
-    page = Page(answer=sections.leads(facts))
-    for part in sections.sections(facts):
-        if isinstance(part, Missing):
-            page.missing.append(part)
-        else:
-            page.sections.append(part)
-    page.sections = _numbered(page.sections)
-    return page
+    """Decide what is on the page."""
+    parts = sections.sections(facts)
+    missing = [part for part in parts if isinstance(part, Missing)]
+    return Page(answer=sections.leads(facts), sections=_numbered(parts), missing=missing)
 
 
-def _numbered(sections: list[Section]) -> list[Section]:
+def named_sections(facts: Facts, name: str = "") -> list[Section]:
+    """The sections of the page; with ``name``, those that may have a plot or table of that name."""
+    return _numbered(sections.sections(facts, name))
+
+
+def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
     """Sections and figures whose names are distinct: of two of a name the second gets a number."""
+    sections = [part for part in parts if isinstance(part, Section)]
     seen: Counter[str] = Counter()
 
     def named(name: str) -> str:

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.page import figures_of, front
-from plumbline.pipelines.report.model import Figure
+from plumbline.pipelines.report.model import Figure, Page
 from plumbline.pipelines.report.plots.svg import Sheet, drawn_on
-from plumbline.pipelines.report.write import make_page
+from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
@@ -20,21 +20,26 @@ from plumbline.warehouse.storage.opening import OpenWarehouse
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
 #: Columns and posters; narrower than this nothing can be read.
 _NARROWEST_IN, _WIDEST_IN = 2.0, 40.0
+#: What the names of the first page's plots begin with.
+_FIRST = ("lean", "slopes", "spread", "words")
 _Thing = TypeVar("_Thing")
 
 
-def figures(warehouse: str | Path | OpenWarehouse, sheet: Sheet | None = None) -> dict[str, Figure]:
+def figures(
+    warehouse: str | Path | OpenWarehouse, sheet: Sheet | None = None, name: str = ""
+) -> dict[str, Figure]:
     """Every plot of the report of a warehouse by the stem of its file, the first page's first.
 
-    They are drawn on ``sheet``, without one as on the page. Raises ``BadInput`` when ``warehouse``
-    is not one.
+    They are drawn on ``sheet``, without one as on the page; with ``name``, only what may have that
+    name. Raises ``BadInput`` when ``warehouse`` is not one.
     """
     facts = Facts(warehouse)
     with drawn_on(sheet or Sheet()):
-        page = make_page(facts)
-        first = figures_of(front(facts, page))
-    others = (figure for section in page.sections for figure in section.figures)
-    return {figure.stem: figure for figure in (*first, *others)}
+        is_first = not name or name.startswith(_FIRST)
+        first = figures_of(front(facts, Page())) if is_first else []
+        others = named_sections(facts, name)
+    drawn = (*first, *(figure for section in others for figure in section.figures))
+    return {figure.stem: figure for figure in drawn}
 
 
 def figure_file(
@@ -55,7 +60,8 @@ def figure_file(
 
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
-    found = figures(warehouse, Sheet(pixels(width_in), has_title))
+    sheet = Sheet(pixels(width_in), has_title)
+    found = figures(warehouse, sheet, name) or figures(warehouse)
     return painted(named(found, "figure", name).svg, form, width_in)
 
 

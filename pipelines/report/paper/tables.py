@@ -14,13 +14,15 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metrics import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Cell, PageTable, stem
 from plumbline.pipelines.report.plain import markdown_table
-from plumbline.pipelines.report.write import make_page
+from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import terminal
 
 FORMATS = ("latex", "markdown", "csv")
+#: Characters of a name, which has whole words: it is typed.
+_LONGEST = 60
 _ENDS = re.compile(r" \((\S+) to (\S+)\)$")
 #: What LaTeX would read as its own, ``[`` and ``*`` at a row's start, or as another character.
 _LATEX = {
@@ -32,20 +34,22 @@ _LATEX = {
 }
 
 
-def tables(warehouse: str | Path | OpenWarehouse) -> dict[str, PageTable]:
+def tables(warehouse: str | Path | OpenWarehouse, wanted: str = "") -> dict[str, PageTable]:
     """Every table of the report of a warehouse by name, after ``models``, in the page's order.
 
     ``models`` has US and PD of each model on each benchmark, over all pairs, where there are any.
-    A name is that of the section with what the table is of. Raises ``BadInput`` when ``warehouse``
-    is not one.
+    A name is that of the section with what the table is of. With ``wanted``, only what may have
+    that name. Raises ``BadInput`` when ``warehouse`` is not one.
     """
     facts, found, seen = Facts(warehouse), dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
         found["models"] = models_table(rows)
-    for section in make_page(facts).sections:
+    for section in named_sections(facts, wanted):
         for one in section.tables:
             what = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", one.caption)
-            name = stem(section.anchor, what)[:60].strip("-.")
+            name = stem(section.anchor, what)
+            if len(name) > _LONGEST:
+                name = name[: _LONGEST + 1].rpartition("-")[0]
             seen[name] += 1
             found[name if seen[name] == 1 else f"{name}-{seen[name]}"] = one
     return found

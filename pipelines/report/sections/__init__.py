@@ -8,6 +8,8 @@ A section module offers:
 - ``leads(facts)``, if the opening of the page is to say what it found: questions with sentences
   that answer them. They stand in the order of ``PLACE``, or of ``LEAD_PLACE`` where a module has
   that too.
+- ``NAMES``, if it is to be left alone when a plot or table of another section is asked for by name:
+  what the names of its own begin with.
 
 Other packages add theirs by entry points of ``plumbline.report_sections``: see ``docs/extend.md``.
 """
@@ -35,9 +37,12 @@ class ReportSection(Protocol):
 SECTIONS = Registry("report section", __name__, ".py", "plumbline.report_sections", ReportSection)
 
 
-def sections(facts: Facts) -> list[Section | Missing]:
-    """What all sections add to the page, in their order."""
-    modules = sorted(_modules(), key=lambda module: module.PLACE)
+def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
+    """What all sections add to the page, in their order; with ``name``, those that may have it."""
+    modules = [
+        m for m in _modules() if name.startswith(tuple(getattr(m, "NAMES", ("",)))) or not name
+    ]
+    modules.sort(key=lambda module: module.PLACE)
     return [part for module in modules for part in module.sections(facts)]
 
 

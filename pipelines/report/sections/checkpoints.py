@@ -28,6 +28,7 @@ from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, Panel, grid,
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 203
+NAMES = ("checkpoints", "onset")
 #: Fewer checkpoints don't make a curve.
 LEAST_STEPS = 3
 #: Words that are drawn.

@@ -22,6 +22,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 150
+NAMES = ("choices",)
 _TITLE = "What models choose"
 _MEANING = (
     "Forced choice is another measure than US and PD: models that give no log-probabilities were "

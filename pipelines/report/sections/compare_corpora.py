@@ -22,6 +22,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.lean_of_words import MIN_PAIRS, TOP_WORDS
 
 PLACE = 800
+NAMES = ("compare-corpora", "change")
 LEAD_PLACE = 310  # after what models make of the text
 #: Pairs of corpora described in sentences, and whose words are listed: those that agree least.
 MAX_PAIRS = 4

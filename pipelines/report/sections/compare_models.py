@@ -36,6 +36,7 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 700
+NAMES = ("compare",)
 LEAD_PLACE = 110  # after what each of them prefers
 #: Up to this many models of a benchmark are compared two by two, more with the one in the middle.
 TWO_BY_TWO = 4

@@ -11,6 +11,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.provenance.history import changes
 
 PLACE = 900
+NAMES = ("compare-runs",)
 _TITLE = "Comparisons: runs"
 _MEANING = (
     "Of each command the last two runs that finished. Rows are those still there: what a later run "

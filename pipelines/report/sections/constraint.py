@@ -20,6 +20,7 @@ from plumbline.pipelines.report.plots.svg import Panel, looks, short, svg
 from plumbline.pipelines.report.rows import Rows
 
 PLACE = 300
+NAMES = ("constraint", "kept")
 _TITLE = "Pairs whose words hardly lean"
 _MEANING = (
     "MaxPMI is the largest lean among the words of a pair's template. A pair is kept at eta "

@@ -27,6 +27,7 @@ from plumbline.pipelines.report.plots import disclosure as plots
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 600
+NAMES = ("disclosure",)
 _TITLE = "Disclosure of gender"
 _MEANING = (
     "After prompts of unspecified gender (Dong et al., 2024): GAS is the share of greedy "

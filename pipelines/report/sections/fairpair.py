@@ -28,6 +28,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.files import kept_object
 
 PLACE = 500
+NAMES = ("fairpair",)
 _TITLE = "Counterfactual continuations"
 _MEANING = (
     "FairPair (Dwivedi-Yu et al., 2024) continues a prompt about one and, in another sample, "

@@ -40,6 +40,7 @@ from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
 from plumbline.warehouse.files import kept_object
 
 PLACE = 200
+NAMES = ("follow", "swapped", "planted")
 #: Scatter plots drawn; the table below them holds every fit.
 MAX_FITS = 8
 #: What the lean of the text is, in the order of the page: on an axis, and in a sentence.

@@ -26,6 +26,7 @@ from plumbline.pipelines.report.plots.svg import NEUTRAL, Panel, looks, svg
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 205
+NAMES = ("intervention",)
 _TITLE = "Does the text make the lean?"
 _MEANING = (
     "Models were trained on a text in which she and he change places in a share of the documents, "

@@ -31,6 +31,7 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 1000
+NAMES = ("words", "delta", "pmi")
 #: Words listed for each side.
 TOP_WORDS = 15
 #: A word's delta is shown when it was seen this often with the words of either gender.

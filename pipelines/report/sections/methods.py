@@ -8,6 +8,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section, count, counted, shown
 
 PLACE = 0
+NAMES = ("methods", "data", "limits")
 _DEFINITIONS = (
     "PMI(w, g) = ln( p(w, g) / (p(w) p(g)) ), in nats; p(w) is the word's share of all kept tokens "
     "and p(w, g) the pair's share of all co-occurrences, both before anything is filtered.",

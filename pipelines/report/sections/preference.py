@@ -39,6 +39,7 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 100
+NAMES = ("preference", "pd", "us", "share")
 _TITLE = "What models prefer"
 _MEANING = (
     "The log ratio of a pair is the log-probability of the {first} sentence minus that of the "

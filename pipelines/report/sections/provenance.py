@@ -10,6 +10,7 @@ from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.files import kept_object
 
 PLACE = 1100
+NAMES = ("text", "models", "runs")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:

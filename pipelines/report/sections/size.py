@@ -34,6 +34,7 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 710
+NAMES = ("size", "deduplication")
 _RHO = ("rho", "rho_low", "rho_high")
 _CHANGE = ("difference", "difference_low", "difference_high")
 #: Measures in the order of the page: their names, and what turns them into their unit.

@@ -20,6 +20,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.rows import Rows
 
 PLACE = 400
+NAMES = ("pairs",)
 LEAD_PLACE = 120  # what models prefer is only as good as the sentences
 #: Pairs listed for each side.
 TOP_PAIRS = 20

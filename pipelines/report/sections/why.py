@@ -10,6 +10,7 @@ from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.words import QUERIES, word_section
 
 PLACE = 1010
+NAMES = ("why",)
 #: Words on the page, those asked about last: `why --top` writes thousands, without copies.
 _ASKED = """FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
 ORDER BY run_id DESC, corpus, contrast, word LIMIT 12;"""
