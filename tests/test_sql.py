@@ -12,11 +12,14 @@ import pytest
 from rich.console import Console
 
 from plumbline.pipelines.cli import sql
+from plumbline.pipelines.cli.lazy import Group
+from plumbline.pipelines.cli.main import ENTRIES, main
 from plumbline.pipelines.cli.sql_complete import completer, completions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import questions
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, score
 
@@ -177,3 +180,30 @@ def test_importing_the_command_starts_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_empty_answer_says_what_fills_its_tables(
+    connection: duckdb.DuckDBPyConnection, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(query: str, *more: str) -> str:
+        assert main(["sql", query, "--warehouse", str(store.root), *more]) == 0
+        return capsys.readouterr().err
+
+    assert said("SELECT verdict FROM control").startswith("No rows yet in control: `plumbline meas")
+    assert "word_change: `plumbline corpus compare`" in said("FROM word_change", "--format", "csv")
+    assert "continuation: " in said("FROM gas_prompt")  # a view, by what it reads
+    # A filter that nothing passes is no lack of rows.
+    assert said("FROM word_lean WHERE word = 'none'") == said("SELECT 1 LIMIT 0") == ""
+    sql.shell(connection, captured()[0], typed(["FROM rating;"]))
+    assert "`plumbline benchmark ratings import`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+def test_what_fills_a_table_is_a_command(table: Table) -> None:
+    if table.filled_by.startswith("any command"):
+        return
+    words = table.filled_by.partition(",")[0].split()
+    found: Group | str | None = Group("", ENTRIES)
+    while isinstance(found, Group) and words and words[0] in found.entries:
+        found = found.entries[words.pop(0)]
+    assert isinstance(found, str) and (not words or words[0].startswith("--") or words == ["WORD"])

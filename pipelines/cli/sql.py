@@ -20,11 +20,12 @@ from plumbline.pipelines.cli.sql_complete import complete_with_tab
 from plumbline.pipelines.cli.sql_output import format_of, write_result
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem, disk_problems
-from plumbline.warehouse.query.connection import connect, init_sql
+from plumbline.warehouse.query.connection import connect, init_sql, unfilled
 from plumbline.warehouse.query.guard import UnknownName, check, lock, one_line
 from plumbline.warehouse.query.reference import Question, questions
 from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
 from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
     import duckdb
@@ -152,7 +153,7 @@ def shell(
             typed += [line] if line.strip() else []
             if typed and (not line.strip() or line.rstrip().endswith(";")):
                 query, typed = "\n".join(typed), []
-                show(console, *run_query(connection, query, write=write))
+                _answer(connection, console, query, write=write)
         except UsageProblem as e:
             console.print(Text(str(e), style="red"), soft_wrap=True)
         except KeyboardInterrupt:
@@ -160,8 +161,22 @@ def shell(
             console.print()
         except EOFError:
             if typed:
-                show(console, *run_query(connection, "\n".join(typed), write=write))
+                _answer(connection, console, "\n".join(typed), write=write)
             return
+
+
+def _answer(
+    connection: duckdb.DuckDBPyConnection, console: Console, text: str, *, write: bool
+) -> None:
+    names, rows = run_query(connection, text, write=write)
+    show(console, names, rows)
+    if names and not rows:
+        _say_unfilled(connection, text)
+
+
+def _say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
+    if line := unfilled(connection, text):
+        say(line, err=True)
 
 
 def _dot_command(
@@ -275,7 +290,7 @@ def command(
         if chosen != "table":
             _write_query(connection, query, chosen, out, write)
         elif query:
-            show(console, *run_query(connection, query, write=write))
+            _answer(connection, console, query, write=write)
         else:
             if isinstance(sys.stdin, TextIOWrapper):  # what isn't UTF-8 is one bad query
                 sys.stdin.reconfigure(errors="surrogateescape")
@@ -295,6 +310,8 @@ def _write_query(
     with one_line():
         check(connection, query, write=write)
         n_rows = write_result(connection, query, kind, out, sys.stdout)
+    if not n_rows:
+        _say_unfilled(connection, query)
     if out is not None:
         rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
         Console(highlight=False).print(Text(f"wrote {rows} to {out}"), soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Queries that list tables, views or columns, so all of them must exist.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
+_READ, _COMMENT = re.compile(r'\b(?:from|join)\s+"?(\w+)'), re.compile(r"--.*")
+#: Empty tables that an empty answer names.
+_UNFILLED = 3
 
 
 def connect(
@@ -82,15 +85,29 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
     return OpenWarehouse.open(source, create=False)
 
 
-def _needed(text: str | None) -> tuple[list[str], list[Table]]:
-    """Texts of the ``sql/views`` that a query uses, and the tables they need; all for ``None``."""
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def _read(text: str) -> set[str]:
+    """What a query reads from."""
+    return set(_READ.findall(_COMMENT.sub("", text).lower()))
+
+
+def _needed(
+    text: str | None, words: Callable[[str], set[str]] = _words
+) -> tuple[list[str], list[Table]]:
+    """Texts of the ``sql/views`` that a query uses, and the tables they need; all for ``None``.
+
+    ``words``: names in a text that may be those of tables and views; too many by default.
+    """
     if text is None or _LISTS.search(text):
         return _views(), list(TABLES.values())
-    found, named = [], _words(text)
+    found, named = [], words(text)
     for view in reversed(_views()):  # a view uses only earlier ones
         if named.intersection(_CREATED.findall(view)):
             found.append(view)
-            named |= _words(view)
+            named |= words(view)
     return found[::-1], [table for name, table in TABLES.items() if name in named]
 
 
@@ -99,8 +116,22 @@ def _views() -> list[str]:
     return [sql(name) for name in sql_names("views")]
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
+def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
+    """Which tables behind a query have no rows, and what fills the first few; else nothing.
+
+    >>> import tempfile
+    >>> with connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w")) as connection:
+    ...     print(unfilled(connection, "FROM word_evidence WHERE word = 'tea'"))
+    No rows yet in word_evidence: `plumbline why`
+    """
+    if _LISTS.search(text):
+        return ""
+    empty = [
+        f"{table.name}: {table.how_filled}"
+        for table in _needed(text, _read)[1]
+        if connection.execute(f'SELECT 1 FROM "{table.name}" LIMIT 1').fetchone() is None
+    ]
+    return f"No rows yet in {'; '.join(empty[:_UNFILLED])}" if empty else ""
 
 
 def _on_empty_tables(views: list[str], tables: list[Table]) -> str:

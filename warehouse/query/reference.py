@@ -97,7 +97,8 @@ def _tables_markdown() -> str:
         parts = ", ".join(f"`{p}`" for p in table.partitions) or "none"
         keys = ", ".join(f"`{k}`" for k in table.key)
         lines += [f"## `{table.name}`", "", table.description, ""]
-        lines += [f"Key: {keys}. Partitions: {parts}.", "", *_COLUMN_HEADER]
+        about = f"Key: {keys}. Partitions: {parts}. Written by {table.how_filled}."
+        lines += [about, "", *_COLUMN_HEADER]
         for c in table.columns:
             kind = f"{c.type}{', may be NULL' if c.nullable else ''}"
             lines.append(markdown_row(f"`{c.name}`", kind, c.unit, c.description))

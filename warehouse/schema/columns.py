@@ -65,14 +65,22 @@ class Table:
     """One table: columns, the key that is unique over all files, and the partition columns.
 
     ``partitions`` name the directories above a file. Their columns are also in the file, so that a
-    single file is self-contained.
+    single file is self-contained. ``filled_by``: the command that writes its first rows, after
+    ``plumbline``, and what that needs; or ``any command ...``.
     """
 
     name: str
     description: str
+    filled_by: str
     key: tuple[str, ...]
     partitions: tuple[str, ...]
     columns: tuple[Column, ...]
+
+    @property
+    def how_filled(self) -> str:
+        """``filled_by`` for a sentence."""
+        command, comma, need = self.filled_by.partition(",")
+        return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
     @property
     def names(self) -> list[str]:
@@ -90,11 +98,13 @@ class Table:
 def tables(text: str) -> tuple[Table, ...]:
     """Tables from their compact notation, an empty line between two of them.
 
-    Each is ``NAME: DESCRIPTION``, then ``key: PARTITIONS / FURTHER COLUMNS``, then its columns, one
-    per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column that may be NULL;
-    several names, separated by commas, share the rest. Bare names are columns of ``_SHARED``.
+    Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then ``key: PARTITIONS / FURTHER COLUMNS``,
+    then its columns, one per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column
+    that may be NULL; several names, separated by commas, share the rest. Bare names are columns of
+    ``_SHARED``.
 
-    >>> (demo,) = tables("demo: One.\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI")
+    >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI"
+    >>> (demo,) = tables(text)
     >>> [(c.name, c.unit, c.nullable) for c in demo.columns]
     [('corpus', '', False), ('pmi_nats', 'nats', True)]
     """
@@ -102,12 +112,13 @@ def tables(text: str) -> tuple[Table, ...]:
 
 
 def _table(text: str) -> Table:
-    about, _, rest = text.partition("\nkey: ")
+    about, _, rest = text.partition("\nby: ")
+    filled_by, _, rest = rest.partition("\nkey: ")
     name, _, description = " ".join(about.split()).partition(": ")
     key, *lines = rest.splitlines()
     partitions, further = map(str.split, key.split("/"))
     columns = tuple(column for line in lines for column in _columns(line.strip()))
-    return Table(name, description, (*partitions, *further), tuple(partitions), columns)
+    return Table(name, description, filled_by, (*partitions, *further), tuple(partitions), columns)
 
 
 def _columns(line: str) -> list[Column]:

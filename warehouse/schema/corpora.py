@@ -7,6 +7,7 @@ from plumbline.warehouse.schema.columns import tables
 TABLES = tables("""
 run: One row per command that wrote to the warehouse: its options, versions and outcome. A row with
 status `running` whose process has ended belongs to a killed command.
+by: any command that writes
 key: / run_id
     run_id: text -- time-ordered identifier; every file's metadata names its run
     command: text -- the step, such as `corpus count`
@@ -21,6 +22,7 @@ key: / run_id
     error: text? -- one line: what failed; while it runs, its process and host
 
 corpus: One row per corpus: how it was counted and its totals (before any filtering or pruning).
+by: corpus count
 key: corpus /
     corpus: text -- name given by the user
     source: text -- `counted` from shards or `imported` from published statistics
@@ -50,6 +52,7 @@ key: corpus /
 
 word_list: The word list a corpus was counted with and those added later, one row per pair or
 unpaired word.
+by: corpus count
 key: corpus / word_list position
     corpus
     word_list: text -- name of the list
@@ -60,6 +63,7 @@ key: corpus / word_list position
     source: text -- where the list comes from
 
 corpus_shard: The counting ledger, one row per shard: documents in = counted + rejected, always.
+by: corpus count
 key: corpus / shard
     corpus
     shard: text -- file name as given
@@ -77,6 +81,7 @@ key: corpus / shard
     run_id
 
 reject: Input that was not used, with its reason: documents, rows of tables, pairs not scored.
+by: any command that leaves out a part of its input
 key: stage subject / source_file source_row reason
     stage: text -- the step, such as `count`, `benchmark`, `prompts`, `score`, `probe` or `tune`
     subject: text -- the corpus, benchmark or model; `model/benchmark`, `benchmark/step`
@@ -88,12 +93,14 @@ key: stage subject / source_file source_row reason
     run_id
 
 word_count: Occurrences of every kept word of a corpus, except those rarer than `min_count`.
+by: corpus count
 key: corpus / word
     corpus
     word: text -- kept token, lowercase
     n_word: int [tokens] -- occurrences
 
 pair_count: Co-occurrences of every word of `word_count` with every target word.
+by: corpus count
 key: corpus / word target
     corpus
     rule: text -- `pairs`: position pairs at most window-1 apart; `windows`: windows with both
@@ -104,6 +111,7 @@ key: corpus / word target
 
 step_word_count: Occurrences of every kept word in the text that a block of a training's steps read,
 of corpora counted with `--step-sequences`. Rare words are not pruned.
+by: corpus count --step-sequences N
 key: corpus / end_step word
     corpus
     end_step: int [steps] -- steps of the training at the end of the block
@@ -112,6 +120,7 @@ key: corpus / end_step word
 
 step_pair_count: Co-occurrences in the text that a block of a training's steps read. Summed over
 blocks they are those of `pair_count`.
+by: corpus count --step-sequences N
 key: corpus / end_step word target
     corpus
     end_step: int [steps] -- steps of the training at the end of the block
@@ -120,6 +129,7 @@ key: corpus / end_step word target
     n_pair: int [pairs] -- co-occurrences, at least 1
 
 word_association: PMI of every word with every target it occurs with, and the counts behind it.
+by: corpus associate
 key: corpus / word target
     corpus word
     target: text -- target word
@@ -130,6 +140,7 @@ key: corpus / word target
     pmi_se_nats: float [nats] -- its standard error from the counts, see `jobs/association`
 
 word_delta: Lean of every word: PMI with the female minus PMI with the male word of a contrast.
+by: corpus associate
 key: corpus / contrast word
     corpus
     contrast: text -- a pair such as `she/he`, or a list: `gendered`, `gendered-by-word` (Eq. 4)
@@ -141,6 +152,7 @@ key: corpus / contrast word
     delta_se_nats: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
 
 vocabulary: Whether each word of a corpus is a candidate seed word, and why.
+by: corpus vocabulary
 key: corpus / word
     corpus word
     n_word: int [tokens] -- occurrences of the word
@@ -152,6 +164,7 @@ key: corpus / word
     run_id: text -- run that wrote it; its `config` has the limits and the missing checks
 
 seed_word: Words sampled among those that lean least, to write sentences around.
+by: corpus words
 key: corpus / contrast seed word
     corpus contrast
     seed: int -- seed of the sample; samples of other seeds are kept
@@ -163,6 +176,7 @@ key: corpus / contrast seed word
     run_id
 
 seed_verdict: A person's verdicts on words of a corpus: new samples exclude rejected words.
+by: corpus vet
 key: corpus / word
     corpus word
     verdict: text -- `accepted` or `rejected`, the latest one
@@ -171,6 +185,7 @@ key: corpus / word
     run_id
 
 planted_word: True associations with she/he of a closed-world corpus, as its writer planted them.
+by: demo write
 key: corpus / word
     corpus
     world: text -- `straight`, `swapped` (she and he exchanged) or `mixed` (half of each)

@@ -6,6 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 attribute_pair: The pairs of gendered words that GAS, GLD and ADD are measured with.
+by: disclosure probe
 key: word_list / pair
     word_list: text -- name of the list
     pair: int -- position in the list, from 1
@@ -14,6 +15,7 @@ key: word_list / pair
     run_id
 
 pronoun_probability: How likely a model continues a prompt with each gendered word.
+by: disclosure probe
 key: probe_set model_key word_list instruction_key / prompt_id word
     probe_set model_key model
     word_list: text -- list that the word is from, see `attribute_pair`
@@ -27,6 +29,7 @@ key: probe_set model_key word_list instruction_key / prompt_id word
     run_id
 
 tuning: Adapters tuned to disclose gender less, with the data and options of each.
+by: disclosure tune
 key: tuning /
     tuning: text -- name of the adapter
     adapter: text -- the adapter as in `model`, with the hash of its content
@@ -67,6 +70,7 @@ key: tuning /
     run_id
 
 tuning_step: The losses of each step of a tuning, as means over the step's prompts.
+by: disclosure tune
 key: tuning / step
     tuning: text -- name of the adapter, see `tuning`
     step: int -- step, from 1; its losses are those before it changes the weights

@@ -6,6 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 word_evidence: One row per word asked about: its lean with an interval over documents.
+by: why
 key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
@@ -26,6 +27,7 @@ key: corpus / contrast word
     run_id
 
 word_copies: The lean of a word with documents that are there more than once counted once.
+by: why WORD
 key: corpus / contrast word counted
     corpus contrast word
     counted: text -- `copies once`: the same kept words; `near copies once`: half of the 5-word runs
@@ -36,6 +38,7 @@ key: corpus / contrast word counted
     run_id
 
 word_source: The lean of a word in the documents of a source, and in all others.
+by: why
 key: corpus / contrast word source
     corpus contrast word
     source: text -- what the field `corpus.source_field` holds; `(none)` where it holds nothing
@@ -49,6 +52,7 @@ key: corpus / contrast word source
     run_id
 
 word_collocate: Words around a word near female rather than male words, or the other way round.
+by: why WORD
 key: corpus / contrast word collocate
     corpus contrast word
     collocate: text -- word less than a window away from occurrences that co-occur
@@ -60,6 +64,7 @@ key: corpus / contrast word collocate
     run_id
 
 word_snippet: A sample of the occurrences of a word near each side of a contrast, with their text.
+by: why
 key: corpus / contrast word side place
     corpus contrast word
     side: text -- `female` or `male`: the word that is near
@@ -77,6 +82,7 @@ key: corpus / contrast word side place
     run_id
 
 word_change: How the lean of words differs between two texts: what `corpus compare` found.
+by: corpus compare
 key: text_a text_b / contrast word
     text_a, text_b: text -- a corpus, or a source of one as `corpus:source`
     contrast word

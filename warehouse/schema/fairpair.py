@@ -13,6 +13,7 @@ _WHOSE = """    probe_set model_key sampling_key
 
 TABLES = tables(f"""
 fairpair_prompt: FairPair of each prompt: F = B^2 / (V_pg V_gp), with its interval and test.
+by: fairpair run
 key: {_KEY} prompt_id
 {_WHOSE}
     prompt_id
@@ -28,6 +29,7 @@ key: {_KEY} prompt_id
     run_id
 
 text_label: What a sequence classifier says of a text that FairPair compares, one row per label.
+by: fairpair score --phi FILE
 key: classifier_key / text_id label
     classifier_key: text -- hash of the classifier's weights, its dtype and the libraries' versions
     classifier: text -- hub id, or name of a local model
@@ -39,6 +41,7 @@ key: classifier_key / text_id label
     run_id
 
 fairpair_set: FairPair over the prompts of a set: F of the means of B and V over prompts.
+by: fairpair run
 key: {_KEY} subset
 {_WHOSE}
     subset: text -- which prompts: `all`, or those of one value, such as `axis = gender`
@@ -56,6 +59,7 @@ key: {_KEY} subset
     run_id
 
 fairpair_convergence: How B, V and F of a set vary with fewer samples or other numbers of folds.
+by: fairpair run
 key: {_KEY} n_samples quantity
 {_WHOSE}
     n_samples: int [samples] -- drawn from each group; with folds the most that a prompt has
@@ -68,6 +72,7 @@ key: {_KEY} n_samples quantity
     run_id
 
 fairpair_length: FairPair of the same samples cut after their first words, over prompts of a set.
+by: fairpair run
 key: probe_set model_key sampling_key perturber phi / side n_words
     probe_set model_key sampling_key
     perturber: text -- what perturbed, see `perturbed_continuation`
@@ -87,6 +92,7 @@ key: probe_set model_key sampling_key perturber phi / side n_words
     run_id
 
 fairpair_calibration: FairPair under the null hypothesis: between halves of one side's own samples.
+by: fairpair run
 key: {_KEY} split
 {_WHOSE}
     split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0

@@ -6,6 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 intervention_arm: Trainings of interventions: each a dose and a seed, and the model that came of it.
+by: intervene run
 key: study / kind dose window_start window_end seed
     study: text -- name of the intervention
     kind: text -- `gender`: she and he exchanged; `aimed`: only near words; `placebo`: two others

@@ -6,6 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 generation_request: Every request to a served model, with its reply or its errors.
+by: benchmark build
 key: benchmark / request_id
     benchmark: text -- benchmark that is written; for prompts and choices what it is asked for
     request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
@@ -28,6 +29,7 @@ key: benchmark / request_id
     run_id: text -- run that sent it last
 
 benchmark_pair: Sentence pairs: two versions of one item, each about its group.
+by: benchmark import
 key: benchmark / pair_id
     benchmark
     pair_id: text -- stable identifier within the benchmark
@@ -48,6 +50,7 @@ key: benchmark / pair_id
     source_row: int -- row in that file, from 1
 
 benchmark_fact: Facts on how the pairs of a built benchmark were made, for its card.
+by: benchmark build
 key: benchmark / position
     benchmark
     position: int -- from 1, in the order of the card
@@ -56,6 +59,7 @@ key: benchmark / position
     run_id: text -- run that made the pairs; facts of other runs do not describe them
 
 pair_association: MaxPMI of each pair against a corpus: the largest lean among the template's words.
+by: constrain
 key: corpus benchmark / contrast pair_id
     corpus contrast benchmark pair_id
     max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one

@@ -6,6 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 probe_prompt: Prompts that models continue; in counterfactual sets each has a counterpart.
+by: disclosure prompts
 key: probe_set / prompt_id
     probe_set: text -- set of prompts, such as `common-sents`
     prompt_id: text -- stable identifier within the set
@@ -25,6 +26,7 @@ key: probe_set / prompt_id
     run_id
 
 instruction: Instructions given before a prompt, as its prefix or in a chat whose answer it begins.
+by: disclosure sweep --by instruction
 key: / instruction_key
     instruction_key: text -- `none`, or the hash of instruction and form
     instruction: text? -- the instruction; NULL for none
@@ -32,6 +34,7 @@ key: / instruction_key
     run_id: text -- run that first used it
 
 sampling: How continuations were drawn: two ways to decode never share a key.
+by: disclosure probe
 key: / sampling_key
     sampling_key: text -- hash of everything below except `run_id`
     method: text -- `sample` or `greedy`
@@ -46,6 +49,7 @@ key: / sampling_key
     run_id: text -- run that first used it
 
 continuation: What a model wrote after a prompt, one row per sample.
+by: disclosure probe
 key: probe_set model_key sampling_key / prompt_id side sample
     probe_set model_key
     model: text -- hub id, name of a local model, or model as the server names it
@@ -60,6 +64,7 @@ key: probe_set model_key sampling_key / prompt_id side sample
     run_id
 
 perturbed_continuation: Each continuation with its prompt, rewritten about the counterpart: p(g(x)).
+by: fairpair run
 key: probe_set model_key sampling_key perturber / prompt_id side sample
     probe_set model_key sampling_key
     perturber: text -- what perturbed: `rules` or a chat model's name, with its version

@@ -6,6 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 model: Scoring identities: two models, revisions, dtypes or BOS policies never share a key.
+by: score
 key: / model_key
     model_key: text -- hash of everything below that can change a score
     model
@@ -25,6 +26,7 @@ key: / model_key
     run_id: text -- run that first used it
 
 trained_model: Models and adapters that Plumbline trained itself, with the corpus they learned from.
+by: train
 key: model /
     model: text -- name of the model
     revision: text -- hash of weights and tokenizer, as in `model`: a retrained one differs
@@ -43,6 +45,7 @@ key: model /
     run_id
 
 pair_score: Log-probability of both sentences of a pair under a model, one row per model and pair.
+by: score
 key: benchmark model_key / pair_id
     model_key model benchmark pair_id
     text_id: text -- hash of both sentences as scored
@@ -51,6 +54,7 @@ key: benchmark model_key / pair_id
     run_id
 
 token_logprob: Log-probability of every token of a pair's sentences, for scores with `--per-token`.
+by: score --per-token
 key: benchmark model_key / pair_id side position
     model_key benchmark pair_id
     text_id: text -- hash of both sentences as scored, as in `pair_score`
@@ -62,6 +66,7 @@ key: benchmark model_key / pair_id side position
     run_id
 
 perplexity: Log-probability of held-out documents under a model, one row per model and document.
+by: disclosure compare --text FILE
 key: text_set model_key / document
     text_set: text -- set of held-out documents, named after its files
     model_key model
@@ -75,6 +80,7 @@ key: text_set model_key / document
     run_id
 
 metric_value: Metrics in long form, each with its interval and the options that defined it.
+by: measure
 key: benchmark / metric model_key groups corpus contrast subset options
     metric: text -- `us`, `pd`, `aufc`, `gap`, `slope`, `correlation`, ...
     model_key: text -- scoring identity; empty when no model is involved
@@ -95,6 +101,7 @@ key: benchmark / metric model_key groups corpus contrast subset options
     run_id
 
 change_point: Every step of every curve of a model's checkpoints, tested for a change.
+by: measure, for models with checkpoints
 key: benchmark / series setting groups corpus contrast measure step
     series, setting: text -- model and how it was scored, as in view `checkpoint_curve`
     benchmark
@@ -111,6 +118,7 @@ key: benchmark / series setting groups corpus contrast measure step
     run_id
 
 word_onset: From which step of training each word leans, corrected for all words and steps.
+by: measure, for models with checkpoints
 key: benchmark / series setting groups word
     series, setting: text -- model and how it was scored, as in view `checkpoint_word`
     benchmark
@@ -124,6 +132,7 @@ key: benchmark / series setting groups word
     run_id
 
 control: Whether each predictor of a model's log ratios tells something that the others don't.
+by: measure, where a model and an n-gram of the corpus (train --preset 5gram) scored pairs of words
 key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     subset: text -- what the lean is, as in view `fit_point`
     model_key model benchmark
