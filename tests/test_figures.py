@@ -17,8 +17,18 @@ from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.report.model import Figure
 from plumbline.pipelines.report.paper.figures import _FIRST, figure_file, figures, inches
 from plumbline.pipelines.report.plots.paper import FORMATS, painted, pixels
-from plumbline.pipelines.report.plots.svg import Panel, Sheet, drawn_on, grid, svg
+from plumbline.pipelines.report.plots.svg import (
+    FEMALE,
+    MALE,
+    NEUTRAL,
+    Panel,
+    Sheet,
+    drawn_on,
+    grid,
+    svg,
+)
 from plumbline.pipelines.report.sections import SECTIONS
+from plumbline.pipelines.report.sections.preference import _pd_bars
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_report import build_world
@@ -80,6 +90,22 @@ def test_every_figure_of_the_report_can_be_had_and_its_type_is_of_eight_points(
 def _texts(root: ElementTree.Element) -> Iterator[tuple[float, float, str]]:
     for e in root.iter(f"{NAMES}text"):
         yield float(e.attrib["x"]), float(e.attrib["y"]), e.text or ""
+
+
+def test_a_bar_of_pd_has_a_colour_where_its_interval_excludes_0() -> None:
+    clear, unclear, other = (9.0, 5.0, 13.0), (2.0, -2.0, 6.0), (-7.0, -11.0, -3.0)
+    rows = [
+        {"model": name, "model_key": name, "groups": "female/male", "n": 9}
+        | dict(zip(("value", "ci_low", "ci_high"), values, strict=True))
+        for name, values in (("a", clear), ("b", unclear), ("c", other))
+    ]
+    drawn = _pd_bars(rows, "made")
+    for name, colour in (("a", FEMALE), ("b", NEUTRAL), ("c", MALE)):
+        (y,) = re.findall(rf'y="([0-9.]+)"[^>]*>{name}</text>', drawn)
+        (bar,) = re.findall(
+            rf'<path fill="{colour}" d="M[0-9.]+ ([0-9.]+)H[0-9.]+V([0-9.]+)', drawn
+        )
+        assert min(map(float, bar)) < float(y) < max(map(float, bar)), name
 
 
 def test_a_title_is_inside_when_asked(world: Store, on_page: dict[str, Figure]) -> None:

@@ -128,7 +128,7 @@ def _figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
             f"Preference disparity of each model on {name}.",
             f"{name}: percentage points by which pairs that prefer the {first} sentence "
             f"outnumber those that prefer the {second} one, with 95% intervals "
-            f"(n = {counted(n, 'pair')}).",
+            f"(n = {counted(n, 'pair')}). Grey: the interval contains 0.",
             _pd_bars(bars, name),
             bars,
         ),
@@ -381,11 +381,11 @@ def _pd_bars(rows: Sequence[Row], benchmark: str) -> str:
         model_label(name) + ("" if same_n else f" (n = {row['n']:,})")
         for name, row in zip(_names(rows), rows, strict=True)
     ]
-    first, second = (short(side, 24) for side in sides(rows[0]))
-    panel = Panel(f"PD, percentage points ({second} < 0 < {first})")
-    for colour, is_first in ((FEMALE, True), (MALE, False)):
-        side = [(y, r["value"]) for y, r in enumerate(rows) if (r["value"] > 0) == is_first]
-        panel.bars([y for y, _ in side], [value for _, value in side], colour)
+    first, second = sides(rows[0])
+    panel = Panel(f"PD, percentage points ({short(second, 24)} < 0 < {short(first, 24)})")
+    for colour, side in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
+        at = [y for y, r in enumerate(rows) if direction(r) == side]
+        panel.bars(at, [rows[y]["value"] for y in at], colour)
     low, high = ([r[end] for r in rows] for end in ("ci_low", "ci_high"))
     panel.spans(range(len(rows)), low, high, INK, 1.2)
     panel.rule(x=0)
