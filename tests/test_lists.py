@@ -18,7 +18,15 @@ from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.reproduce.word_lists import agreement, compare_list, matrix, write_compared
+from plumbline.pipelines.reproduce.word_lists import (
+    Agreement,
+    agreement,
+    alike,
+    compare_list,
+    matrix,
+    tau_interval,
+    write_compared,
+)
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
@@ -136,13 +144,27 @@ def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["reproduce", "lists", *options, "c"]) == 0
     shown = capsys.readouterr().out
     assert "60.00" in shown and "kendall.png" in shown and "Next: plumbline" in shown
-    assert "95% intervals over words; none below 10 words" in shown
+    with (tmp_path / "o" / "c-gendered-kendall.csv").open(encoding="utf-8") as file:
+        (tau,) = (row for row in csv.DictReader(file) if row["tau_b"])
+    low, middle, high = (f"{float(tau[end]):.2f}" for end in ("tau_low", "tau_b", "tau_high"))
+    assert f"{middle} (95% interval {low} to {high}) for she/he and woman/man" in shown
     assert main(["reproduce", "lists", *options, "d"]) == 2
     assert main(["reproduce", "lists", *options, "c", "--list", "names"]) == 2
     assert "mary of list names was not counted" in capsys.readouterr().err
     filled.drop("word_delta", {"corpus": "c"})
     assert main(["reproduce", "lists", *options, "c"]) == 2
     assert "corpus associate --corpus c" in capsys.readouterr().err
+
+
+def test_several_pairs_have_a_median_and_ends() -> None:
+    taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
+    rows = [Agreement("a", other, n, t, *tau_interval(t, n)) for other, (t, n) in taus.items()]
+    _, summed, lowest, highest = alike(rows)
+    assert "0.30 in the median of all 3" in summed
+    assert lowest.startswith("  -0.20 (95% interval -0.3")
+    assert lowest.endswith(" for a and c, 80 words in common")
+    assert highest == "  0.90 for a and b, 60 words in common"
+    assert len(list(alike(rows[3:]))) == 1 and not list(alike([]))
 
 
 @pytest.mark.parametrize("name", wordlists.LISTS.names())

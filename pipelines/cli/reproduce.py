@@ -191,27 +191,27 @@ def lists(
         Path, typer.Option(envvar="PLUMBLINE_WAREHOUSE", help="Directory of the warehouse.")
     ] = Path("out/warehouse"),
 ) -> None:
-    """Compare the pairs of a word list: words each covers, and Kendall tau between their deltas.
+    """Compare the pairs of a word list: how many words have a delta, whether they rank them alike.
 
-    The shape of Table 4 and Figure 5 of UnStereoEval, for a corpus of your own.
+    What Table 4 and Figure 5 of UnStereoEval show of the Pile, for a corpus of your own.
 
     Example: plumbline reproduce lists --corpus novels --list gendered
     """
-    from plumbline.pipelines.reproduce.word_lists import compare_list, write_compared
+    from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared
 
     with progress("compare", "pairs of contrasts") as update:
         compared = compare_list(Store.open(warehouse, create=False), corpus, list_, update)
-    table = Table("contrast", "words", "% of vocabulary", "median SE (nats)")
+    say("Words with a delta: those that co-occur with both words of a pair (as in Table 4)")
+    table = Table("pair", "words", "% of vocabulary", "median SE of delta, nats")
     for r in compared.coverage:
         se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"
         share = f"{r['percent_of_vocabulary']:.2f}"
         table.add_row(terminal(r["contrast"]), f"{r['n_words']:,}", share, se)
     Console(markup=False, emoji=False).print(table)
+    for line in alike(compared.agreements):
+        say(line)
     for path in write_compared(compared, out):
         say(f"Wrote {path}")
-    if compared.agreements:
-        limits = "none below 10 words and from |tau| of 0.8"
-        say(f"The CSV of Kendall tau has its 95% intervals over words; {limits}")
     say(f"Next: plumbline why WORD --corpus {corpus}")
 
 

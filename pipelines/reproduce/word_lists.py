@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -155,6 +155,40 @@ def tau_interval(tau: float, n_words: int) -> tuple[float, float]:
     half = 1.959963984540054 * np.sqrt(0.437 / (n_words - 4))
     low, high = np.tanh(np.arctanh(tau) + np.array([-half, half])).tolist()
     return low, high
+
+
+def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
+    """Whether pairs rank words alike, in lines: Kendall's tau of those with 50 words in common.
+
+    Nothing for a list of one pair.
+
+    >>> tau = [Agreement("she/he", "her/him", 90, 0.5, 0.4, 0.6)]
+    >>> print(*alike([*tau, Agreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
+    Do two pairs rank words alike (as in Figure 5)? Kendall's tau: 1 for the same order, 0 for none
+      0.50 (95% interval 0.40 to 0.60) for she/he and her/him, 90 words in common
+    """
+    if not agreements:
+        return
+    enough = [a for a in agreements if a.n_words >= _FEWEST_WORDS and not np.isnan(a.tau_b)]
+    if not enough:
+        yield f"No two pairs have {_FEWEST_WORDS} words in common, too few to compare their order"
+        return
+    yield (
+        "Do two pairs rank words alike (as in Figure 5)? Kendall's tau: 1 for the same order, 0 "
+        "for none"
+    )
+    enough.sort(key=lambda a: a.tau_b)
+    if len(enough) > 1:
+        middle = np.median([a.tau_b for a in enough])
+        each = f"all {len(enough):,} that have {_FEWEST_WORDS} or more words in common"
+        yield f"  {middle:.2f} in the median of {each}; the lowest and the highest:"
+    yield from map(_of_two, dict.fromkeys((enough[0], enough[-1])))
+
+
+def _of_two(one: Agreement) -> str:
+    interval = f" (95% interval {one.tau_low:.2f} to {one.tau_high:.2f})"
+    pairs = f"{one.contrast_a} and {one.contrast_b}, {one.n_words:,} words in common"
+    return f"  {one.tau_b:.2f}{'' if np.isnan(one.tau_low) else interval} for {pairs}"
 
 
 def write_compared(compared: Compared, out: Path) -> list[Path]:
