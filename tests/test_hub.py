@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,6 +131,13 @@ def test_what_is_pushed_comes_back_the_same(
     assert fingerprint(again) == fingerprint(before)
     assert json.loads(files["croissant.json"])["identifier"].endswith(fingerprint(before))
     dry = tmp_path / "dry"
+    capsys.readouterr()
+    assert _push(store, "--dry-run", str(tmp_path / "bare")) == 0
+    warned = [line for line in capsys.readouterr().out.splitlines() if "Warning" in line]
+    assert [re.findall("--[a-z]+", line) for line in warned] == [["--license"], ["--language"]]
+    assert _push(store, "--license", "cc-by-4.0", "--language", "en", "--dry-run", str(dry)) == 0
+    assert "Warning" not in capsys.readouterr().out
+    assert 'language:\n- "en"\n' in (dry / "README.md").read_text(encoding="utf-8")
     assert _push(store, "--license", "cc-by-4.0", "--dry-run", str(dry)) == 0
     assert {path.name: path.read_bytes() for path in dry.iterdir()} == {n: files[n] for n in names}
     assert _push(there, "--license", "cc-by-4.0") == 0, "from there they are the same pairs"

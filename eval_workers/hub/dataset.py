@@ -39,7 +39,7 @@ class Dataset:
         fingerprint: of all its pairs, see :func:`fingerprint`.
         n_pairs: pairs that metrics use, by groups; with ``n_left_out`` all that there are.
         constraint: limit on MaxPMI of those that metrics use; ``None`` without one.
-        licence: as in its card; ``unknown`` is for the user to find out.
+        licence, language: as in its card; ``unknown`` and empty are for the user to find out.
     """
 
     files: Mapping[str, bytes]
@@ -48,6 +48,7 @@ class Dataset:
     n_left_out: int
     constraint: Constraint | None
     licence: str
+    language: str
 
     def facts(self, benchmark: str, repository: str) -> dict[str, object]:
         """What is recorded of a push; results of models name the data set from it."""
@@ -107,6 +108,7 @@ def dataset(
         n_left_out,
         shared.constraint,
         card.licence,
+        card.language,
     )
 
 

@@ -375,7 +375,9 @@ def push(
     left_out = f", {made.n_left_out:,} more as split left_out" if made.n_left_out else ""
     say(f"{name}: {n_pairs:,} pairs{left_out}; fingerprint {made.fingerprint[:12]}")
     if made.licence == "unknown":
-        say("Warning: the card says that its licence is unknown: give --license")
+        say("Warning: the card says that its licence is unknown: give --license, as cc-by-4.0")
+    if not made.language:
+        say("Warning: the card doesn't say which language the pairs are in: give --language, as en")
     if dry_run:
         for path in written(made.files, dry_run):
             say(f"Wrote {path}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from tempfile import TemporaryDirectory
+from textwrap import indent
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -106,8 +107,7 @@ def eval_results(
     than on the hub, or that wasn't measured over the same pairs, is skipped. Raises
     ``UsageProblem`` as ``model_card``, and where no result is left.
     """
-    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-    from huggingface_hub.utils._fixes import yaml_dump
+    from huggingface_hub import CardData, EvalResultEntry, eval_result_entries_to_yaml
 
     facts = Facts(store)
     row = chosen(facts.rows("model"), model)
@@ -139,7 +139,8 @@ def eval_results(
             said.append(f"{benchmark} ({to.repository}): {notes}")
         if entries:
             name = re.sub(r"[^\w.-]+", "_", benchmark, flags=re.ASCII)
-            text = yaml_dump(eval_result_entries_to_yaml(entries), sort_keys=False)
+            listed = [CardData(**one).to_yaml() for one in eval_result_entries_to_yaml(entries)]
+            text = "".join(f"- {indent(one, '  ')[2:]}\n" for one in listed)
             files[f".eval_results/plumbline-{name}.yaml"] = text.encode()
         else:
             skipped.append(f"{benchmark}: no US and PD of the pairs of {to.repository}: {_AGAIN}")
