@@ -1,4 +1,4 @@
-"""`docs/pairs.md`: its commands run, and the report names the groups of the page, no others."""
+"""`docs/pairs.md`, and README's first examples: the commands run as they are written there."""
 
 from __future__ import annotations
 
@@ -11,13 +11,24 @@ import pytest
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.query.connection import rows_of
 from tests.conftest import REPOSITORY
-from tests.tiny_models import save
 
 PAGE = (REPOSITORY / "docs" / "pairs.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = PAGE) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def run(block: str) -> None:
+    for line in block.replace("\\\n", " ").splitlines():
+        assert main(shlex.split(line)[1:]) == 0, line
+
+
+def write_texts(directory: Path) -> None:
+    directory.mkdir()
+    for k in range(30):
+        text = f"She wept. He was the captain of the ship, old and good at {'no ' * k}phone. "
+        (directory / f"{k}.txt").write_text(text * 3, encoding="utf-8")
 
 
 def text_of(page: str) -> str:
@@ -29,19 +40,35 @@ def text_of(page: str) -> str:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first commands of the page, on its file."""
+    """The commands of the page that need no released file, on its files and some texts."""
     directory = tmp_path_factory.mktemp("page")
-    model = save("gpt2", directory / "tiny")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(directory)
         Path("pairs.csv").write_text(blocks("csv")[0], encoding="utf-8")
         Path("templates.csv").write_text(blocks("csv")[1], encoding="utf-8")
-        first, *_, last = blocks("sh")
-        assert len(first.splitlines()) == 5
-        for line in (*first.splitlines(), *last.splitlines()):
-            command = shlex.split(line.replace("ID_OR_PATH", str(model)))[1:]
-            assert main(command) == 0, line
+        write_texts(Path("texts"))
+        own = [block for block in blocks("sh") if "crows-pairs" not in block]
+        own = [block for block in own if "git clone" not in block]
+        assert len(own) == 4
+        for block in own:
+            run(block)
     return directory
+
+
+def test_readme_from_texts_and_pairs_to_a_preference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    write_texts(Path("novels"))
+    why, prefers, released = blocks("sh", readme)
+    Path("pairs.csv").write_text(blocks("csv", readme)[0], encoding="utf-8")
+    run(why)
+    assert "“wept”" in capsys.readouterr().out
+    run(prefers)
+    shown = capsys.readouterr().out
+    assert "She was the captain of the ship. │" in shown and "She wept.  " in shown
+    assert released.startswith("git clone https://github.com/ucinlp/unstereo-eval\n")
 
 
 def test_every_row_is_a_pair_with_figures(ran: Path) -> None:
