@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sides
-from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
 #: Words of each text, the most frequent; those of benchmarks and of `plumbline why` come on top.
 MOST_WORDS = 20_000
 #: Sentences a side, sources and models of a word.
 _SENTENCES, _SOURCES, _MODELS = 3, 12, 20
-#: Words listed as leaning furthest, each way.
-_FURTHEST = 12
 #: Bars of the distribution of all leans, and the widest axis in nats.
 _BARS, _WIDEST = 60, 6.0
 
 _WORDS = f"""
 WITH chosen AS (
     SELECT corpus, contrast, word FROM word_evidence
+    UNION
+    SELECT corpus, contrast, word FROM ($listed)
     UNION
     SELECT corpus, contrast, word FROM word_delta SEMI JOIN main_contrast USING (contrast)
     WHERE word IN (SELECT word FROM word_preference)
@@ -157,7 +158,8 @@ class Explorer:
 
 def explorer(facts: Facts) -> Explorer | None:
     """All words of a warehouse, the most frequent ones first; ``None`` without any."""
-    every = _rows(facts, _WORDS)
+    listed = _listed(facts).sql.rstrip().removesuffix(";")
+    every = _rows(facts, _WORDS.replace("$listed", listed))
     if not every:
         return None
     sources, sentences = defaultdict(list), defaultdict(list)
@@ -188,6 +190,10 @@ def explorer(facts: Facts) -> Explorer | None:
     return Explorer(texts, models, benchmarks, reach, n_left_out, order)
 
 
+def _listed(facts: Facts) -> Rows:
+    return facts.rows("word", top=TOP_WORDS)
+
+
 def _rows(facts: Facts, query: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = facts.connection.sql(query).to_arrow_table().to_pylist()
     return found
@@ -209,7 +215,7 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: list[dict[str, Any]]) 
     ).fetchall()
     is_she_he = "" if contrast == "she/he" else f" --contrast {shlex.quote(contrast)}"
     how = f"plumbline why WORD --corpus {shlex.quote(corpus)}{is_she_he}"
-    furthest, is_clear = _furthest(rows, {first, second})
+    furthest, is_clear = _furthest(_listed(facts).where(**of))
     return Text(
         terminal(corpus),
         terminal(contrast),
@@ -224,22 +230,15 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: list[dict[str, Any]]) 
 
 
 def _furthest(
-    rows: list[dict[str, Any]], of_contrast: set[str]
+    rows: Sequence[Row],
 ) -> tuple[tuple[list[tuple[str, float]], list[tuple[str, float]]], bool]:
-    """Words by the end of their interval that is nearer 0; by delta where no interval is known."""
-    leans = [r for r in rows if r["delta_nats"] is not None and r["word"] not in of_contrast]
-    surveyed = [r for r in leans if r["clusters"] not in (None, "count")]
-    if len(surveyed) > 2 * _FURTHEST:  # their intervals don't take words of a document as many
-        leans = surveyed
-    is_clear = any(r["delta_low_nats"] is not None for r in leans)
-    low, high = ("delta_low_nats", "delta_high_nats") if is_clear else ("delta_nats",) * 2
-    known = [r for r in leans if r[low] is not None]
-    up = sorted((r for r in known if r[low] > 0), key=lambda r: (-r[low], r["word"]))
-    down = sorted((r for r in known if r[high] < 0), key=lambda r: (r[high], r["word"]))
-    named = [
-        [(terminal(r["word"]), r["delta_nats"]) for r in some[:_FURTHEST]] for some in (up, down)
-    ]
-    return (named[0], named[1]), is_clear
+    """The words that the report lists, the surest first; whether their intervals are known."""
+    listed = sorted(rows, key=lambda r: r["place"])
+    up, down = (
+        [(terminal(r["word"]), r["delta_nats"]) for r in listed if (r["lean_bound_nats"] > 0) == up]
+        for up in (True, False)
+    )
+    return (up, down), any(r["delta_low_nats"] is not None for r in rows)
 
 
 def _add_preferences(

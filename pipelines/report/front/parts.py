@@ -154,8 +154,9 @@ def _leaning(row: Row) -> Iterator[str]:
             "interval needs."
         )
         return
+    over = "" if row["clusters"] == "count" else f" over {row['clusters']}s"
     yield (
-        f"Of {row['n_known']:,} words of {row['corpus']} whose lean has a 95% interval, "
+        f"Of {row['n_known']:,} words of {row['corpus']} whose lean has a 95% interval{over}, "
         f"{row['n_first']:,} lean to {ways[0]} and {row['n_second']:,} to {ways[1]}; of the others "
         "the interval holds 0."
     )

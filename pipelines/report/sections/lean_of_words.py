@@ -41,7 +41,8 @@ _MEANING = (
     "delta is the PMI of a word with the female minus that with the male words of a contrast, "
     f"in nats: above 0 leans female. The plots leave out words seen fewer than {MIN_PAIRS} "
     "times with either side; no metric leaves them out. The tables rank words by the bound of "
-    "the 95% interval of delta nearer 0, and list none whose interval holds 0."
+    "the 95% interval of delta nearer 0, and list none whose interval holds 0. Where `plumbline "
+    "why --top` was run, they are of the words it asked about, with intervals over documents."
 )
 
 _BY_WORD = (
