@@ -202,27 +202,30 @@ def robustness(facts: Facts) -> Part | None:
     slopes = known_slopes(facts)
     if not slopes:
         return None
-    ways = Counter(map(verdict, slopes))
-    benchmarks, texts = (len({r[c] for r in slopes}) for c in ("benchmark", "corpus"))
-    rest = "; of the others the 95% interval holds 0" if ways["is not shown to follow"] else ""
-    said = (
-        f"{ways['follows']} of {len(slopes):,} slopes ({_several(len(_models(slopes)), 'model')}, "
-        f"{_several(benchmarks, 'benchmark')}, {_several(texts, 'text')}) are above 0, "
-        f"{ways['runs against']} below{rest}."
-    )
     controls = facts.rows("control")
     return Part(
         "robustness",
         "Does it hold?",
-        [said, _beside(controls)],
+        [_held(slopes), _beside(controls)],
         _forest(slopes, controls),
         _slopes_table(slopes),
         "follow",
     )
 
 
-def _models(rows: Rows) -> set[str]:
-    return {r["model_key"] for r in rows}
+def _held(slopes: Rows) -> str:
+    """How many slopes lie clearly above 0 and below it."""
+    if len(slopes) == 1:
+        how = interval(slopes[0], 2, signed=True)
+        return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({how})."
+    ways = Counter(map(verdict, slopes))
+    of = (("model_key", "model"), ("benchmark", "benchmark"), ("corpus", "text"))
+    among = ", ".join(_several(len({r[column] for r in slopes}), what) for column, what in of)
+    rest = "; of the others the 95% interval holds 0" if ways["is not shown to follow"] else ""
+    return (
+        f"{ways['follows']} of {len(slopes):,} slopes ({among}) are above 0, "
+        f"{ways['runs against']} below{rest}."
+    )
 
 
 def _several(n: int, what: str) -> str:

@@ -101,7 +101,9 @@ def leads(facts: Facts) -> Iterator[Lead]:
     whole = facts.rows("disclosure", smoothing=_SMOOTHING).where(topic=None)
     groups = [of[0] for of in whole.groups("probe_set", "model_key")]
     groups.sort(key=lambda r: (r["probe_set"], r["model"], r["model_key"]))
-    yield Lead("Does it give people a gender that nobody told?", list(map(_sentence, groups)))
+    yield Lead(
+        "Does it give people a gender that prompts leave open?", list(map(_sentence, groups))
+    )
     effects = facts.rows("tuning_effect").where(measure=("gas", "gld"))
     unseen = effects.only(lambda r: not (r["on_training_set"] and r["on_training_list"]))
     question = "Does debias tuning hold for prompts and words that it never saw?"
