@@ -195,7 +195,8 @@ class Warehouse(Generic[Frame]):
         """How words lean in the corpora: rows of `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_low_nats`` and
-        ``delta_high_nats`` with 95% confidence, which are NULL for imported statistics.
+        ``delta_high_nats`` with 95% confidence, which are NULL for imported statistics. These are
+        over co-occurrences; ``why`` has them over documents.
 
         Args:
             words: which, in lower case or not; the result keeps their order, and like `reindex` of
