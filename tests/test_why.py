@@ -507,6 +507,30 @@ def set_of(around: Sequence[str]) -> list[str]:
     return [word for word in around if word not in ("she", "he", "rare")]
 
 
+def test_sentences_of_a_book_in_one_document_are_where_they_stand(
+    store: Store, tmp_path: Path
+) -> None:
+    """A text of 40,000 chunks, some with no kept word, some with two, and runs without any."""
+    rng = np.random.default_rng(4)
+    parts = []
+    for k in range(4000):
+        odd = ("don't", "- -", "the of", "\u2028", "the " * int(rng.integers(2, 700)))
+        parts.append(
+            f"{odd[int(rng.choice(5, p=[0.3, 0.3, 0.2, 0.19, 0.01]))]} m{k}x she can't tea n{k}x"
+        )
+    text = "  ".join(parts)
+    path = write(tmp_path / "book.jsonl", [text])
+    count_corpus(store, CountRequest("book", (path,), targets="she-he", window=4))
+    found = of_word(explain(store, "book", ["tea"], sampling=Sampling(300)), "word_snippet")
+    kept = tokenize(text)
+    assert len(found) == 300 and all(row["is_text"] for row in found)
+    for row in found:
+        place = row["position"]
+        (mark,) = re.findall(r"m(\d+)x she can't$", row["text_before"])
+        assert kept[place - 2 : place + 2] == [f"m{mark}x", "she", "tea", f"n{mark}x"]
+        assert row["keyword"] == "tea" and row["text_after"].startswith(f"n{mark}x")
+
+
 def test_a_text_is_split_as_it_was_counted() -> None:
     """What these tests take for granted where they write texts and kept words alike."""
     assert tokenize(sentences(np.random.default_rng(0), 1, 0.5)[0])[:2] in (

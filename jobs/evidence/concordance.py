@@ -7,8 +7,7 @@ import re
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +29,8 @@ from plumbline.warehouse.training_order import blocks
 _CHUNK = re.compile(r"[^\s\x00]+")
 #: Chunks of text shown before and after.
 _AROUND = 8
+#: Chunks whose words are counted together.
+_STRETCH = 256
 #: Texts whose words are looked up at once.
 _AT_ONCE = 256
 #: Where `corpus pack` notes the file of a document.
@@ -251,31 +252,43 @@ def _from_texts(
         Documents(ids, ends, rows, pa.nulls(len(texts), pa.string())), question.keys
     )
     for (row, text, file), words, mark in zip(texts, kept, marks.tolist(), strict=True):
-        spans = [m.span() for m in _CHUNK.finditer(text)]
-
-        @cache
-        def to_end(k: int, text: str = text, spans: list[tuple[int, int]] = spans) -> int:
-            return tokenizer.count(text[: spans[k][1]])
-
-        for place in of_row[row]:
-            if place.mark == mark:
-                yield replace(_from_text(place, text, words, spans, to_end), file=file)
+        found = [place for place in of_row[row] if place.mark == mark]
+        if not found:
+            continue
+        chunks = _Chunks(text, tokenizer)
+        for place in found:
+            yield replace(_from_text(place, text, words, chunks), file=file)
 
 
-def _from_text(
-    place: Occurrence,
-    text: str,
-    kept: Sequence[str],
-    spans: Sequence[tuple[int, int]],
-    to_end: Callable[[int], int],
-) -> Snippet:
-    """A place with its text; ``to_end`` gives the kept words to the end of a chunk."""
+class _Chunks:
+    """The chunks of a text, and which of them holds a kept word.
 
-    def chunk(position: int) -> int:
-        """Which chunk holds a kept word: the first with more than ``position`` to its end."""
-        return bisect(range(len(spans)), position, key=to_end)
+    Words never cross chunks, so their number up to a chunk is a sum. It is known at the start of
+    every so many chunks: a text may be a whole book, too long to count anew for each place.
+    """
 
-    here, there = chunk(place.position), chunk(place.target_position)
+    def __init__(self, text: str, tokenizer: Tokenizer) -> None:
+        self.spans = [m.span() for m in _CHUNK.finditer(text)]
+        self._text, self._tokenizer = text, tokenizer
+        firsts = range(0, len(self.spans), _STRETCH)
+        counts = (self._count(k, min(k + _STRETCH, len(self.spans)) - 1) for k in firsts)
+        self._before = [0, *accumulate(counts)]
+
+    def _count(self, first: int, last: int) -> int:
+        """Kept words of the chunks first..last."""
+        return self._tokenizer.count(self._text[self.spans[first][0] : self.spans[last][1]])
+
+    def holding(self, position: int) -> int:
+        """Which chunk holds the kept word at this position, from 0."""
+        stretch = bisect(self._before, position) - 1
+        first, left = stretch * _STRETCH, position - self._before[stretch]
+        within = range(first, min(first + _STRETCH, len(self.spans)))
+        return first + bisect(within, left, key=lambda k: self._count(first, k))
+
+
+def _from_text(place: Occurrence, text: str, kept: Sequence[str], chunks: _Chunks) -> Snippet:
+    spans = chunks.spans
+    here, there = chunks.holding(place.position), chunks.holding(place.target_position)
     first = max(min(here, there) - _AROUND, 0)
     last = min(max(here, there) + _AROUND, len(spans) - 1)
     before, after = text[spans[first][0] : spans[here][0]], text[spans[here][1] : spans[last][1]]
