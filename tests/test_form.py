@@ -24,15 +24,18 @@ from tests.old_warehouse import downgrade
 
 OLD, GROWN, REKEYED = tables("""
 planted: Old.
+by: corpus count
 key: corpus / word
     corpus word
 
 planted: With a column that may be NULL.
+by: corpus count
 key: corpus / word
     corpus word
     note: text? -- n
 
 planted: With a column of key and partitions.
+by: corpus count
 key: corpus form / word
     corpus
     form: text -- f
