@@ -173,6 +173,13 @@ def test_the_command_trains_and_scores(tmp_path: Path) -> None:
     run("benchmark", "import", "own", "--source", str(pairs))
     run("score", "--model", str(out / "five"), "--benchmark", "own")
     assert "ngram" in run("sql", "SELECT model, backend FROM model JOIN trained_key USING (model)")
+    assert "has scores" not in run("measure")
+    pairs.write_text(pairs.read_text("utf-8") + "She sat.,He sat.,female,male\n", encoding="utf-8")
+    run("benchmark", "import", "own", "--source", str(pairs))
+    assert "five has scores of 1 of the 2 pairs of own; figures are of these" in run("measure")
+    text = [str(tmp_path / "text.jsonl.zst"), "--corpus-name", "c", "--out", str(tmp_path / "out")]
+    said = run("pipeline", "--corpus", *text, "--model", str(out / "five"))
+    assert "five counts n-grams: it scores sentences" in said and "report: " in said
 
 
 def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:

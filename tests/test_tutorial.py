@@ -77,4 +77,5 @@ def test_the_page_leads_to_a_report(
     pages = [
         Path("out/report", name).read_text("utf-8") for name in ("index.html", "appendix.html")
     ]
+    assert "my-texts-offline are fixed frames, which may favour a side" in pages[0]
     assert all(word in "".join(pages) for word in ("my-texts-offline", "fixed frames", "topics"))

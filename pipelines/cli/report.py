@@ -34,7 +34,7 @@ def measure(
     from plumbline.pipelines.report.metrics import measured
     from plumbline.pipelines.requests import measure as metrics
     from plumbline.warehouse.provenance.runs import recorded
-    from plumbline.warehouse.query.connection import connect, model_labels
+    from plumbline.warehouse.query.connection import connect, model_labels, rows_of, sql
     from plumbline.warehouse.storage.store import Store
 
     store = Store.open(warehouse, create=False)
@@ -48,6 +48,13 @@ def measure(
     for names, lines in measured(rows, store.read("control"), labels).values():
         show(console, names, lines)
     console.print("in brackets: 95% intervals")
+    for row in rows_of(store, sql("report/score")):
+        if row["n_pairs"] < (row["n_usable"] or 0):
+            console.print(
+                f"{row['model']} has scores of {row['n_pairs']:,} of the {row['n_usable']:,} pairs "
+                f"of {row['benchmark']}; figures are of these. plumbline score does the others",
+                soft_wrap=True,
+            )
     console.print(
         f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report", soft_wrap=True
     )

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import pyarrow.compute as pc
 
+from plumbline.eval_workers.backends.local.source import is_ngram
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.options import ModelOptions, of_loading
 from plumbline.eval_workers.work.runner import one_model_kept
@@ -247,6 +248,9 @@ def _audit(settings: Settings, plan: Plan, model: ModelPlan, stages: Stages) -> 
     if plan.scored():
         given = (settings, model.location, model.options, plan.scored(), model.workers)
         stages.retried(f"score {model.name}", score, *given)
+    if is_ngram(model.location):
+        say(f"{model.name} counts n-grams: it scores sentences and isn't asked to write any")
+        return
     if plan.probe_set:
         _fairpair(settings, plan.probe_set, model.location, model.options, stages)
     for name in plan.disclosure:

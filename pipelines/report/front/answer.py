@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, estimate, interval, shown, span
-from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sections.follow import verdict
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, verdict
 from plumbline.pipelines.report.sections.preference import direction
 
 _NOTHING = (
@@ -20,6 +21,10 @@ _NOTHING = (
 )
 _OWN_TEXT = "{} was trained on this text alone."
 _PLANTED = "These leans were written into the text: this checks the instrument."
+_FRAMES = (
+    "The sentences of {} are fixed frames, which may favour a side: for an audit take a benchmark "
+    "that people or a chat model wrote."
+)
 _ASSOCIATION = "An association: it doesn't show that the text is the cause."
 
 
@@ -33,7 +38,8 @@ class Answer:
 
 def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
     """The question that the page answers."""
-    models = list(dict.fromkeys(str(r["model"]) for r in facts.rows("model")))
+    rows = head.slopes if head else facts.rows("model")
+    models = list(dict.fromkeys(str(r["model"]) for r in rows))
     who = models[0] if len(models) == 1 else f"{len(models):,} language models"
     does = "Does" if len(models) == 1 else "Do"
     if head:
@@ -57,11 +63,17 @@ def answer(
     if head:
         groups = head.fit["groups"]
         overall = _overall(preferences.only(lambda r: r["groups"] == groups))
-        return Answer(f"{_following(head)}; {overall}.", _bounds(head))
+        return Answer(f"{_following(head)}; {overall}.", _bounds(head) + _caution(facts, head.fit))
     if preferences:
         most = max(by_set(preferences), key=lambda of: (len(of), of[0]["n"]))
-        return Answer(f"{leaning(most)}.", _measured(most))
+        return Answer(f"{leaning(most)}.", _measured(most) + _caution(facts, most[0]))
     return Answer(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
+
+
+def _caution(facts: Facts, row: Row) -> str:
+    """What the sentences of a row's benchmark are worth, where they are our own frames."""
+    own = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
+    return f" {_FRAMES.format(row['benchmark'])}" if row["benchmark"] in own else ""
 
 
 def _overall(rows: Rows) -> str:
@@ -156,8 +168,11 @@ def _bounds(head: Headline) -> str:
     cause = _OWN_TEXT.format("Each" if n > 1 else "It") if head.is_own_text else _ASSOCIATION
     if row["subset"] == "words, planted delta":
         cause = f"{cause} {_PLANTED}"
+    leans = "a word leans"
+    if row["subset"] == BY_MAX_PMI:
+        leans = "the word that decides a pair's MaxPMI leans"
     return (
-        f"Per nat (2.7 times) that a word leans more to {toward} in the text, the preference "
+        f"Per nat (2.7 times) that {leans} more to {toward} in the text, the preference "
         f"changes by {shown(row['value'], 2, signed=True)} nats ({interval(row, 2, signed=True)})"
         f"{among}; {row['n']:,} words of {set_name(row)}. {cause}"
     )

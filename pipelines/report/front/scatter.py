@@ -13,7 +13,7 @@ from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.model import Figure, shown, stem
 from plumbline.pipelines.report.plots.svg import FEMALE, MALE, NEUTRAL, Panel, svg
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import LEANS, fitted_line
+from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, LEANS, fitted_line
 
 #: Words whose names are written, as far as they fit.
 _LABELLED = 10
@@ -33,12 +33,25 @@ def figure(facts: Facts, head: Headline) -> Figure | None:
         stem("lean", fit["model"], set_name(fit), fit["corpus"]),
         f"Each word's preference by {fit['model']} against its lean in {fit['corpus']}: slope "
         f"{shown(fit['slope'], 2, signed=True)} over {fit['n']:,} words.",
-        f"Each dot is a word of {set_name(fit)}. Across: its lean in the text {fit['corpus']} "
-        f"(right: {first}). Up: what the model {fit['model']}{middle} prefers in sentences with it "
+        f"Each dot is a word {_which(fit)}. Across: its lean in the text {fit['corpus']} "
+        f"(right: {first}). Up: what the model {fit['model']}{middle} prefers in {_pairs(fit)} "
         f"(orange: {first}, blue: {second}). Outer words are named. Line: least squares, 95% band.",
         _drawn(points, fit),
         points,
     )
+
+
+def _which(fit: Row) -> str:
+    name = set_name(fit)
+    return f"that decides the MaxPMI of some pairs of {name}" if _is_deciding(fit) else f"of {name}"
+
+
+def _pairs(fit: Row) -> str:
+    return "these pairs, often few" if _is_deciding(fit) else "sentences with it"
+
+
+def _is_deciding(fit: Row) -> bool:
+    return bool(fit["subset"] == BY_MAX_PMI)
 
 
 def _drawn(points: Rows, fit: Row) -> str:

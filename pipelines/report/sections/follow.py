@@ -43,11 +43,13 @@ PLACE = 200
 NAMES = ("follow", "swapped", "planted")
 #: Scatter plots drawn; the table below them holds every fit.
 MAX_FITS = 8
+#: Points are the words that decide MaxPMI: pairs have no words of their own, or none that lean.
+BY_MAX_PMI = "words, max_pmi"
 #: What the lean of the text is, in the order of the page: on an axis, and in a sentence.
 LEANS = {
     "words, planted delta": ("planted delta of the word, in nats", "planted lean"),
     "words, measured delta": ("measured delta of the word, in nats", "measured lean"),
-    "words, max_pmi": ("MaxPMI of the word's pairs, in nats", "MaxPMI"),
+    BY_MAX_PMI: ("MaxPMI of the word's pairs, in nats", "MaxPMI"),
 }
 _SWAPPED, _PLANTED = "words, swapped on straight", "words, measured on planted"
 
