@@ -58,10 +58,16 @@ class Release:
     def at(data: Path) -> Release:
         """Find the parts. Raises ``BadInput`` without benchmarks or scores."""
         raw, results = data / "data" / "datasets" / "raw", data / "results"
-        for part in (raw, results):
+        for part in (data, raw, results):
             if not part.is_dir():
                 fix = "give --data the folder that holds `data` and `results` of the release"
-                raise BadInput(f"{data}", f"no directory {part.relative_to(data)}", fix)
+                raise BadInput(
+                    f"{data}",
+                    "no such directory"
+                    if part == data
+                    else f"no directory {part.relative_to(data)}",
+                    fix,
+                )
         benchmarks = tuple(
             name
             for name, stems in _TABLES.items()

@@ -230,7 +230,9 @@
     }
     const words = found(wanted);
     const cut = words.length > MOST_HITS ? `, ${MOST_HITS} shown` : "";
-    told.textContent = `${count(words.length)} word${words.length === 1 ? "" : "s"}${cut}`;
+    told.textContent = words.length
+      ? `${count(words.length)} word${words.length === 1 ? "" : "s"}${cut}`
+      : `${wanted}: not among the words here, too rare in the text or misspelt`;
     hits.replaceChildren(...words.slice(0, MOST_HITS).map((word, i) => {
       const lean = index.deltas[place.get(word)];
       const option = element("li", { id: `hit-${i}-` }, element("span", { textContent: word }),
