@@ -55,7 +55,8 @@ pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 		$${MODEL:+--model "$$MODEL"} $${GIVEN:+--out "$$GIVEN"} $${CONF:+--conf "$$CONF"}
 
 # Both test processes take whole files, the next one whenever they are free.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes also on two cores: tests wait for servers and for other processes.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP) ## run the tests that take seconds (real Spark, DuckDB, Prefect and models)
 	$(PYTEST) -m "not slow and not acceptance"
