@@ -54,8 +54,8 @@ pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 	@$(BIN)/plumbline pipeline $${CORPUS:+--corpus "$$CORPUS"} $${BENCHMARKS:+--benchmarks "$$BENCHMARKS"} \
 		$${MODEL:+--model "$$MODEL"} $${GIVEN:+--out "$$GIVEN"} $${CONF:+--conf "$$CONF"}
 
-# Both test processes take whole files, the next one whenever they are free.
-# Three processes also on two cores: tests wait for servers and for other processes.
+# Each test process takes a whole file, the next one whenever it is free. There are three also on
+# two cores: tests wait for servers and for other processes.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP) ## run the tests that take seconds (real Spark, DuckDB, Prefect and models)
