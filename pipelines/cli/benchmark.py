@@ -105,7 +105,7 @@ def _report(done: Imported) -> None:
         say(f"  and so on: plumbline sql \"FROM reject WHERE subject = '{done.benchmark}'\"")
     if done.n_changed:
         say(
-            f"Warning: {done.n_changed:,} pairs that it had are gone or have other sentences now; "
+            f"Warning: gone or with other sentences now: {done.n_changed:,} of its earlier pairs; "
             "their scores and all figures of the benchmark went with them: score and measure again"
         )
     if done.turned:

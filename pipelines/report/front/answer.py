@@ -22,8 +22,8 @@ _NOTHING = (
 _OWN_TEXT = "{} was trained on this text alone."
 _PLANTED = "These leans were written into the text: this checks the instrument."
 _FRAMES = (
-    "The sentences of {} are fixed frames, which may favour a side: for an audit take a benchmark "
-    "that people or a chat model wrote."
+    "The sentences of {} are fixed frames, which may favour a side, and intervals over its pairs "
+    "take them for independent: for an audit take a benchmark that people or a chat model wrote."
 )
 _ASSOCIATION = "An association: it doesn't show that the text is the cause."
 
@@ -63,7 +63,11 @@ def answer(
     if head:
         groups = head.fit["groups"]
         overall = _overall(preferences.only(lambda r: r["groups"] == groups))
-        return Answer(f"{_following(head)}; {overall}.", _bounds(head) + _caution(facts, head.fit))
+        caution = _caution(facts, head.fit)
+        whole = (
+            "" if caution else f"; {overall}"
+        )  # of frames, all pairs show what the frames favour
+        return Answer(f"{_following(head)}{whole}.", _bounds(head) + caution)
     if preferences:
         most = max(by_set(preferences), key=lambda of: (len(of), of[0]["n"]))
         return Answer(f"{leaning(most)}.", _measured(most) + _caution(facts, most[0]))
