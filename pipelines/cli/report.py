@@ -49,9 +49,10 @@ def measure(
         show(console, names, lines)
     console.print("in brackets: 95% intervals")
     for row in rows_of(store, sql("report/score")):
-        if row["n_pairs"] < (row["n_usable"] or 0):
+        n_scored = row["n_scored"] - row["n_unknown"] - row["n_unnatural"]
+        if n_scored < (row["n_usable"] or 0):
             console.print(
-                f"{row['model']} has scores of {row['n_pairs']:,} of the {row['n_usable']:,} pairs "
+                f"{row['model']} has scores of {n_scored:,} of the {row['n_usable']:,} pairs "
                 f"of {row['benchmark']}; figures are of these. plumbline score does the others",
                 soft_wrap=True,
             )

@@ -64,9 +64,8 @@ def answer(
         groups = head.fit["groups"]
         overall = _overall(preferences.only(lambda r: r["groups"] == groups))
         caution = _caution(facts, head.fit)
-        whole = (
-            "" if caution else f"; {overall}"
-        )  # of frames, all pairs show what the frames favour
+        # Over frames, the preference of all pairs is that of the frames.
+        whole = "" if caution else f"; {overall}"
         return Answer(f"{_following(head)}{whole}.", _bounds(head) + caution)
     if preferences:
         most = max(by_set(preferences), key=lambda of: (len(of), of[0]["n"]))
