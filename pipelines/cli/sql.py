@@ -280,7 +280,7 @@ def command(
     if chosen != "table" and not query:
         raise UsageProblem("the shell", "prints tables", f"give a query with --format {chosen}")
 
-    store = OpenWarehouse.open(warehouse, create=False)
+    store = OpenWarehouse.open(warehouse, create=False).looking()
     if at:
         store = store.pinned(version_of(store, at))
 

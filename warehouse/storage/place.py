@@ -2,35 +2,27 @@
 
 Both create a file only if its name is free, which is all that commits need. Names are relative,
 with ``/``, and already quoted (see ``paths.segment``).
-
-DuckDB and Arrow don't notice a flipped bit. So a file's hash is compared the first time that it is
-opened on a machine; that it was right is noted in the user's cache directory with the file's size
-and time of change, and later only those are compared. ``check`` compares every hash.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import shutil
-import stat
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Protocol
-
-import platformdirs
 
 from plumbline.warehouse import files
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import refuse_links
 from plumbline.warehouse.storage.bucket import Bucket, address
+from plumbline.warehouse.storage.hashes import Look, verify
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
@@ -40,8 +32,6 @@ _NEW = ".new"
 _WRITERS = "_log/writers"
 #: How often a moment is looked for in which nobody writes, and the seconds between.
 _TRIES, _PAUSE_S = 20, 0.01
-#: Most bytes of the list of verified files.
-_LONGEST_LIST = 8 << 20
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 
@@ -70,8 +60,11 @@ class Place(Protocol):
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
 
-    def local(self, name: str, sha256: str) -> Path:
-        """A local path of a data file, for reading."""
+    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
+        """A local path of a data file, for reading.
+
+        Raises ``Damaged`` if it isn't what was published, ``FileNotFoundError`` without one.
+        """
 
     def scratch(self) -> Path:
         """A local directory for unfinished work: ``_staging`` and ``_work`` are in it."""
@@ -153,7 +146,8 @@ class Disk:
         with suppress(OSError):  # others are in it, or it is gone
             os.rmdir(path.parent)
 
-    def local(self, name: str, sha256: str) -> Path:
+    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
+        verify(self.root / name, n_bytes, sha256, look)
         return self.root / name
 
     def scratch(self) -> Path:
@@ -239,52 +233,3 @@ def _sync(directory: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def verify(path: Path, n_bytes: int, sha256: str) -> None:
-    """Raise ``ValueError`` unless a path holds what a manifest says, ``OSError`` if unreadable."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size != n_bytes:
-        raise ValueError(f"holds {found.st_size:,} bytes instead of {n_bytes:,}")
-    if _note(found, sha256) in _verified():
-        return
-    if sha256_of(path) != sha256:
-        raise ValueError("its hash is not that of what was published")
-    note_verified(path, sha256)
-
-
-def note_verified(path: Path, sha256: str) -> None:
-    """Remember that a file has this hash now; a cache that can't be written is left out."""
-    note = _note(path.stat(), sha256)
-    _verified().add(note)
-    with suppress(OSError):
-        _list().parent.mkdir(parents=True, exist_ok=True)
-        with _list().open("a", encoding="ascii") as file:
-            file.write(f"{note}\n")
-        if _list().stat().st_size > _LONGEST_LIST:
-            _list().unlink()  # most of it is about files that are gone
-
-
-def _note(about: os.stat_result, sha256: str) -> str:
-    return f"{sha256} {about.st_size} {about.st_mtime_ns}"
-
-
-def _list() -> Path:
-    return platformdirs.user_cache_path("plumbline") / "verified.txt"
-
-
-@cache
-def _verified() -> set[str]:
-    try:
-        return set(_list().read_text(encoding="ascii", errors="replace").splitlines())
-    except OSError:
-        return set()
