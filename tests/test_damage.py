@@ -14,7 +14,7 @@ import pytest
 
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.storage import hashes, log
+from plumbline.warehouse.storage import log, place
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.store import Store
@@ -92,7 +92,7 @@ def test_sql_hashes_again_what_was_last_seen_a_day_ago_or_before_the_machine_sta
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    hashes._hashed.cache_clear()
+    place._hashed.cache_clear()
     store = filled(Store.open(tmp_path / "w"))
     path = plain(store, "word_count")
     query = ["sql", "FROM word_count", "--warehouse", str(store.root)]
@@ -107,9 +107,9 @@ def test_sql_hashes_again_what_was_last_seen_a_day_ago_or_before_the_machine_sta
         lambda seconds, boot, rest: (seconds, "another", rest),
     ):
         notes.write_text("".join(" ".join(change(*line)) + "\n" for line in lines))
-        hashes._hashed.cache_clear()
+        place._hashed.cache_clear()
         assert main(query) == 3
-    hashes._hashed.cache_clear()
+    place._hashed.cache_clear()
 
 
 def publish(store: Store, unit: str) -> None:

@@ -27,9 +27,9 @@ from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.format import MARKER
-from plumbline.warehouse.storage.hashes import Damaged, Look
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
 from plumbline.warehouse.storage.opening import README, forget, reading
+from plumbline.warehouse.storage.place import Damaged, Look
 from plumbline.warehouse.storage.store import Store
 
 #: Processor time for one file, of the process that reads files apart.

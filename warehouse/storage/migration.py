@@ -14,10 +14,9 @@ from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import LOGGED, MARKER, changes_since, newest_version
-from plumbline.warehouse.storage.hashes import sha256_of
 from plumbline.warehouse.storage.log import Draft, File, Unit, columns_id
 from plumbline.warehouse.storage.opening import marked_version, reading
-from plumbline.warehouse.storage.place import Disk
+from plumbline.warehouse.storage.place import Disk, sha256_of
 from plumbline.warehouse.storage.store import Store, cast
 
 _VERSION = b"plumbline.warehouse_version"

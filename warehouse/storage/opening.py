@@ -17,11 +17,12 @@ from typing import TypeVar
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.paths import refuse_links, segment
 from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.bucket import Bucket, address
 from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
-from plumbline.warehouse.storage.hashes import Damaged, Look
 from plumbline.warehouse.storage.log import File, Snapshot
-from plumbline.warehouse.storage.place import Place, place_of
+from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place
 
+_GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Packages whose errors in reading a file are about that file.
 _LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
 #: What a machine has too little of, which says nothing about a file.
@@ -47,6 +48,21 @@ the newest commit in `_log/commits` names.
 
 Nothing but Plumbline may write here.
 """
+
+
+def place_of(root: str | Path) -> Place:
+    """The place of a path or address.
+
+    Raises ``UsageProblem`` for a path that DuckDB would read as a pattern.
+
+    >>> str(place_of("out/warehouse"))
+    'out/warehouse'
+    """
+    if remote := address(root):
+        return Bucket(remote)
+    if _GLOB_CHARACTERS & set(str(root)):
+        raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
+    return Disk(Path(root))
 
 
 class OpenWarehouse:

@@ -25,10 +25,9 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import newest_version
-from plumbline.warehouse.storage.hashes import Look, sha256_of
 from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
-from plumbline.warehouse.storage.place import Place, staging
+from plumbline.warehouse.storage.place import Look, Place, sha256_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

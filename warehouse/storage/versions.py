@@ -9,10 +9,9 @@ from uuid import uuid4
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.hashes import Look, verify
 from plumbline.warehouse.storage.log import Draft, File, Snapshot
 from plumbline.warehouse.storage.opening import reading
-from plumbline.warehouse.storage.place import staging
+from plumbline.warehouse.storage.place import Look, staging, verify
 from plumbline.warehouse.storage.store import Store
 
 
