@@ -183,12 +183,14 @@ def version_of(store: OpenWarehouse, text: str) -> int:
     """The version that a text means: its number, a time, or the start of a run's id.
 
     A time is ISO 8601, in UTC unless it names a zone, and means the last version made by then; a
-    run means the last version it made. Raises ``UsageProblem`` for one that means none.
+    run means the last version it made. Raises ``UsageProblem`` for one that means none or is empty.
 
     >>> import tempfile
     >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
     0
     """
+    if not text.strip():
+        raise UsageProblem("version ''", "is empty", f"leave the option out, or {_HISTORY}")
     kept = log.versions(store.place)
     if text.isdecimal() and len(text) < 8:
         if int(text) in kept:
