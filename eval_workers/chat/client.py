@@ -24,6 +24,7 @@ from plumbline.eval_workers.chat.ledger import Answer
 from plumbline.eval_workers.chat.requests import Request
 from plumbline.eval_workers.chat.vllm_server import SERVED_HERE, address
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.redirects import Redirected
 
 if TYPE_CHECKING:
     import openai
@@ -121,6 +122,10 @@ class ChatClient:
             return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
         except TooLarge as e:
             return Failure(self.clean(str(e)), retry=True, charged=True)
+        except Redirected as e:
+            problem = f"{self.base_url} sends requests on to {e}, which nothing was sent to"
+            fix = "if you trust it, give that address as --base-url"
+            return Failure(self.clean(f"{problem} ({fix})"), retry=False, lasting=True)
         except openai.APIStatusError as e:
             return self._refusal(e)
         except openai.APIConnectionError as e:

@@ -231,33 +231,33 @@ def forget(place: Place, path: Path) -> str:
 def version_of(store: OpenWarehouse, text: str) -> int:
     """The version that a text means: its number, a time, or the start of a run's id.
 
-    A run means the last version it made. A time is ISO 8601, in UTC unless it names a zone, and
-    means the last version made by then; some ids of runs can be read as times, too. Raises
-    ``UsageProblem`` for one that means none.
+    A time is ISO 8601 with dashes (without them the id of a run looks like one), in UTC unless it
+    names a zone, and means the last version made by then; a run means the last version it made.
+    Raises ``UsageProblem`` for a text that means none or is empty.
 
     >>> import tempfile
     >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
     0
     """
+    if not text.strip():
+        raise UsageProblem("version ''", "is empty", f"leave the option out, or {_HISTORY}")
     kept = log.versions(store.place)
     if text.isdecimal() and len(text) < 8:
         if int(text) in kept:
             return int(text)
         raise UsageProblem(f"version {text}", f"there are {kept[0]} to {kept[-1]}", _HISTORY)
-    states = [log.snapshot(store.place, version) for version in reversed(kept)]
     wanted = _time(text)
-    of_run = (state.version for state in states if text and state.run_id.startswith(text))
-    by_then = (state.version for state in states if wanted and state.time <= wanted)
-    found = next(of_run, None)
-    if (found := next(by_then, None) if found is None else found) is None:
-        problem = "no version is that old" if wanted else "no run of that id made a version"
-        raise UsageProblem(f"version {text!r}", problem, _HISTORY)
-    return found
+    for version in reversed(kept):
+        state = log.snapshot(store.place, version)
+        if state.time <= wanted if wanted else state.run_id.startswith(text):
+            return version
+    problem = "no version is that old" if wanted else "no run of that id made a version"
+    raise UsageProblem(f"version {text!r}", problem, _HISTORY)
 
 
 def _time(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text if text[4:5] == "-" else "")
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
