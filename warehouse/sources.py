@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, disk_problems
 from plumbline.warehouse.paths import Address
+from plumbline.warehouse.text.redaction import hidden
 
 CODECS = {".zst": "zstd", ".gz": "gzip"}
 #: Bytes of one request for a part of a remote file, and of one read when a file is hashed.
@@ -357,5 +358,5 @@ def _unreachable(path: Path, error: Exception) -> Exception:
 
 def _first_line(error: Exception) -> str:
     """The start of an error's message, without the query of an address, which may be signed."""
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    line = (hidden(str(error)).strip() or type(error).__name__).splitlines()[0]
     return re.sub(r"\?\S+", "", line)[:300]

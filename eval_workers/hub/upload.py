@@ -10,6 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from plumbline.eval_workers.redirects import Redirected, refuse_elsewhere
 from plumbline.warehouse.errors import (
     BadInput,
     MissingComponent,
@@ -17,7 +18,6 @@ from plumbline.warehouse.errors import (
     UsageProblem,
     disk_problems,
 )
-from plumbline.warehouse.redirects import Redirected, refuse_elsewhere
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
