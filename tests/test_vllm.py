@@ -267,6 +267,11 @@ def test_two_devices_share_a_model_and_a_killed_command_leaves_no_worker(
     killed.popen.kill()
     killed.end()
     killed.until(lambda alive: not alive)
+    robbed = Command(store, model, "--tensor-parallel", "2", **cores)
+    alive = robbed.until(lambda alive: sum("spawn_main" in one for one in alive.values()) >= 2)
+    os.kill(max(process for process, line in alive.items() if "spawn_main" in line), signal.SIGKILL)
+    status, _, err = robbed.end()
+    assert status == 5 and err.count("error:") == 1 and "lost a worker" in err, err
     done = Command(store, model, "--tensor-parallel", "2", **cores)
     status, _, err = done.end()
     assert status == 0, err

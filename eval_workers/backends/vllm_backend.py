@@ -21,9 +21,9 @@ from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.continuer import Continuer
 from plumbline.eval_workers.backends.local import loading as loading
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.vllm_engine import EngineFailed, RemoteEngine
+from plumbline.eval_workers.backends.vllm_engine import EngineFailed, RemoteEngine, killed
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
 #: Keys and values of attention on a CPU, where vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
@@ -84,12 +84,16 @@ class VllmBackend(Continuer):
                 raise error from e
             raise self._refusal(e) from e
 
-    def _refusal(self, error: EngineFailed) -> BadInput:
+    def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
         """What stopped vLLM, from its error and, where workers failed, what they printed."""
         name, fix = f"model {self.source.name}", "try --backend transformers"
-        reasons = re.findall(r"Value error, (.*)", str(error))
+        reasons, printed = re.findall(r"Value error, (.*)", str(error)), self._engine.printed()
         if not reasons and "root cause" in str(error):
-            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", self._engine.printed())
+            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
+            if not reasons:
+                return killed(name, "lost a worker that said nothing, as one that is killed")
+        if "died unexpectedly" in printed:
+            return killed(name, "lost a worker, which was killed")
         reason = reasons[0] if reasons else loading.first_line(error)
         if re.search(r"[Aa]rchitecture.*support|no vLLM implementation", reason):
             architectures = getattr(self.config, "architectures", None) or [self.config.model_type]

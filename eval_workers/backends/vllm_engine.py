@@ -41,6 +41,17 @@ class EngineDied(ConnectionError):
     """The process was killed: another try may well succeed."""
 
 
+def killed(what: str, how: str) -> Interrupted:
+    """The line for a process of vLLM that somebody killed, or a system without memory.
+
+    >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
+    "model m: vLLM's process was killed by SIGKILL"
+    """
+    line = Interrupted(what, f"vLLM's process {how}", _RESUME)
+    line.__cause__ = EngineDied()
+    return line
+
+
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
     """The Python that has vLLM: of ``PLUMBLINE_VLLM``, this one, or that of `make setup-vllm`.
 
@@ -105,10 +116,7 @@ class VllmProcess:
         if status >= 0:
             problem, fix = f"vLLM's process ended with {status}, see {log}", _MEND
             return BadInput(what, problem, fix)
-        problem = f"vLLM's process was killed by {signal.Signals(-status).name}, see {log}"
-        line = Interrupted(what, problem, _RESUME)
-        line.__cause__ = EngineDied()
-        return line
+        return killed(what, f"was killed by {signal.Signals(-status).name}, see {log}")
 
 
 class RemoteEngine:
