@@ -34,7 +34,7 @@ from plumbline.pipelines.requests.disclosure import messages
 from plumbline.pipelines.requests.plan import Plan, make_plan
 from plumbline.pipelines.settings import Settings, load
 from plumbline.pipelines.stages import Stages, sigterm_interrupts
-from plumbline.pipelines.task_retries import RETRY, patiently
+from plumbline.pipelines.task_retries import RETRY, may_pass, patiently
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.options import declared, part
 from plumbline.warehouse.storage.store import Store
@@ -318,8 +318,8 @@ def _audited(outcome: pairing.FairPairOutcome | disclosing.DisclosureOutcome, me
     """Attach the report; the state is failed where a model failed."""
     if outcome.page is not None:
         prefect_artifacts.attach_report(outcome.page)
-    if outcome.failures:
-        return Failed(message="; ".join(outcome.failures))
+    if lines := outcome.failures.lines:
+        return Failed(message="; ".join(lines))
     return Completed(message=message)
 
 
@@ -335,7 +335,7 @@ def _state(work: Callable[[], Any]) -> Any:
     """The state that the work ends in; of an error for the user, its line."""
     try:
         return work()
-    except Interrupted:
-        raise
     except PlumblineError as e:
+        if isinstance(e, Interrupted) and not may_pass(e):
+            raise
         return Failed(message=str(e))

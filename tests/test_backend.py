@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from plumbline.eval_workers.backends import vllm_engine
+from plumbline.eval_workers.backends import vllm_backend, vllm_engine
+from plumbline.eval_workers.backends.remote.echo import _read
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.chat import vllm_server
+from plumbline.eval_workers.chat.client import ChatClient, Failure
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.errors import MissingComponent, UsageProblem
+from plumbline.pipelines.task_retries import may_pass
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+)
 from tests.backend_contract import BackendContract
 
 
@@ -72,11 +84,42 @@ def test_a_process_that_dies_leaves_its_log_and_one_that_is_closed_leaves_nothin
     assert process.popen.poll() is None and len(list(tmp_path.iterdir())) == 1
     if how == "itself":
         process.popen.kill()
-        died = str(process.death())
-        log = Path(re.fullmatch("vLLM's process was killed by SIGKILL, see (.*)", died)[1])  # type: ignore[index]
+        died = process.death("model m")
+        said = (
+            r"model m: vLLM's process was killed by SIGKILL, see (\S+) \(.*run the same command.*"
+        )
+        log = Path(re.fullmatch(said, str(died))[1])  # type: ignore[index]
+        assert isinstance(died, Interrupted) and may_pass(died)
         assert log.read_text() == process.printed()
         log.unlink()
     else:
         process.close()
         assert process.popen.poll() == -signal.SIGKILL  # it ends itself and its group
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("ends", "kind"), [("kill -9 $$", Interrupted), ("exit 3", BadInput)])
+def test_a_server_of_vllm_that_ends_at_its_start(
+    ends: str, kind: type[PlumblineError], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Killed, another try may help; what it gives up by itself has to be changed first."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho no chat template >&2\n{ends}\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PLUMBLINE_VLLM", str(python))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(kind, match="model m: vLLM's process") as caught:
+        vllm_server.address("m")
+    assert caught.value.exit_code == (5 if kind is Interrupted else 3)
+    with pytest.raises(kind, match="model m: vLLM's process"):
+        vllm_backend.VllmBackend("m", ModelOptions(backend="vllm"))
+    for log in tmp_path.glob("*.log"):
+        assert log.read_text() == "no chat template\n"
+
+    async def asked() -> Failure:
+        async with ChatClient("vllm") as client:
+            found = await client.body("m", partial(_read, path="models"))
+        assert isinstance(found, Failure)
+        return found
+
+    assert asyncio.run(asked()).lasting == (kind is BadInput)

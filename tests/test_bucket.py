@@ -170,7 +170,7 @@ def test_what_the_server_says_is_one_line(root: Path, monkeypatch: pytest.Monkey
     for url in ("s3://no-such-bucket/w", f"{root}"):
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
         bucket._store.cache_clear()
-        with pytest.raises(Interrupted, match="finished work is kept") as caught:
+        with pytest.raises(Interrupted, match="run the same command again") as caught:
             Store.open(url)
         assert "\n" not in str(caught.value)
         assert "made-up" not in str(caught.value)

@@ -63,7 +63,10 @@ def test_the_line_of_spark_submit(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("status", "kind"), [(2, UsageProblem), (3, BadInput), (5, Interrupted)])
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(1, BadInput), (2, UsageProblem), (3, BadInput), (5, Interrupted), (137, Interrupted)],
+)
 def test_a_status_is_passed_on(tmp_path: Path, status: int, kind: type[PlumblineError]) -> None:
     program = tmp_path / "spark-submit"
     program.write_text(f"#!/bin/sh\nexit {status}\n")

@@ -257,7 +257,7 @@ def test_words_without_memory_are_one_line(tmp_path: Path, store: Store) -> None
     words = pa.table({"word": [f"word{k:040}" for k in range(300_000)], "n_word": [1] * 300_000})
     pq.write_table(words, tmp_path / "a.parquet")
     output = Output(store.stage("word_count", {"corpus": "c"}, "r"), {"corpus": "c"})
-    with pytest.raises(Interrupted, match=r"words of the corpus need more than 1MiB.*--memory"):
+    with pytest.raises(BadInput, match=r"words of the corpus need more than 1MiB.*--memory"):
         local.LocalEngine(tmp_path, 2 << 20).merge_words([tmp_path / "a.parquet"], output)
 
 

@@ -266,7 +266,7 @@ def test_a_server_that_dies_half_way_shows_nothing_of_it(
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
     _pairs(store)
     uploads.dies_at = place
-    assert _push(store) == 3
+    assert _push(store) == 5
     line = _line(capsys)
     assert "datasets/me/tea: " in line and "no file was changed" in line
     assert {*uploads.files(_REPO)} == {".gitattributes"}
@@ -304,12 +304,12 @@ def test_tokens(
 
 
 @pytest.mark.parametrize(
-    ("place", "status", "says"),
+    ("place", "status", "says", "ends"),
     [
-        ("/commit/", 412, "it was changed meanwhile: stale (412) (run the same command again)"),
-        ("/repos/create", 409, "it exists, but not for this token"),
-        ("/api/validate-yaml", 400, "Invalid metadata in README.md"),
-        ("/commit/", 500, "the hub refused it: hf*** is stale (500)"),
+        ("/commit/", 412, "it was changed meanwhile: stale (412) (run the same command again)", 5),
+        ("/repos/create", 409, "it exists, but not for this token", 3),
+        ("/api/validate-yaml", 400, "Invalid metadata in README.md", 3),
+        ("/commit/", 500, "the hub refused it: hf*** is stale (500) (run the same command", 5),
     ],
 )
 def test_refusals_are_one_line(
@@ -318,12 +318,13 @@ def test_refusals_are_one_line(
     place: str,
     status: int,
     says: str,
+    ends: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     _pairs(store)
     said = "hfhf_writes is stale" if status == 500 else "stale"
     uploads.refused[place] = (status, said)
-    assert _push(store) == 3
+    assert _push(store) == ends
     assert says in _line(capsys)
 
 

@@ -143,3 +143,27 @@ def test_scoring_goes_on_when_the_hub_is_back(served: Hub, tmp_path: Path) -> No
     """Under Prefect: the task's second try downloads the model and scores both pairs."""
     tries, end = driven(_SCORE, served, "refused", tmp_path)
     assert tries[0] == "True" and end == "COMPLETED 2"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("away", "model", "ends"),
+    [*((way, MODEL, 5) for way in AWAY), ("", "somebody/else", 3)],
+)
+def test_a_command_says_by_its_status_whether_it_may_succeed_later(
+    away: str, model: str, ends: int, served: Hub, tmp_path: Path
+) -> None:
+    served.go(away)
+    start = "from plumbline.pipelines.cli.main import entry; entry()"
+    quick = _DRIVER.partition("real =")[0]  # without the hub's own waits
+    done = subprocess.run(
+        [sys.executable, "-c", quick + start, "disclosure", "probe", "topics", "--model", model],
+        cwd=tmp_path,
+        env=environment(served, tmp_path / "hf"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == ends and last.startswith(f"error: model {model}"), done.stderr
+    assert ("run the same command again" in last) == (ends == 5)

@@ -12,7 +12,13 @@ from prefect.states import Failed
 from plumbline.pipelines import task_retries
 from plumbline.pipelines.stages import Stages
 from plumbline.pipelines.task_retries import RETRY, may_pass
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    UsageProblem,
+    disk_problems,
+)
 
 
 def raised_from(error: Exception, cause: Exception) -> Exception:
@@ -39,7 +45,10 @@ def answered(status: int) -> Exception:
         (BadInput("shard 3", "truncated"), False),
         (UsageProblem("benchmark", "there is none"), False),
         (raised_from(UsageProblem("model m", "no such model"), ConnectionResetError()), False),
-        (raised_from(Interrupted("stopped"), ConnectionRefusedError()), False),
+        (raised_from(Interrupted("model m", "the hub is away"), ConnectionRefusedError()), True),
+        (Interrupted("stopped"), False),
+        (raised_from(Interrupted("stopped"), KeyboardInterrupt()), False),  # type: ignore[arg-type]
+        (MissingComponent("torch", "is not installed"), False),
         (PermissionError(errno.EACCES, "denied"), False),
         (ValueError("a defect"), False),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -174,3 +175,16 @@ def test_the_sandbox_answers_as_without_it(store: Store) -> None:
     assert (status, out.split()) == (0, ["n_word", "2"])
     assert sandboxed("sql", "SELECT nothing", *where)[0] == 2
     assert sandboxed("warehouse", "check", *where)[0] == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_sandbox_that_is_killed_can_be_tried_again_and_one_that_crashes_can_not(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    die = f"import os; real = app; app = lambda *_, **__: os.kill(os.getpid(), {int(how)})"
+    code = f"import plumbline.pipelines.cli.main as main; {die.replace('app', 'main.app')}"
+    status, _, error = sandboxed("sql", "SELECT 1", code=f"{code}; main.entry()")
+    (line,) = error.splitlines()
+    assert line.startswith("error: sandbox: ")
+    assert status == (5 if how is signal.SIGKILL else 3)
+    assert ("run the same command again" in line) == (how is signal.SIGKILL)

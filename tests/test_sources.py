@@ -29,7 +29,7 @@ from plumbline.jobs.counting.corpus import Counted, CountRequest, count_corpus
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.counting.verify import shard_states, update_command
 from plumbline.warehouse import sources
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 from plumbline.warehouse.shards import expand_shards, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
@@ -243,7 +243,7 @@ def test_an_outage_in_one_shard_leaves_the_others(web: Web, shards: Path, tmp_pa
     """Its connection breaks off in the middle; when the server is well again the rest is kept."""
     (shards / "broken.jsonl").write_text("".join(f'{{"text": "tea {i}"}}\n' for i in range(9)))
     names = [f"{web.url}/{name}" for name in ("a.jsonl.zst", "broken.jsonl")]
-    with pytest.raises(BadInput, match=r"broken\.jsonl: .*same command to resume") as caught:
+    with pytest.raises(Interrupted, match=r"broken\.jsonl: .*run the same command again") as caught:
         count(tmp_path / "w", names)
     assert "\n" not in str(caught.value)
     (row,) = Store.open(tmp_path / "w").read("corpus").to_pylist()
@@ -275,7 +275,7 @@ def test_a_shard_that_is_replaced_while_it_is_read(
         ("S3/none-*.jsonl", BadInput, "no such file (check the path or the pattern"),
         ("S3/none.jsonl", BadInput, "no such file"),
         ("S3", BadInput, "is a directory"),
-        ("http://127.0.0.1:9/a.jsonl", BadInput, "check the address and the credentials"),
+        ("http://127.0.0.1:9/a.jsonl", Interrupted, "check the address and the credentials"),
         ("ftp://host/a.jsonl", UsageProblem, "known: s3://"),
         ("https://u:secret@host/a.jsonl", UsageProblem, "https://host/a.jsonl: holds a password"),
         ("https://host/a.jsonl?sig=secret", UsageProblem, "https://host/a.jsonl: holds a password"),

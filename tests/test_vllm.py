@@ -244,7 +244,7 @@ def test_whoever_is_killed_leaves_nothing_and_the_same_command_resumes(
     status, _, err = command.end()
     command.until(lambda alive: not alive)
     if who == "engine":
-        assert status == 3 and err.count("error:") == 1
+        assert status == 5 and err.count("error:") == 1
         (line,) = (line for line in err.splitlines() if line.startswith("error:"))
         assert "was killed by SIGKILL, see " in line and "run the same command again" in line
         Path(line.partition("see ")[2].partition(" (")[0]).unlink()
@@ -267,6 +267,11 @@ def test_two_devices_share_a_model_and_a_killed_command_leaves_no_worker(
     killed.popen.kill()
     killed.end()
     killed.until(lambda alive: not alive)
+    robbed = Command(store, model, "--tensor-parallel", "2", **cores)
+    alive = robbed.until(lambda alive: sum("spawn_main" in one for one in alive.values()) >= 2)
+    os.kill(max(process for process, line in alive.items() if "spawn_main" in line), signal.SIGKILL)
+    status, _, err = robbed.end()
+    assert status == 5 and err.count("error:") == 1 and "lost a worker" in err, err
     done = Command(store, model, "--tensor-parallel", "2", **cores)
     status, _, err = done.end()
     assert status == 0, err
@@ -342,6 +347,6 @@ def test_echoes_of_its_server_are_the_scores_of_the_model(
 
 def test_a_model_that_can_not_be_served_is_one_line(store: Store, tmp_path: Path) -> None:
     spec = BuildSpec(words=("oven",), model=str(tmp_path / "none"), base_url="vllm")
-    with pytest.raises(BadInput, match="can't be served: vLLM's process ended with 1, see ") as e:
+    with pytest.raises(BadInput, match="none: vLLM's process ended with 1, see ") as e:
         write_sentences(Build(store, "demo", "run", spec.server()), spec.words, spec.writing())
     Path(str(e.value).partition("see ")[2].partition(" (")[0]).unlink()

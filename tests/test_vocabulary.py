@@ -27,7 +27,7 @@ from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary, classify
 from plumbline.pipelines.cli.main import app
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.language_files import needs_wordnet, train
 from tests.test_constrain import filled
@@ -301,7 +301,7 @@ def test_a_file_is_downloaded_once(
     [
         ("/m.ftz", "0" * 64, BadInput, "is not the published file"),
         ("/none", PUBLISHED_SHA256, MissingComponent, "404"),
-        ("/broken", PUBLISHED_SHA256, MissingComponent, "250 bytes read"),
+        ("/broken", PUBLISHED_SHA256, Interrupted, "250 bytes read"),
     ],
 )
 def test_a_download_that_fails_leaves_nothing(
@@ -326,7 +326,7 @@ def test_a_server_that_refuses_is_a_missing_component(
     with socket.socket() as taken:  # bound, and not listening
         taken.bind(("127.0.0.1", 0))
         published(monkeypatch, f"http://127.0.0.1:{taken.getsockname()[1]}/m.ftz")
-        with pytest.raises(MissingComponent, match=r"can't be downloaded.*refused"):
+        with pytest.raises(Interrupted, match=r"can't be downloaded.*refused"):
             download(tmp_path / "m.ftz")
     assert not list(tmp_path.iterdir())
 

@@ -84,7 +84,11 @@ class MissingComponent(PlumblineError):
 
 
 class Interrupted(PlumblineError):
-    """Stopped before the end; running the same command again resumes there (status 5)."""
+    """The same command, unchanged, resumes or may succeed later (status 5).
+
+    It was stopped, a process of it was killed, or a network or server is away. Where something has
+    to be changed first, it is ``BadInput``.
+    """
 
     exit_code = 5
 

@@ -13,7 +13,7 @@ import resource
 import signal
 from contextlib import suppress
 
-from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
 #: Most address space, and most bytes of a file that is written.
 MOST_BYTES = 8 << 30
@@ -26,6 +26,8 @@ _PROCESSORS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 _IO_URING_SETUP = 425  # on all processors; it can make sockets too
 #: From here on x86_64 has the same calls a second time.
 _X32 = 0x40000000
+#: Sent by a person or a system without memory; no crash ends in one of them.
+_KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 1, 22, 38, 2
 _EACCES = 0x00050000 | 13
 
@@ -34,8 +36,8 @@ def status_of_child() -> int | None:
     """Fork; ``None`` in the child, which is in the sandbox, and its exit status in the parent.
 
     To be called while the process has one thread. The child ends with the parent. Raises
-    ``BadInput`` in the parent when a signal ended the child, ``MissingComponent`` where there is no
-    sandbox.
+    ``BadInput`` in the parent when the child crashed or reached a limit, ``Interrupted`` when
+    somebody killed it, ``MissingComponent`` where there is no sandbox.
     """
     processor()
     child = os.fork()
@@ -48,11 +50,21 @@ def status_of_child() -> int | None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child as well
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if -status in _KILLS and not _is_out_of_time():
+        name = signal.Signals(-status).name
+        raise Interrupted("sandbox", f"was killed by {name}", "run the same command again")
     if status < 0:
         limits = f"{MOST_BYTES >> 30} GiB of memory or {MOST_SECONDS // 60} minutes of a processor"
         problem = f"signal {-status} ended it: a file crashed it, or it needs more than {limits}"
         raise BadInput("sandbox", problem, "`plumbline warehouse check` names bad files")
     return status
+
+
+def _is_out_of_time() -> bool:
+    """Whether children used what this process may: the system kills for a limit that is final."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return hard != resource.RLIM_INFINITY and used.ru_utime + used.ru_stime > hard - 1
 
 
 def limit() -> None:

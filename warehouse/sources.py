@@ -26,7 +26,15 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, disk_problems
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+    disk_problems,
+)
+from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.text.redaction import hidden
 
@@ -41,6 +49,7 @@ _ENDPOINTS = (
     *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
     *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 )
+_CHECK = "check the address and the credentials in the environment"
 #: How often a request to a bucket or web server is repeated, with pauses that double to 15 s.
 RETRIES = {"max_retries": 8, "retry_timeout": timedelta(minutes=3)}
 
@@ -195,8 +204,7 @@ def fetched(directory: Path, patterns: Sequence[str]) -> Path:
         if found and not found.is_directory and any(map(path.match, patterns))
     ]
     if not listed:
-        fix = "check the address and the credentials in the environment"
-        raise BadInput(str(directory), "holds no such files", fix)
+        raise BadInput(str(directory), "holds no such files", _CHECK)
     content = [f"{path} {found.n_bytes} {found.mark}" for path, found in listed]
     key = hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
     place = platformdirs.user_cache_path("plumbline") / "fetched" / key / directory.name
@@ -259,14 +267,14 @@ class ByteStream(io.RawIOBase):
         self._file.close()
 
 
-def unreadable(path: Path, error: Exception) -> BadInput:
-    """The line for a file that can't be read to its end."""
+def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
+    """The line for a file that can't be read to its end; ``Interrupted`` if its server is away."""
     line, fix = _first_line(error), "fetch or make it again"
     if "Range request not supported" in line:
         fix = "the server must answer requests for a part of a file; download it, count the copy"
     elif isinstance(path, Address):
-        fix = "check the address and the credentials in the environment; same command to resume"
-    return BadInput(f"shard {path.name}", line, fix)
+        fix = _CHECK
+    return failure(error, f"shard {path.name}", line, fix)
 
 
 class _Remote(io.RawIOBase):
@@ -350,10 +358,9 @@ def is_plain(scheme: str) -> bool:
 
 
 def _unreachable(path: Path, error: Exception) -> Exception:
-    if isinstance(error, (BadInput, MissingComponent)):
+    if isinstance(error, PlumblineError):
         return error
-    fix = "check the address and the credentials in the environment"
-    return BadInput(f"shard {path}", _first_line(error), fix)
+    return failure(error, f"shard {path}", _first_line(error), _CHECK)
 
 
 def _first_line(error: Exception) -> str:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.sources import describe, open_file, unreadable
 
@@ -238,13 +239,14 @@ def _file(name: str, file: str) -> bytes | None:
     try:
         return Path(hf_hub_download(name, file)).read_bytes()
     except LocalEntryNotFoundError as e:
-        raise BadInput(f"tokenizer {name}", "the hub can't be reached, and it is not here") from e
+        fix = "or give a directory with tokenizer.json"
+        raise failure(e, f"tokenizer {name}", "is not here, and the hub can't be asked", fix) from e
     except EntryNotFoundError:
         return None
     except Exception as e:  # what is not an id, a repository that is not there, a proxy
         problem = (str(e).strip() or type(e).__name__).splitlines()[0]
         fix = "give a directory with tokenizer.json, or a model's id on the hub"
-        raise BadInput(f"tokenizer {name}", problem, fix) from e
+        raise failure(e, f"tokenizer {name}", problem, fix) from e
 
 
 def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:

@@ -21,13 +21,12 @@ from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.continuer import Continuer
 from plumbline.eval_workers.backends.local import loading as loading
 from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.vllm_engine import EngineDied, EngineFailed, RemoteEngine
+from plumbline.eval_workers.backends.vllm_engine import EngineFailed, RemoteEngine, killed
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
 #: Keys and values of attention on a CPU, where vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
-_RESUME = "finished work is kept: run the same command again to resume"
 
 
 class VllmBackend(Continuer):
@@ -37,16 +36,15 @@ class VllmBackend(Continuer):
     ``options.device`` can only agree with the build of vLLM that is installed.
 
     Raises ``MissingComponent`` where vLLM or a GPU is not installed, ``BadInput`` for a model that
-    vLLM does not run, and where its process dies.
+    vLLM does not run, ``Interrupted`` where its process is killed.
     """
 
     supports = frozenset({"chat", "tensor_parallel"})
 
     def __init__(self, model: str, options: ModelOptions) -> None:
-        try:
-            self._engine = RemoteEngine({"OMP_NUM_THREADS": str(torch.get_num_threads())})
-        except EngineDied as e:
-            raise BadInput(f"model {model}", str(e), _RESUME) from e
+        self._engine = RemoteEngine(
+            f"model {model}", {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+        )
         versions = {**self._engine.versions, "tokenizers": tokenizers.__version__}
         super().__init__(model, replace(options, backend="vllm"), versions)
 
@@ -78,22 +76,24 @@ class VllmBackend(Continuer):
         return int(loaded["n_positions"])
 
     def _ask(self, name: str, **arguments: Any) -> Any:
-        """What the process finds; its errors are bad input, told in one line."""
+        """What the process finds; what vLLM raises there is bad input, in one line."""
         try:
             return self._engine.ask(name, **arguments)
-        except EngineDied as e:
-            raise BadInput(f"model {self.source.name}", str(e), _RESUME) from e
         except EngineFailed as e:
             if devices.is_about_memory(error := RuntimeError(str(e))) or e.kind == "MemoryError":
                 raise error from e
             raise self._refusal(e) from e
 
-    def _refusal(self, error: EngineFailed) -> BadInput:
+    def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
         """What stopped vLLM, from its error and, where workers failed, what they printed."""
         name, fix = f"model {self.source.name}", "try --backend transformers"
-        reasons = re.findall(r"Value error, (.*)", str(error))
+        reasons, printed = re.findall(r"Value error, (.*)", str(error)), self._engine.printed()
         if not reasons and "root cause" in str(error):
-            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", self._engine.printed())
+            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
+            if not reasons:
+                return killed(name, "lost a worker that said nothing, as one that is killed")
+        if "died unexpectedly" in printed:
+            return killed(name, "lost a worker, which was killed")
         reason = reasons[0] if reasons else loading.first_line(error)
         if re.search(r"[Aa]rchitecture.*support|no vLLM implementation", reason):
             architectures = getattr(self.config, "architectures", None) or [self.config.model_type]

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.backends import vllm_process
-from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
 #: Names the Python that has vLLM, or its environment.
 VARIABLE = "PLUMBLINE_VLLM"
 _GRACE_S = 10.0
+_RESUME = "finished work is kept: run the same command again to resume"
+_MEND = "its last lines say why; a model that is asked to chat needs a chat template"
 
 
 class EngineFailed(Exception):
@@ -36,7 +38,18 @@ class EngineFailed(Exception):
 
 
 class EngineDied(ConnectionError):
-    """The process ended by itself: another try may well succeed."""
+    """The process was killed: another try may well succeed."""
+
+
+def killed(what: str, how: str) -> Interrupted:
+    """The line for a process of vLLM that somebody killed, or a system without memory.
+
+    >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
+    "model m: vLLM's process was killed by SIGKILL"
+    """
+    line = Interrupted(what, f"vLLM's process {how}", _RESUME)
+    line.__cause__ = EngineDied()
+    return line
 
 
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
@@ -93,21 +106,29 @@ class VllmProcess:
         n_bytes = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
 
-    def death(self) -> EngineDied:
-        """How it ended, which it did by itself."""
+    def death(self, what: str) -> BadInput | Interrupted:
+        """The line for its end: somebody killed it, or it gave up, which it does each time."""
         status = self.popen.wait()
         self.close()
         number, log = tempfile.mkstemp(prefix=vllm_process.PLACE, suffix=".log", text=True)
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(self.printed())
-        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
-        return EngineDied(f"vLLM's process {'was ' if status < 0 else ''}{how}, see {log}")
+        if status >= 0:
+            problem, fix = f"vLLM's process ended with {status}, see {log}", _MEND
+            return BadInput(what, problem, fix)
+        return killed(what, f"was killed by {signal.Signals(-status).name}, see {log}")
 
 
 class RemoteEngine:
-    """A process that scores and continues token ids; ``versions`` of what computes in it."""
+    """A process that scores and continues token ids; ``versions`` of what computes in it.
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    ``what`` it is started for is named when it ends too early.
+    """
+
+    def __init__(
+        self, what: str = "--backend vllm", environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._what = what
         self._process = VllmProcess(environment=environment)
         self.versions: dict[str, str] = self._answer()
         if not set(vllm_process.DISTRIBUTIONS) & set(self.versions):
@@ -116,7 +137,7 @@ class RemoteEngine:
 
     def ask(self, name: str, **arguments: Any) -> Any:
         """What ``vllm_process.Engine`` finds; raises ``EngineFailed`` for what vLLM raises there,
-        ``EngineDied`` when it is gone.
+        ``Interrupted`` when it was killed, ``BadInput`` when it ended by itself.
         """
         assert self._process.popen.stdin is not None
         with suppress(BrokenPipeError):  # it is gone, as its missing answer says
@@ -128,7 +149,7 @@ class RemoteEngine:
         assert self._process.popen.stdout is not None
         line = self._process.popen.stdout.readline()
         if not line.endswith("\n"):
-            raise self._process.death()
+            raise self._process.death(self._what)
         answer = json.loads(line)
         if "error" in answer:
             raise EngineFailed(answer["error"], answer["kind"])

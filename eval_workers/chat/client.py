@@ -24,7 +24,7 @@ from plumbline.eval_workers.chat.ledger import Answer
 from plumbline.eval_workers.chat.requests import Request
 from plumbline.eval_workers.chat.vllm_server import SERVED_HERE, address
 from plumbline.eval_workers.redirects import Redirected
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.text.redaction import spellings
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ class ChatClient:
         try:
             client = await self._reached(model)
         except PlumblineError as e:
-            return Failure(self.clean(str(e)), retry=False, lasting=True)
+            lasting = not isinstance(e, Interrupted)
+            return Failure(self.clean(str(e)), retry=False, lasting=lasting)
         try:
             return await asyncio.wait_for(call(client), self._timeout_s)
         except (openai.APITimeoutError, asyncio.TimeoutError):

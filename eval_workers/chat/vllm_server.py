@@ -9,7 +9,6 @@ import urllib.request
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def address(model: str) -> str:
     """Where a model is served on this machine; the first call starts it and waits until it answers.
 
     ``model`` is a hub id or directory, and what requests call it. Raises ``MissingComponent``
-    without vLLM, ``BadInput`` where its server ends instead of answering.
+    without vLLM, and as ``VllmProcess.death`` where its server ends instead of answering.
     """
     with _starting:
         if model not in _running:
@@ -55,8 +54,7 @@ def _start(model: str) -> tuple[VllmProcess, str]:
     process = VllmProcess(*arguments, environment={"VLLM_CPU_KVCACHE_SPACE": _CPU_CACHE_GIB})
     while not _answers(f"http://127.0.0.1:{port}/health"):
         if process.popen.poll() is not None:
-            fix = "its last lines say why; a chat model needs a chat template"
-            raise BadInput(f"model {model}", f"can't be served: {process.death()}", fix)
+            raise process.death(f"model {model}")
         time.sleep(_POLL_S)
     return process, f"http://127.0.0.1:{port}/v1"
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from plumbline.eval_workers.redirects import Redirected, refuse_elsewhere
 from plumbline.warehouse.errors import (
     BadInput,
+    Interrupted,
     MissingComponent,
     PlumblineError,
     UsageProblem,
     disk_problems,
 )
+from plumbline.warehouse.outages import failure
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -26,12 +28,13 @@ if TYPE_CHECKING:
 TAG = "plumbline"
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ALWAYS_THERE = ".gitattributes"
+_CHANGED = 412
 #: What a status of the hub means, and what to do.
 _REFUSALS = {
     401: ("the hub doesn't know the token", "set HF_TOKEN to one that is valid"),
     403: ("the token may not write there", "use a token with write access to it"),
     409: ("it exists, but not for this token", "give another name, or the token of its owner"),
-    412: ("it was changed meanwhile", "run the same command again"),
+    _CHANGED: ("it was changed meanwhile", "run the same command again"),
 }
 
 
@@ -89,7 +92,7 @@ def push(
     ``hf auth login``; ``HF_ENDPOINT`` names another hub.
 
     Raises ``UsageProblem`` without a token or for a repository that holds anything else,
-    ``BadInput`` for what the hub refuses or an outage: then no file has changed.
+    ``BadInput`` for what the hub refuses, ``Interrupted`` for an outage: no file has changed then.
     """
     from huggingface_hub import CommitOperationDelete
 
@@ -219,12 +222,14 @@ def _hub(to: Repository) -> Iterator[HfApi]:
         status = e.response.status_code
         said = e.server_message or str(e)
         problem, fix = _REFUSALS.get(status, ("the hub refused it", "nothing was changed"))
-        raise BadInput(str(to), f"{problem}: {_line(said, token)} ({status})", fix) from e
+        line = f"{problem}: {_line(said, token)} ({status})"
+        if status == _CHANGED:
+            raise Interrupted(str(to), line, fix) from e
+        raise failure(e, str(to), line, fix) from e
     except Exception as e:
         # A client of many layers: connections, uploads in threads, what the hub says of a card.
         reason = e.__cause__ if isinstance(e, RuntimeError) and e.__cause__ else e
-        fix = "no file was changed; run the same command again"
-        raise BadInput(str(to), _line(str(reason), token), fix) from e
+        raise failure(reason, str(to), _line(str(reason), token), "no file was changed") from e
     finally:
         if has_bars:
             enable_progress_bars()

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from plumbline.eval_workers.backends.local.source import CHECKPOINTS, step_of
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.outages import failure
 
 #: Stands for every checkpoint that has a step.
 ALL = "all"
@@ -83,7 +84,7 @@ def _branches(model: str) -> dict[str, str]:
         refs = HfApi().list_repo_refs(model)
     except Exception as e:  # the library raises many kinds
         problem = f"its revisions can't be had from the hub: {str(e).splitlines()[0]}"
-        raise BadInput(f"model {model}", problem, "check the name and the network") from e
+        raise failure(e, f"model {model}", problem, "check the name and the network") from e
     return {ref.name: ref.name for ref in [*refs.branches, *refs.tags]}
 
 

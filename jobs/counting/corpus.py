@@ -212,10 +212,14 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
 
 def check_failed(ledgers: Sequence[Ledger]) -> None:
-    """Raise ``BadInput`` naming the shards that can't be read, if there are any."""
+    """Raise a line that names the shards that can't be read, if there are any.
+
+    ``Interrupted`` if the server of one of them is away, else ``BadInput``.
+    """
     if failed := [x for x in ledgers if x.status == "failed"]:
         more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
-        raise BadInput(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
+        kind = Interrupted if any(x.away for x in failed) else BadInput
+        raise kind(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
 
 
 def _refuse_other_settings(store: Store, request: CountRequest) -> None:
@@ -302,7 +306,7 @@ def _write(
             pruned=bool(pruned.n_words),
         )
     by_step = _by_step(engine, store, request, where, good, words, run_id)
-    shard_rows = [{**asdict(x), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
+    shard_rows = [{**x.row(), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
     rejects = _rejects(where, good, request.corpus, run_id)
     listed = request.word_list().rows(request.corpus)
     dropped = _added_lists(store, request.corpus)

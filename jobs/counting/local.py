@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -24,7 +25,7 @@ from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, ShardJob
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.cores import n_cores
-from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.sources import located
 from plumbline.warehouse.storage.locks import temporary_directory
@@ -124,8 +125,8 @@ class LocalEngine:
                     return output.write_part("part-00000", rows)
                 except duckdb.OutOfMemoryException as e:
                     problem = f"the words of the corpus need more than {limit} of memory"
-                    fix = "run the same command again with more --memory, or on Spark with --master"
-                    raise Interrupted(problem, "", fix) from e
+                    fix = "give more --memory, or count on Spark with --master; shards are kept"
+                    raise BadInput(problem, "", fix) from e
 
     def merge_pairs(
         self,
@@ -237,6 +238,8 @@ def _reply(job: dict[str, Any], shard: str) -> dict[str, Any]:
         return {"ledger": asdict(ShardJob(**{**job, "options": options}).count(shard))}
     except OSError as e:
         return {"os_error": [e.errno, e.strerror, e.filename]}
+    except MemoryError:
+        return {"os_error": [errno.ENOMEM, os.strerror(errno.ENOMEM), None]}
     except Exception:
         return {"defect": traceback.format_exc()}
 

@@ -13,6 +13,7 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 from plumbline.jobs.counting.recount import recount_shard
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
-from plumbline.warehouse.errors import BadInput, PlumblineError
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.provenance.runs import config_hash
@@ -38,7 +39,10 @@ _ORDER = ("tokens", "words")
 
 @dataclass(frozen=True)
 class Ledger:
-    """Outcome of counting one shard; the fields are those of the table ``corpus_shard``."""
+    """Outcome of counting one shard; the fields but ``away`` are those of ``corpus_shard``.
+
+    ``away``: it failed since the server that has it could not be reached.
+    """
 
     shard: str
     fingerprint: str
@@ -52,6 +56,11 @@ class Ledger:
     n_kept_tokens: int = 0
     n_pairs: int = 0
     seconds: float = 0.0
+    away: bool = False
+
+    def row(self) -> dict[str, Any]:
+        """Its row of ``corpus_shard``, without corpus and run."""
+        return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
 def partials_directory(store: Store, options: CountOptions) -> Path:
@@ -151,7 +160,8 @@ class ShardJob:
                 made = self._count(path, mark, limits, writer)
         except PlumblineError as e:
             seconds = time.monotonic() - started
-            return Ledger(shard, mark, "failed", str(e), size, seconds=seconds)
+            away = isinstance(e, Interrupted)
+            return Ledger(shard, mark, "failed", str(e), size, seconds=seconds, away=away)
         seconds = time.monotonic() - started
         writer.publish(replace(made, shard=shard, n_bytes=size, seconds=seconds))
         return _ledger(ledger, shard)

@@ -15,7 +15,8 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
+from plumbline.warehouse.outages import is_outage
 
 ENGLISH = "__label__en"
 #: The compressed lid.176 (938 kB, CC BY-SA 3.0), and its hash.
@@ -83,7 +84,8 @@ def download(target: Path) -> Path:
     The file appears only when it is complete and has the published hash.
 
     Raises:
-        MissingComponent: the server can't be reached, or the download fails.
+        Interrupted: the server is away.
+        MissingComponent: the download fails otherwise.
         BadInput: the server's file has another hash.
     """
     import pooch
@@ -95,7 +97,8 @@ def download(target: Path) -> Path:
     try:
         pooch.retrieve(MODEL_URL, known_hash, target.name, target.parent, downloader=http)
     except requests.RequestException as e:
-        raise MissingComponent(MODEL_URL, f"can't be downloaded: {e}", elsewhere) from e
+        kind = Interrupted if is_outage(e) else MissingComponent
+        raise kind(MODEL_URL, f"can't be downloaded: {e}", elsewhere) from e
     except ValueError as e:
         expected = f"expected SHA-256 {MODEL_SHA256[:12]}..."
         raise BadInput(MODEL_URL, f"is not the published file, {expected}", elsewhere) from e

@@ -40,6 +40,11 @@ _LOST = re.compile(
     r"|org\.apache\.spark\.shuffle\.\w*FetchFailedException"
     r"|org\.apache\.spark\.SparkException: Job \d+ cancelled because SparkContext was shut down"
 )
+#: What Java says, with all causes, where no master answers; Spark stops its context by then.
+_AWAY = re.compile(
+    r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
+    r"|methods on a stopped SparkContext"
+)
 
 
 def read_conf(name: str) -> dict[str, str]:
@@ -141,7 +146,11 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         session = builder.getOrCreate()
     except Py4JJavaError as e:
         reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
-        raise UsageProblem(f"Spark on {settings['spark.master']}", reason) from e
+        what = f"Spark on {settings['spark.master']}"
+        if _AWAY.search(str(e)):
+            fix = "is it running at this address? Then run the same command again"
+            raise Interrupted(what, f"can't be reached: {reason}", fix) from e
+        raise UsageProblem(what, reason) from e
     if not local:
         atexit.register(stop_session)  # otherwise the cluster records a failure
     if submitted or not local:

@@ -20,7 +20,7 @@ from plumbline.pipelines.cli.options import (
     expanded,
 )
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
@@ -119,10 +119,7 @@ def probe(
     outcome, store = _run(request)
     for line in after_probe(request, outcome, store):
         say(line)
-    if outcome.failures:
-        problem = f"{len(outcome.failures)} of {len(who)} failed: {outcome.failures[0]}"
-        fix = "the others are done; the same command tries these again"
-        raise BadInput("models", problem, fix)
+    outcome.failures.check()
 
 
 @expanded

@@ -11,7 +11,7 @@ from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.options import OF_SCORES
 from plumbline.pipelines.cli.options import Given, Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.output import say
 
 ProbeSet = Annotated[str, typer.Argument(help="Set of prompts; common-sents comes with Plumbline.")]
@@ -67,10 +67,7 @@ def run(
     outcome = fairpair_flow.fairpair(request, Stages())
     for line in after(request, outcome, store):
         say(line)
-    if outcome.failures:
-        problem = f"{len(outcome.failures)} of {len(request.targets)} failed: {outcome.failures[0]}"
-        fix = "the others are done; the same command tries these again"
-        raise BadInput("models", problem, fix)
+    outcome.failures.check()
 
 
 @expanded

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -16,7 +15,8 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.cli.options import Models, Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.pipelines.requests.failures import Failures
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import words
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
@@ -133,50 +133,17 @@ def _checkpoints(
 def _each(
     tasks: Sequence[Task], work: Callable[[Task], None], turns: Iterator[object] | None = None
 ) -> None:
-    """Work on every task, in its turn; of several, one that fails doesn't stop the others.
-
-    A failure that is nobody's input is a defect: it is raised after the others are done.
-    """
+    """Work on every task, in its turn; of several, one that fails doesn't stop the others."""
     turns = turns or iter(())
-    if len(tasks) == 1:
-        next(turns, None)
-        work(tasks[0])
-        return
-    failed: list[str] = []
-    defect: Exception | None = None
+    failures = Failures(len(tasks))
     for number, task in enumerate(tasks, 1):
         next(turns, None)
-        of = f" at {task.options.revision}" if task.options.revision else ""
-        say(f"Model {number} of {len(tasks)}: {task.model}{of}")
-        try:
+        if len(tasks) > 1:
+            of = f" at {task.options.revision}" if task.options.revision else ""
+            say(f"Model {number} of {len(tasks)}: {task.model}{of}")
+        with failures.collected(task.model):
             work(task)
-        except Interrupted:
-            raise
-        except Exception as e:
-            is_ours = isinstance(e, PlumblineError)
-            defect = defect or (None if is_ours else _without_frames(e))
-            line = str(e) if is_ours else f"{task.model}: {type(e).__name__}: {e}"
-            say(f"failed: {' '.join(line.split())}", err=True)
-            failed.append(task.model)
-    if defect is not None:
-        raise defect
-    if failed:
-        problem = f"{len(failed)} of {len(tasks)} failed: {', '.join(failed)}"
-        raise BadInput("models", problem, "the others are done; the same command tries these again")
-
-
-class _Traceback(Exception):
-    """Where an error was raised, as text."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
-
-
-def _without_frames(error: Exception) -> Exception:
-    """The same error, its traceback as text: it can be kept without the model that it was near."""
-    lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    error.__context__, error.__cause__ = None, _Traceback(lines)
-    return error.with_traceback(None)
+    failures.check()
 
 
 def _score(store: Store, task: Task) -> None:

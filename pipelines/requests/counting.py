@@ -30,6 +30,12 @@ from plumbline.warehouse.text.output import say
 _CONF = "PLUMBLINE_SPARK_CONF"
 #: Seconds that Spark has to cancel its tasks before it is killed.
 _GRACE_S = 30.0
+#: What a status of the command says that spark-submit runs and whose status it passes on.
+_KINDS: dict[int, type[PlumblineError]] = {
+    2: UsageProblem,
+    4: MissingComponent,
+    5: Interrupted,
+}
 
 
 def count(settings: Settings, name: str, shards: Sequence[Path]) -> str:
@@ -45,8 +51,8 @@ def count(settings: Settings, name: str, shards: Sequence[Path]) -> str:
     except BadInput as e:
         store = Store.open(settings.warehouse_path())
         rows = store.read("corpus", corpus=name).to_pylist()
-        if not rows or not rows[0]["n_shards"]:
-            raise
+        if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
+            raise  # no shard, or it is no shard that failed
         return str(e)
     return ""
 
@@ -136,9 +142,18 @@ def _submit(command: Sequence[str]) -> None:
         _stop(process)
         raise
     if status:
-        kinds: dict[int, type[PlumblineError]] = {2: UsageProblem, 3: BadInput, 4: MissingComponent}
-        kind = kinds.get(status, Interrupted)
-        raise kind("spark-submit", f"ended with status {status}", "its reason stands above")
+        raise _KINDS.get(status, Interrupted if _was_killed(status) else BadInput)(
+            "spark-submit", f"ended with status {status}", "its reason stands above"
+        )
+
+
+def _was_killed(status: int) -> bool:
+    """Of a process, or of one below it that a shell or Java says so of.
+
+    >>> _was_killed(-9), _was_killed(143), _was_killed(1)
+    (True, True, False)
+    """
+    return status < 0 or status > 128
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

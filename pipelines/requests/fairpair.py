@@ -23,12 +23,12 @@ from plumbline.eval_workers.sampling.served import ledger_name
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.requests.failures import Failures
 from plumbline.pipelines.stages import Stages
-from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.output import say
 
 Row = Mapping[str, Any]
 _CHARACTERS_A_TOKEN = 4
@@ -68,7 +68,7 @@ class FairPairOutcome:
     """Models that were measured, lines of those that failed, and the report's page."""
 
     audited: tuple[Audited, ...]
-    failures: tuple[str, ...]
+    failures: Failures
     page: Path | None
 
 
@@ -366,21 +366,14 @@ def report(request: FairPairRequest) -> Path:
 def fairpair(request: FairPairRequest, stages: Stages) -> FairPairOutcome:
     """Measure a set of prompts under each model; of several, one that fails stops no other."""
     audited: list[Audited] = []
-    failures: list[str] = []
+    failures = Failures(len(request.targets))
     for target in request.targets:
-        try:
+        with failures.collected(target.model):
             audited.append(audit(request, target, stages))
-        except Interrupted:
-            raise
-        except PlumblineError as e:
-            if len(request.targets) == 1:
-                raise
-            failures.append(f"{target.model}: {e}")
-            say(f"failed: {failures[-1]}")
     page = None
     if audited:
         page = stages.run("report", report, request)
-    return FairPairOutcome(tuple(audited), tuple(failures), page)
+    return FairPairOutcome(tuple(audited), failures, page)
 
 
 def audit(request: FairPairRequest, target: Target, stages: Stages) -> Audited:

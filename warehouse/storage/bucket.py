@@ -22,14 +22,13 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.sources import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
 
 _AGAIN = "finished work is kept: run the same command again to resume"
-#: What a server answers that won't change by itself: not 408 and 429, which mean later.
-_REFUSED = re.compile(r"status code: 4(?!08|29)|incorrectly configured|Configuration|InvalidPath")
 _RETRIES: Any = RETRIES
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
 
@@ -166,7 +165,5 @@ def _one_line(root: Path) -> Iterator[None]:
         yield
     except BaseError as e:
         reason = str(e).splitlines()[0][:300]
-        if _REFUSED.search(str(e)):
-            fix = "check the address, and the keys in the environment: docs/corpora.md"
-            raise BadInput(f"warehouse {root}", reason, fix) from e
-        raise Interrupted(f"warehouse {root}", reason, _AGAIN) from e
+        fix = "check the address, and the keys in the environment: docs/corpora.md"
+        raise failure(e, f"warehouse {root}", reason, fix) from e

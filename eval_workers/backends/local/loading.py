@@ -1,4 +1,4 @@
-"""Reading a model's parts with transformers: what goes wrong is bad input, told in one line."""
+"""Reading a model's parts with transformers: what goes wrong is one line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from transformers.utils.hub import cached_file, extract_commit_hash
 from plumbline.eval_workers import model_lists
 from plumbline.eval_workers.backends.local.source import ADAPTER_CONFIG, Source
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.files import json_object
+from plumbline.warehouse.outages import failure
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 #: What a configuration calls its numbers of layers and experts, and the most that are built.
@@ -104,13 +105,13 @@ def _on_hub_if_any(source: Source, filename: str) -> bool:
     }
     try:
         found = load(source, cached_file, filename=filename, **maybe)
-    except BadInput:
+    except (BadInput, Interrupted):
         return False  # the configuration is asked for next, and what is wrong told then
     return found is not None
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part of a model; whatever goes wrong is bad input, told in one line."""
+    """Load a part of a model; what goes wrong is one line, ``Interrupted`` if the hub is away."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
@@ -130,7 +131,7 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"
         fix = "check name and network; a gated model needs HF_TOKEN; or a directory: docs/models.md"
-        raise BadInput(f"model {source.name}", problem, fix) from e
+        raise failure(e, f"model {source.name}", problem, fix) from e
 
 
 def first_line(error: Exception) -> str:

@@ -20,8 +20,9 @@ from plumbline.eval_workers.disclosure.prompt_sets import (
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.stages import CONSOLE, Stages
-from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.pipelines.requests.failures import Failures
+from plumbline.pipelines.stages import Stages
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
@@ -107,7 +108,7 @@ class DisclosureOutcome:
     measured: tuple[Disclosed, ...]
     tuned: str
     reused: bool
-    failures: tuple[str, ...]
+    failures: Failures
     page: Path | None
 
 
@@ -248,17 +249,10 @@ def disclosure(request: DisclosureRequest, stages: Stages) -> DisclosureOutcome:
     if missing := missing_sets(_store(request), request.wanted, request.data):
         stages.run(f"prompts {', '.join(missing)}", prompts, request, missing)
     measured: list[Disclosed] = []
-    failures: list[str] = []
+    failures = Failures(len(request.subjects))
     for subject in request.subjects if request.sets else ():
-        try:
+        with failures.collected(subject.model):
             measured += audit(request, subject, stages)
-        except Interrupted:
-            raise
-        except PlumblineError as e:
-            if len(request.subjects) == 1:
-                raise
-            failures.append(f"{subject.model}: {e}")
-            CONSOLE.print(f"failed: {failures[-1]}", markup=False)
     tuned = adapter(request, stages) if request.tuning else None
     if tuned and request.sets:
         (base,) = request.subjects
@@ -268,7 +262,7 @@ def disclosure(request: DisclosureRequest, stages: Stages) -> DisclosureOutcome:
     if measured or tuned:
         page = stages.run("report", report, request)
     name, reused = (tuned.tuning, tuned.reused) if tuned else ("", False)
-    return DisclosureOutcome(tuple(measured), name, reused, tuple(failures), page)
+    return DisclosureOutcome(tuple(measured), name, reused, failures, page)
 
 
 def audit(request: DisclosureRequest, subject: Subject, stages: Stages) -> list[Disclosed]:

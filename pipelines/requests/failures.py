@@ -1,0 +1,70 @@
+"""Work on several models: one that fails doesn't stop the others."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from plumbline.pipelines.task_retries import may_pass
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
+from plumbline.warehouse.text.output import say
+
+
+class Failures:
+    """What failed of ``n`` models. The failure of an only one, and a stop, are raised at once.
+
+    Attributes:
+        lines: a line for each model that failed, which names it.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._models: list[str] = []
+        self._may_pass = False
+        self._defect: Exception | None = None
+        self.lines: list[str] = []
+
+    @contextmanager
+    def collected(self, model: str) -> Iterator[None]:
+        """Keep, and print, what fails of a model inside the block."""
+        try:
+            yield
+        except Exception as e:
+            is_ours, passes = isinstance(e, PlumblineError), may_pass(e)
+            if self._n == 1 or (isinstance(e, Interrupted) and not passes):
+                raise
+            if not is_ours:
+                self._defect = self._defect or _without_frames(e)
+            line = " ".join((str(e) if is_ours else f"{type(e).__name__}: {e}").split())
+            self.lines.append(line if model in line else f"{model}: {line}")
+            say(f"failed: {self.lines[-1]}", err=True)
+            self._models.append(model)
+            self._may_pass |= passes
+
+    def check(self) -> None:
+        """Raise the line of what failed, ``Interrupted`` where another try may help.
+
+        A failure that is nobody's input is a defect, and raised as it is.
+        """
+        if self._defect is not None:
+            raise self._defect
+        if self._models:
+            names = ", ".join(self._models)
+            problem = f"{len(self._models)} of {self._n} failed: {names}; first: {self.lines[0]}"
+            kind = Interrupted if self._may_pass else BadInput
+            raise kind("models", problem, "the others are done; the same command tries these again")
+
+
+class _Traceback(Exception):
+    """Where an error was raised, as text."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def _without_frames(error: Exception) -> Exception:
+    """The same error, its traceback as text: it can be kept without the model that it was near."""
+    lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    error.__context__, error.__cause__ = None, _Traceback(lines)
+    return error.with_traceback(None)
