@@ -27,6 +27,7 @@ from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.sources import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
+from plumbline.warehouse.text.redaction import hidden
 
 _AGAIN = "finished work is kept: run the same command again to resume"
 _RETRIES: Any = RETRIES
@@ -164,6 +165,6 @@ def _one_line(root: Path) -> Iterator[None]:
     try:
         yield
     except BaseError as e:
-        reason = str(e).splitlines()[0][:300]
+        reason = hidden(str(e).splitlines()[0])[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"
         raise failure(e, f"warehouse {root}", reason, fix) from e
