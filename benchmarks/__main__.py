@@ -101,7 +101,7 @@ def main(
         if real and "fairpair" in wanted:
             report_fairpair(*fairpair.run(real))
         if "storage" in wanted:
-            report_storage(storage.run(here))
+            report_storage(storage.run(here), storage.look(here))
         if real and "gpu" in wanted:
             try:
                 report_gpu(gpu.run(real, here, *GPU))
@@ -152,13 +152,17 @@ def report_languages(found: list[languages.Counted]) -> None:
     Console(width=110).print(table)
 
 
-def report_storage(found: list[storage.Beside]) -> None:
+def report_storage(found: list[storage.Beside], looked: storage.Looked) -> None:
     """Print what the warehouse's commits and opening take beside Delta Lake's."""
     table = _table("storage, seconds", "", "Plumbline", "Delta Lake", "ratio")
     for one in found:
         ratio = f"{one.delta_s / one.ours_s:.2f}"
         table.add_row(one.what, f"{one.ours_s:.3f}", f"{one.delta_s:.3f}", ratio)
     Console(width=100).print(table)
+    print(
+        f"query of {looked.n_mb:.1f} MB: {looked.hashed_s:.3f} s with its files hashed, "
+        f"{looked.seen_s:.3f} s without, {looked.hashed_s / looked.seen_s:.2f} times"
+    )
 
 
 def _world(directory: Path) -> Path:

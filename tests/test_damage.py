@@ -12,8 +12,11 @@ import deltalake
 import pyarrow.parquet as pq
 import pytest
 
+from plumbline.eval_workers.backends.sampling import Sample
+from plumbline.eval_workers.work.chunks import Chunk, Plan, write_results
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage import log, place
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
@@ -205,3 +208,40 @@ def test_a_log_from_before_hashes_is_read_as_it_is(store: Store) -> None:
     assert store.read("word_count")["word"].to_pylist() == ["a"]
     publish(store, "b")
     assert store.read("word_count")["word"].to_pylist() == ["b"]
+
+
+def test_decayed_counts_of_a_shard_are_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A partial is kept for counts to come, also of years later."""
+    monkeypatch.chdir(tmp_path)
+    texts = ["She met the nurse.", "He met the baker."] * 30
+    write_jsonl_zst(tmp_path / "a.jsonl.zst", texts)
+    write_jsonl_zst(tmp_path / "b.jsonl.zst", texts[1:])
+    count = ["corpus", "count", "--corpus", "c", "--warehouse", "w"]
+    assert main([*count, "a.jsonl.zst"]) == 0
+    before = Store.open("w").read("word_count").to_pylist()
+    (path,) = Path("w/_work/count").glob("*/*.words.parquet")
+    rows = pq.read_table(path)
+    decayed(path, lambda: not pq.read_table(path).equals(rows))
+    capsys.readouterr()
+    assert main([*count, "a.jsonl.zst", "b.jsonl.zst"]) == 3
+    err = capsys.readouterr().err
+    (ledger,) = path.parent.glob(f"{path.name.split('.')[0]}.json")
+    assert f"{path.name}: is damaged" in err and f"remove {ledger}" in err
+    assert Store.open("w").read("word_count").to_pylist() == before
+    ledger.unlink()
+    assert main([*count, "a.jsonl.zst", "b.jsonl.zst"]) == 0
+    counts = {row["word"]: row["n_word"] for row in Store.open("w").read("word_count").to_pylist()}
+    assert counts == {"she": 59, "he": 60, "met": 119, "nurse": 59, "baker": 60}
+
+
+def test_a_decayed_chunk_is_computed_again(tmp_path: Path) -> None:
+    plan = Plan.of([Chunk(["a", "b"], 2)], tmp_path, Sample)
+    (path,) = plan.todo()
+    results = [Sample("tea", "stop", 1), Sample("milk", "stop", 2)]
+    write_results(path, results, Sample)
+    assert plan.results() == {"a": results[0], "b": results[1]}
+    rows = pq.read_table(path)
+    decayed(path, lambda: not pq.read_table(path).equals(rows))
+    assert plan.results() is None and plan.todo() == [path]

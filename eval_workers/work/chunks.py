@@ -146,7 +146,8 @@ def write_results(path: Path, results: Sequence[object], kind: type) -> None:
 def _read(path: Path, kind: type) -> list[Any] | None:
     try:
         with opened(path) as file:
-            rows = pq.read_table(file, schema=SCHEMAS[kind]).to_pylist()
+            whole = {"schema": SCHEMAS[kind], "page_checksum_verification": True}
+            rows = pq.read_table(file, **whole).to_pylist()
     except (OSError, pa.ArrowException):
         return None
     return [kind(**row) for row in rows]

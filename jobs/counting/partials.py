@@ -1,7 +1,9 @@
 """Counts of single shards, kept after the merge so that no shard is counted twice.
 
 A partial is named by what it depends on: the shard's bytes, the counting options and the version of
-the tokeniser. Its ledger is written last and by rename, so a partial with a ledger is complete.
+the tokeniser. Its ledger is written last and by rename, so a partial with a ledger is complete. The
+ledger has the hash of each file, which is compared when the file is used: the counts of a shard may
+be merged again years later.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ import pyarrow.parquet as pq
 from plumbline.jobs.counting.recount import recount_shard
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
 from plumbline.warehouse.files import json_object
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.shards import fingerprint
 from plumbline.warehouse.sources import describe, located
+from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import Store, write_file
 
 #: File in the directory of the partials that decodes token files, see ``warehouse.token_files``.
@@ -76,10 +79,9 @@ def partial_files(directory: Path, mark: str, kind: str) -> list[Path]:
     """Files of a kind (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``, in order.
 
     A count that reached its memory limit has several of a kind; a word or pair may be in each, and
-    its counts must be summed.
+    its counts must be summed. Raises ``BadInput`` for a file that isn't what was counted.
     """
-    _, names = _read(directory / f"{mark}.json")
-    return [directory / name for name in names if _kind(name) == kind]
+    return _whole(directory, mark, kind)
 
 
 def step_of(file: Path) -> int:
@@ -95,10 +97,9 @@ def step_of(file: Path) -> int:
 def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
     """The files of tokens of a shard in order, each with that of the words which it refers to.
 
-    Raises ``BadInput`` if the shard has no ledger, as ``partial_files`` does.
+    Raises ``BadInput`` as ``partial_files`` does, also if the shard has no ledger.
     """
-    _, names = _read(directory / f"{mark}.json")
-    found = [directory / name for name in names if _kind(name) in ("tokens", "words")]
+    found = _whole(directory, mark, *_ORDER)
     return [(a, b) for a, b in pairwise(found) if (_kind(a.name), _kind(b.name)) == _ORDER]
 
 
@@ -106,14 +107,29 @@ def _kind(name: str) -> str:
     return name.split(".")[-2]
 
 
-def _read(path: Path) -> tuple[Ledger, list[str]]:
-    """A shard's ledger, and the names of its files."""
+def _whole(directory: Path, mark: str, *kinds: str) -> list[Path]:
+    """The files of some kinds of a shard, each with the bytes that were counted."""
+    ledger = directory / f"{mark}.json"
+    found = []
+    for name, sha256 in _read(ledger)[1].items():
+        if _kind(name) in kinds:
+            found.append(directory / name)
+            with disk_problems(directory / name):
+                if sha256 and sha256_of(directory / name) != sha256:
+                    fix = f"remove {ledger}: its shard is counted again then"
+                    raise BadInput(f"{directory / name}", "is damaged: its hash differs", fix)
+    return found
+
+
+def _read(path: Path) -> tuple[Ledger, dict[str, str]]:
+    """A shard's ledger, and the SHA-256 of its files by name; older ledgers have no hashes."""
     try:
         values = json_object(path)
         names = list(map(str, values.pop("files")))
+        hashes = values.pop("sha256", [""] * len(names))
         if any(Path(name).name != name or name.count(".") < 2 for name in names):
             raise ValueError("names files that are not of a shard")
-        return Ledger(**values), names
+        return Ledger(**values), dict(zip(names, map(str, hashes), strict=True))
     except (OSError, ValueError, KeyError, TypeError) as e:
         fix = f"remove {path}: its shard is counted again then"
         raise BadInput(f"{path}", f"is not the ledger of a shard: {e}", fix) from e
@@ -261,7 +277,9 @@ class _Writer:
     def publish(self, ledger: Ledger) -> None:
         """Make this attempt the shard's partial, unless another attempt was first."""
         temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
-        temporary.write_text(json.dumps({**asdict(ledger), "files": self._files}), encoding="utf-8")
+        hashes = [sha256_of(self._out / name) for name in self._files]
+        facts = {**asdict(ledger), "files": self._files, "sha256": hashes}
+        temporary.write_text(json.dumps(facts), encoding="utf-8")
         final = self._out / f"{self._mark}.json"
         try:
             os.link(temporary, final)

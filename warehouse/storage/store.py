@@ -350,6 +350,7 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
             unfinished,
             write_statistics=not temporary,
             dictionary_pagesize_limit=1 << 28,
+            write_page_checksum=not temporary,
             **settings,
         )
 
