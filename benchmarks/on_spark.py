@@ -58,18 +58,16 @@ def _counted(request: CountRequest, n_cores: int, spark: bool) -> Way:
     from plumbline.warehouse.storage.store import Store
 
     master = f"local[{n_cores}]" if spark else None
-    counted_at = [0.0]
-
-    def progress(*_: object) -> None:
-        counted_at[0] = time.perf_counter()
-
     with tempfile.TemporaryDirectory() as directory, _cores(n_cores), _session(master, n_cores):
         store = Store.open(Path(directory) / "warehouse")
-        cpu, started = _cpu_seconds(), time.perf_counter()
-        count_corpus(store, request, master=master, progress=progress)
-        ended, cpu = time.perf_counter(), _cpu_seconds() - cpu
+        cpu, started = _cpu_seconds(), time.time()
+        count_corpus(store, request, master=master)
+        ended, cpu = time.time(), _cpu_seconds() - cpu
+        # The merge begins when the last shard's ledger is written.
+        ledgers = store.work_directory("count").glob("*/*.json")
+        counted_at = max(ledger.stat().st_mtime for ledger in ledgers)
     name = f"{'Spark' if spark else 'this machine'}, {n_cores} core(s)"
-    return Way(name, n_cores, counted_at[0] - started, ended - counted_at[0], cpu)
+    return Way(name, n_cores, counted_at - started, ended - counted_at, cpu)
 
 
 @contextmanager

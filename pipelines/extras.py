@@ -22,6 +22,7 @@ EXTRA_OF = {
     "vaderSentiment": "models",
     "fastapi": "schedule",
     "prefect": "schedule",
+    "sqlalchemy": "schedule",  # of prefect
     "spacy": "languages",
     "fsspec": "cloud",
     "huggingface_hub": "cloud",

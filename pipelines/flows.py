@@ -271,7 +271,9 @@ def disclosure(given: dict[str, Any], sets: str = "topics", model: str = "") -> 
     how = of_loading(part(ModelOptions, settings))
     models = "" if model else settings.models
     who = disclosing.subjects(model or settings.model, models, how)
-    wanted = disclosing.DisclosureRequest(names, who, settings.disclosure, warehouse, page)
+    wanted = disclosing.DisclosureRequest(
+        names, who, settings.disclosure, warehouse, page, data=settings.data
+    )
     patiently(partial(disclosing.check_means, wanted))
     store = Store.open(warehouse)
     outcome = disclosing.disclosure(wanted, TaskStages())

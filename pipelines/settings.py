@@ -239,6 +239,19 @@ def load(
     return options.make(Settings, values), origin
 
 
+def of_every_command() -> dict[str, str]:
+    """What the settings file says for the options that many commands have: data and warehouse.
+
+    An option or its variable is stronger. Raises as ``load``.
+    """
+    named = {name: os.environ.get(name, "") for name in ("PLUMBLINE_CONF", "PLUMBLINE_OUT")}
+    chosen, origin = load(None, None, named)
+    found = {"data": chosen.data, "warehouse": str(chosen.warehouse_path())}
+    if {origin["out"], origin["warehouse"]} == {"default"}:
+        del found["warehouse"]
+    return {name: value for name, value in found.items() if value}
+
+
 def _given(
     file: str | Path | None, overrides: Mapping[str, object], environment: Mapping[str, str]
 ) -> list[tuple[str, object, str]]:

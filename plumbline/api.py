@@ -175,12 +175,10 @@ class Warehouse(Generic[Frame]):
         from plumbline.jobs.counting.corpus import CountRequest, count_corpus
         from plumbline.jobs.options import CorpusOptions
         from plumbline.warehouse.shards import expand_shards
-        from plumbline.warehouse.text.progress import progress
 
         how = make(CorpusOptions, options)
         request = CountRequest(corpus, tuple(expand_shards(_listed(shards))), **vars(how))
-        with progress(f"count {corpus}", "shards") as update:
-            counted = count_corpus(self.store, request, progress=update)
+        counted = count_corpus(self.store, request)
         if counted.changed or not self.store.units("word_delta", corpus=corpus):
             associate(self.store, corpus)  # drops what was made from older deltas
         return self.sql("FROM corpus WHERE corpus = $corpus", {"corpus": corpus})

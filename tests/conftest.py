@@ -16,6 +16,7 @@ from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import TextScore
+    from tests.prefect_server import Place
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -76,6 +77,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     directory = tmp_path_factory.mktemp("package")
     return build("wheel", copy_sources(directory / "sources"), directory)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A Prefect server with every deployment of `prefect.yaml` and a worker of each pool."""
+    from tests.prefect_server import serving
+
+    with serving(tmp_path_factory.mktemp("deployments")) as there:
+        there.start_worker("spark", "--limit", "1")
+        there.start_worker("gpu")
+        there.run("deploy", "--all")
+        yield there
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ class Uploads:
     Attributes:
         tokens: what each may do: ``read``, or ``write`` as well.
         dies_at: part of an address at which every connection ends.
+        elsewhere: where every POST is sent on to.
         refused: part of an address -> status of the answer there, and what it says.
         pulls: repository and files of each pull request; ``titles`` by number, those ``closed``.
     """
@@ -40,6 +41,7 @@ class Uploads:
     top: Path
     tokens: dict[str, str] = field(default_factory=lambda: {"hf_writes": "write"})
     dies_at: str = ""
+    elsewhere: str = ""
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     commits: dict[str, list[tuple[str, Files]]] = field(default_factory=dict)
     pulls: list[tuple[str, Files]] = field(default_factory=list)
@@ -78,6 +80,8 @@ class Uploads:
         path, query = parts.path, parse_qs(parts.query)
         if self.dies_at and self.dies_at in path:
             raise Died
+        if self.elsewhere and method == "POST":
+            return 307, b"", {"Location": f"{self.elsewhere}{address}"}
         for place, (status, said) in self.refused.items():
             if place in path:
                 return status, json.dumps({"error": said}).encode(), {"X-Error-Message": said}

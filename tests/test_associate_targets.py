@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.association.target_lists import Recounting
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
@@ -271,12 +270,17 @@ def test_an_interrupted_one_resumes(
     listed = word_list(tmp_path / "nobles.toml", ("queen", "king"))
     before = store.snapshot().version
 
-    def stop(done: int, _: int) -> None:
-        if done == 1:
-            raise KeyboardInterrupt
+    real = partials.ShardJob.count
 
+    def stop(job: partials.ShardJob, shard: str) -> partials.Ledger:
+        if list(store.root.glob("_work/recount/*/*.json")):
+            raise KeyboardInterrupt
+        return real(job, shard)
+
+    monkeypatch.setattr(partials.ShardJob, "count", stop)
     with pytest.raises(Interrupted, match="same command again"):
-        associate(store, "c", listed, Recounting(progress=stop))
+        associate(store, "c", listed)
+    monkeypatch.undo()
     assert [x.name for x in corpus_lists(store, corpus_row(store, "c"))] == ["she-he"]
     (ledger,) = store.root.glob("_work/recount/*/*.json")
     written = ledger.stat().st_mtime_ns

@@ -11,7 +11,7 @@ from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import good_script, serving
-from tests.test_deployments import Place, place  # noqa: F401
+from tests.prefect_server import Place
 from tests.test_flow import pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,30 @@ def test_answers_have_their_probability_in_the_conversation(
     assert all(abs(a.logprob_nats - sum(b)) > 0.01 for a, b in zip(bare, expected, strict=True))
     holds = backend.score(["She drank <s> tea.", "She <|endoftext|> drank."])
     assert any(score.problem and "special token" in score.problem for score in holds)
+
+
+def test_a_template_that_changes_words_changes_no_sentence_and_no_question(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
+    """A sentence stands behind what the template makes of the question; that is as it was asked."""
+    chat = _file(tmp_path, "neox", "he said")
+    plain = TransformersBackend(str(saved["neox"]), ModelOptions(chat=chat)).score(TEXTS)
+    changed = tmp_path / "changed"
+    shutil.copytree(saved["neox"], changed)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(changed)
+
+    def rewriting(role: str, word: str, other: str) -> ModelOptions:
+        other_words = f"m.content | replace('{word}', '{other}')"
+        said = f"{{{{ {other_words} if m.role == '{role}' else m.content }}}}"
+        tokenizer.chat_template = TEMPLATES["neox"].replace("{{ m.content }}", said)
+        tokenizer.save_pretrained(changed)
+        return ModelOptions(chat=chat)
+
+    backend = TransformersBackend(str(changed), rewriting("assistant", "She", "He"))
+    assert [s.logprob_nats for s in backend.score(TEXTS)] == [s.logprob_nats for s in plain]
+    how = rewriting("user", "he", "she")  # which still holds what was asked
+    with pytest.raises(UsageProblem, match="changes the words of a message"):
+        TransformersBackend(str(changed), how)
 
 
 def test_what_is_said_before_is_part_of_the_key(saved: dict[str, Path], tmp_path: Path) -> None:

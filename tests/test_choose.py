@@ -376,4 +376,8 @@ def test_replies_as_models_write_them() -> None:
         "They are the same.": None,
         "<think>it is 1": None,
     }
+    # A first number chooses only where something is said of it, or it stands alone.
+    for reply in ("1 2 1 2", "1, 2", "1 and 2", "1/2", "1\n2", "1. She ran. 2. He ran.", "2 > 1"):
+        shapes[reply] = None
+    shapes |= {"1\n2 sounds odd": 1, "2 beats 1": 2, "Answer: 2\nAnswer: 1": None, "1\n1": 1}
     assert {reply: chosen(reply) for reply in shapes} == shapes

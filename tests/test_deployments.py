@@ -3,184 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from plumbline.pipelines import flows
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
+from tests.prefect_server import Place
 from tests.tiny_models import save
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = {"audit", "corpus", "benchmark", "disclosure", "evaluate", "fairpair", "report", "weekly"}
 ON_GPU = {"audit", "disclosure", "evaluate", "fairpair"}
-
-
-@dataclass(frozen=True)
-class Place:
-    """A server with its worker: the API's address, and the directory that the worker is in."""
-
-    api: httpx.Client
-    work: Path
-
-    def ask(self, method: str, path: str, body: object = None) -> httpx.Response:
-        """A request; a server whose database is busy is asked again, as Prefect's client does."""
-        deadline = time.monotonic() + 60
-        while True:
-            answer = self.api.request(method, path, json=body)
-            if answer.status_code != 503 or time.monotonic() > deadline:
-                return answer
-            time.sleep(0.2)
-
-    def get(self, path: str) -> Any:
-        return self.ask("GET", path).raise_for_status().json()
-
-    def post(self, path: str, body: dict[str, Any]) -> Any:
-        return self.ask("POST", path, body).raise_for_status().json()
-
-    def create(self, name: str, /, **parameters: object) -> httpx.Response:
-        """Ask for a run of a deployment."""
-        found = self.get(f"/deployments/name/{name}/{name}")["id"]
-        # Scheduled, as the command asks for it: a run without a state waits for nobody.
-        body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
-        return self.ask("POST", f"/deployments/{found}/create_flow_run", body)
-
-    def begin(self, name: str, /, **parameters: object) -> str:
-        """Start a run; returns its id."""
-        created = self.create(name, **parameters)
-        assert created.status_code in (200, 201), created.text
-        return str(created.json()["id"])
-
-    def end(self, run_id: str, timeout_s: float = 400) -> dict[str, Any]:
-        """Wait for the end of a run; returns it with its state."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            run: dict[str, Any] = self.get(f"/flow_runs/{run_id}")
-            if run["state"]["type"] in ("COMPLETED", "FAILED", "CRASHED", "CANCELLED"):
-                return run
-            assert time.monotonic() < deadline, run["state"]
-            time.sleep(0.5)
-
-    def artifacts(self, run: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        where = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-        return {a["key"]: a for a in self.post("/artifacts/filter", where)}
-
-    def n_tasks(self, run: dict[str, Any]) -> int:
-        return len(self.post("/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}}))
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
-def environment(home: Path, work: Path, api: str) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMBLINE_"))}
-    own = {
-        "PREFECT_HOME": str(home),
-        "PREFECT_API_URL": api,
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_WORKER_QUERY_SECONDS": "1",
-        "DO_NOT_TRACK": "1",
-        "PYTHONPATH": str(REPOSITORY),
-        "PWD": str(work),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    return {**kept, **own}
-
-
-def prefect(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "prefect", "--no-prompt", *arguments]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Server, pools, deployments and one worker; all of it is gone afterwards."""
-    directory = tmp_path_factory.mktemp("deployments")
-    home, work, port = directory / "prefect", directory / "work", free_port()
-    home.mkdir()
-    work.mkdir()
-    api = f"http://127.0.0.1:{port}/api"
-    env = environment(home, work, api)
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(*arguments: str) -> None:
-        with (directory / f"{arguments[0]}-{len(started)}.log").open("wb") as log:
-            command = prefect(*arguments)
-            started.append(
-                subprocess.Popen(
-                    command, cwd=work, env=env, stdout=log, stderr=log, start_new_session=True
-                )
-            )
-
-    client = httpx.Client(base_url=api, timeout=60)
-    try:
-        start("server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui")
-        until_up(client, started[0])
-        for pool in ("spark", "gpu"):
-            answer = client.post("/work_pools/", json={"name": pool, "type": "process"})
-            assert answer.status_code == 201, answer.text
-        for pool in ("spark", "gpu"):
-            limit = ("--limit", "1") if pool == "spark" else ()
-            start("worker", "start", "--pool", pool, "--type", "process", *limit)
-        deploy = prefect("deploy", "--all")
-        done = subprocess.run(deploy, cwd=REPOSITORY, env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        yield Place(client, work)
-    finally:
-        client.close()
-        stop(started)
-
-
-def until_up(client: httpx.Client, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 240
-    while True:
-        assert server.poll() is None and time.monotonic() < deadline
-        try:
-            if client.get("/health").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.2)
-
-
-def stop(started: list[subprocess.Popen[bytes]]) -> None:
-    """End the workers, then the server; each is the head of a session that must then be empty."""
-    for process in reversed(started):
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
-    left = [entry for p in started for entry in in_session(p.pid)]
-    assert left == []
-
-
-def in_session(session: int) -> list[str]:
-    """Commands of the processes of a session."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(entry.name)) == session:
-                found.append((entry / "cmdline").read_text())
-        except OSError:
-            continue  # it has ended meanwhile
-    return found
 
 
 def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) -> None:
@@ -298,17 +138,16 @@ def import_few(store: Store) -> None:
 def test_the_command_runs_as_a_flow_when_it_is_asked_to(place: Place) -> None:
     """On the server whose address it prints: one run, one task per stage, named by it."""
     (place.work / "few.jsonl").write_text('{"text": "she saw tea and he saw coffee"}\n' * 9)
-    api = str(place.api.base_url).rstrip("/")
     command = ["pipeline", "--prefect", "--corpus", "few.jsonl", "--out", "as-flow"]
     done = subprocess.run(
         [sys.executable, "-c", "from plumbline.pipelines.cli.main import entry; entry()", *command],
         cwd=place.work,
-        env=environment(place.work / "home", place.work, api),
+        env=place.env,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert f"Prefect server: {api}" in done.stdout
+    assert f"Prefect server: {place.env['PREFECT_API_URL']}\n" in done.stdout
     (run,) = place.post("/flow_runs/filter", {"flows": {"name": {"any_": ["plumbline"]}}})
     assert run["name"] == "pipeline into as-flow" and run["state"]["type"] == "COMPLETED"
     tasks = place.post("/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})

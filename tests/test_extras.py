@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from plumbline.pipelines.extras import EXTRA_OF
 from tests.conftest import REPOSITORY
@@ -137,6 +138,19 @@ def test_every_package_of_an_extra_is_known_by_its_import(extra: str) -> None:
         name = Requirement(line).name.lower()
         assert imports[name] & {i for i, e in EXTRA_OF.items() if e == extra}, name
     assert extra in PROJECT["optional-dependencies"]["all"][0]
+
+
+@pytest.mark.parametrize("lock, python", [("", "3.11"), ("-py310", "3.10")])
+def test_the_pins_are_versions_that_the_extras_allow(lock: str, python: str) -> None:
+    text = (REPOSITORY / f"requirements{lock}.lock").read_text(encoding="utf-8")
+    pins = {canonicalize_name(name): pin for name, pin in re.findall(r"(?m)^(.+)==(.+)$", text)}
+    extras = {**PROJECT["optional-dependencies"], "core": PROJECT["dependencies"]}
+    for line in [
+        line for extra in set(extras) - {"all", "bench", "quantised"} for line in extras[extra]
+    ]:
+        wanted = Requirement(line)
+        if wanted.marker is None or wanted.marker.evaluate({"python_version": python}):
+            assert pins[canonicalize_name(wanted.name)] in wanted.specifier, line
 
 
 def test_what_is_imported_is_in_the_core_or_in_an_extra() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -86,21 +88,23 @@ def test_rooms_import_one_way(room: str) -> None:
         assert not rooms & others, f"{path.relative_to(REPOSITORY)} imports {rooms & others}"
 
 
-def is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+def is_conditional(node: ast.AST) -> bool:
+    """Whether what it holds is for types, or for some versions of Python."""
+    conditions = ("TYPE_CHECKING", "sys.version_info")
+    return isinstance(node, ast.If) and ast.unparse(node.test).startswith(conditions)
 
 
 def needs(path: Path) -> set[str]:
-    """Modules of Plumbline that a file imports when it runs, inside functions too."""
+    """Modules that a file imports when it runs, inside functions too."""
     found: set[str] = set()
     waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("plumbline"):
+        if isinstance(node, ast.ImportFrom):
             found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        waiting += [] if is_for_types(node) else ast.iter_child_nodes(node)
+        waiting += [] if is_conditional(node) else ast.iter_child_nodes(node)
     return found
 
 
@@ -115,6 +119,18 @@ def test_no_modules_of_a_room_import_each_other_in_a_circle(room: str) -> None:
     except CycleError as e:
         pytest.fail(" -> ".join(e.args[1]))
     assert len(order) == len(known) > 20
+
+
+def test_no_import_needs_a_later_python_than_the_oldest() -> None:
+    """By typeshed's list of the versions that brought the modules of the standard library."""
+    listed = Path(str(find_spec("mypy").origin)).parent / "typeshed/stdlib/VERSIONS"  # type: ignore[union-attr]
+    since = re.findall(r"^([\w.]+): 3\.(\d+)-", listed.read_text(encoding="utf-8"), re.MULTILINE)
+    later = {name for name, minor in since if int(minor) > 10}
+    assert "importlib.resources.abc" in later
+    for path in module_paths():
+        assert not needs(path) & later, (
+            f"{path.relative_to(REPOSITORY)} imports {needs(path) & later}"
+        )
 
 
 @pytest.mark.parametrize("room", ORDERED)

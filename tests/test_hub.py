@@ -35,6 +35,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests.chat_server import Say, serving
 from tests.hub_server import Hub, environment, hub
 from tests.hub_uploads import Uploads
 from tests.metric_rows import association, fill, pair, score, scored_by
@@ -265,7 +266,7 @@ def test_a_server_that_dies_half_way_shows_nothing_of_it(
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
     _pairs(store)
     uploads.dies_at = place
-    assert _push(store) == 3
+    assert _push(store) == 5
     line = _line(capsys)
     assert "datasets/me/tea: " in line and "no file was changed" in line
     assert {*uploads.files(_REPO)} == {".gitattributes"}
@@ -611,3 +612,17 @@ def test_the_validators_take_it(store: Store, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Ignoring part of dataset_info" not in done.stderr
+
+
+def test_what_is_pushed_goes_to_no_other_host(
+    store: Store, uploads: Uploads, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _pairs(store)
+    with serving(lambda *_: Say("")) as other:
+        uploads.elsewhere = other.url.removesuffix("/v1")
+        assert _push(store) == 3
+        error = _line(capsys)
+        assert f"the hub sends requests on to {uploads.elsewhere}," in error, error
+        assert "set HF_ENDPOINT" in error and not other.bodies and not other.paths
+        uploads.elsewhere = ""
+        assert _push(store) == 0

@@ -110,7 +110,7 @@ def test_every_problem_is_named_with_what_mends_it(
         "word_count/corpus=c%20s/unnamed.parquet": "keep names | plumbline warehouse compact",
         places["cut"]: "is damaged: holds",
         places["flipped"]: "hash is not that of what was published",
-        places["gone"]: "No such file",
+        places["gone"]: "is not there | get it from a copy",
         places["lacks"]: "has no column n_word",
         places["typed"]: "n_word is string, not int64",
         places["moved"]: "its rows are of corpus c s, not e",
@@ -128,7 +128,8 @@ def test_every_problem_is_named_with_what_mends_it(
 def test_a_file_that_ends_its_reader_is_a_problem(kept: Store) -> None:
     (file,) = kept.snapshot().files("pair_score")
     apart, table = checking._Apart(), TABLES["pair_score"]
-    assert apart.problems(kept, table, file) == []
+    path = kept.path(file)
+    assert apart.problems(table, file, path) == []
     assert apart._pool is not None
     (child,) = apart._pool._processes
     limit, until = resource.prlimit(child, resource.RLIMIT_AS)[0], resource.RLIMIT_CPU
@@ -136,24 +137,24 @@ def test_a_file_that_ends_its_reader_is_a_problem(kept: Store) -> None:
     os.kill(child, signal.SIGSEGV)
     while child in (apart._pool._processes or {}) and not apart._pool._broken:
         time.sleep(0.01)
-    (problem,) = apart.problems(kept, table, file)
-    assert "ends the process that reads it" in problem.problem
-    assert apart.problems(kept, table, file) == []
+    with pytest.raises(MemoryError):
+        apart.problems(table, file, path)
+    assert apart.problems(table, file, path) == []
 
 
 def test_a_run_that_begins_while_files_are_read_is_known(
     kept: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files may be seen before its row of `run` has been looked for."""
-    read = checking._file_problems
+    read = checking._rows_problems
 
     def beside(*given: object) -> object:
-        monkeypatch.setattr(checking, "_file_problems", read)
+        monkeypatch.setattr(checking, "_rows_problems", read)
         with runs.recorded(kept, "beside", {}) as run_id:
             kept.publish("word_count", words("late", cup=1), unit="u", run_id=run_id)
         return read(*given)
 
-    monkeypatch.setattr(checking, "_file_problems", beside)
+    monkeypatch.setattr(checking, "_rows_problems", beside)
     assert check(kept) == []
     assert kept.units("word_count", corpus="late") == {"u"}
 

@@ -321,7 +321,7 @@ def test_a_connection_keeps_its_state(store: Store) -> None:
 
 
 def test_a_past_state_is_read_by_version_run_and_time_and_restored(
-    store: Store, capsys: pytest.CaptureFixture[str]
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--warehouse", str(store.root)]
     with recorded(store, "one", {}) as first:
@@ -341,6 +341,13 @@ def test_a_past_state_is_read_by_version_run_and_time_and_restored(
         assert counted("--at", at) == str(N_ROWS), at
     assert main(["sql", query, "--at", "2001-01-01", *where]) == 2
     assert main(["sql", query, "--at", "77", *where]) == 2
+    capsys.readouterr()
+    for empty in ("", " "):  # as a script passes a variable that isn't set
+        for command in (["sql", query], ["report", "--out", str(tmp_path / "page")]):
+            assert main([*command, "--at", empty, *where]) == 2
+            assert "version '': is empty" in capsys.readouterr().err
+        assert main(["warehouse", "restore", empty, *where]) == 2
+    assert not (tmp_path / "page").exists()
     past = store.pinned(version)
     with pytest.raises(UsageProblem, match="of the past"):
         past.publish("word_count", rows("b"), unit="b", run_id="r")
@@ -421,7 +428,7 @@ def test_a_pipe_in_the_place_of_a_file_ends_nothing(store: Store) -> None:
     (file,) = store.snapshot().files("word_count")
     (store.root / file.path).unlink()
     os.mkfifo(store.root / file.path)
-    with pytest.raises(BadInput, match="is damaged"):
+    with pytest.raises(BadInput, match="not a regular file"):
         store.read("word_count")
     os.mkfifo(store.root / log.COMMITS / f"{9:020}.json")
     with pytest.raises(BadInput, match="not a regular file"):
@@ -456,7 +463,7 @@ def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(log, "_tell_delta", lambda *_: None)
+        patched.setattr(log, "tell_delta", lambda *_: None)
         for unit in "ab":
             store.publish("word_count", rows(unit), unit=unit, run_id="r")
     store.publish("word_count", rows("c"), unit="c", run_id="r")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting import pairs
+from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress as module
 from plumbline.warehouse.text.progress import progress
 
@@ -122,3 +128,94 @@ def test_on_a_terminal_there_is_a_bar_and_the_last_line(
     shown = screen.getvalue()
     assert "25/50" in shown and "loss 1.5" in shown
     assert "train [m]: 25 of 50 steps, 2.5 steps/s, loss 1.5, 10 s" in shown.splitlines()[-1]
+
+
+#: What steps reported: name, number done, total.
+Shown = list[tuple[str, int, int]]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """Everything that steps with a count report from now on, in order."""
+    reported: Shown = []
+    real = module._Step.update
+
+    def update(
+        step: module._Step, done: int, n: int, rate: float | None = None, /, note: str = ""
+    ) -> None:
+        reported.append((step.what, done, n))
+        real(step, done, n, rate, note=note)
+
+    monkeypatch.setattr(module._Step, "update", update)
+    return reported
+
+
+def totals(shown: Shown) -> dict[str, int]:
+    """The total of each step, in order; each was reported from 0 up to its total, and once."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    last = ""
+    for what, done, n in shown:
+        assert what == last or what not in found, f"{what} was shown before {last}"
+        found.setdefault(what, []).append((done, n))
+        last = what
+    for what, counts in found.items():
+        done = [n for n, _ in counts]
+        (n_all,) = {n for _, n in counts}
+        assert done == sorted(done) and done[-1] == n_all, (what, counts)
+    return {what: counts[0][1] for what, counts in found.items()}
+
+
+def request(directory: Path, n: int) -> CountRequest:
+    """A corpus of n shards with the same pairs of words."""
+    texts = [f'{{"text": "she drinks tea with him, number{k}"}}\n' for k in range(50)]
+    paths = [directory / f"{number}.jsonl" for number in range(n)]
+    for number, path in enumerate(paths):
+        path.write_text("".join(texts) + f'{{"text": "{number}"}}\n')
+    return CountRequest("c", tuple(paths), targets="gendered")
+
+
+def test_counting_merging_and_associating_are_steps_of_their_own(
+    store: Store, tmp_path: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With so little memory that pairs are sorted in several runs and summed in several ranges."""
+    monkeypatch.setattr(pairs, "_ROW_BYTES", 1 << 23)
+    count_corpus(store, request(tmp_path, 20))
+    associate(store, "c")
+    found = totals(shown)
+    assert list(found) == [
+        "count c",
+        "merge words of c",
+        "merge pairs of c: sort",
+        "merge pairs of c: sum",
+        "associations of c",
+        "deltas of c",
+    ]
+    # The same pairs in each run, of at least 128 rows.
+    n_pairs = store.read("pair_count", corpus="c").num_rows
+    assert found["merge pairs of c: sum"] > n_pairs > 100
+    assert len([1 for what, *_ in shown if what == "merge pairs of c: sum"]) > 2
+    targets = {row["target"] for row in store.read("word_association", corpus="c").to_pylist()}
+    assert found["count c"] == 20 and found["associations of c"] >= len(targets) == 2
+
+
+@pytest.mark.spark
+def test_on_spark_each_stage_of_the_merge_is_a_step(
+    store: Store, tmp_path: Path, shown: Shown
+) -> None:
+    from plumbline.jobs.spark.session import spark_session
+
+    master = spark_session().sparkContext.master
+    count_corpus(store, request(tmp_path, 60), master=master)
+    found = totals(shown)
+    first, *stages = found
+    assert first == "count c" and found[first] == 60
+    kinds = []
+    for what in stages:
+        stage = re.fullmatch(r"merge (words|pairs) of c, Spark stage (\d+) \(\w+\)", what)
+        assert stage, what
+        kinds.append((stage[1], int(stage[2])))
+    n_words = kinds.index(("pairs", 1))
+    numbers = [n for _, n in kinds]
+    assert numbers[:n_words] == list(range(1, n_words + 1)) != []
+    assert numbers[n_words:] == list(range(1, len(kinds) - n_words + 1))
+    assert not {kind for kind, _ in kinds[:n_words]} - {"words"}

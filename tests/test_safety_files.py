@@ -126,7 +126,10 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
         assert main([*command, "--warehouse", str(root)]) == 3, damage
         out, err = capsys.readouterr()
         told = out if name == "warehouse check" else err
-        assert str(root / file.path) in told and "warehouse forget" in told, damage
+        assert str(root / file.path) in told, damage
+        # Only bytes that were read, and differ, may be forgotten.
+        assert "get it from a copy" in told or name == "warehouse check", damage
+        assert ("warehouse forget" in told) == (damage in ("cut", "flipped", "")), damage
         assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
 
 

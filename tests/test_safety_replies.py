@@ -17,7 +17,7 @@ from plumbline.eval_workers.chat import bounded
 from plumbline.eval_workers.chat.client import ChatClient, Failure
 from plumbline.eval_workers.chat.ledger import Answer
 from plumbline.eval_workers.chat.requests import Request
-from tests.chat_server import completion
+from tests.chat_server import Say, completion, serving
 
 _PART = b"a" * (1 << 16)
 #: More than any test machine should give away; what is sent in vain stops here.
@@ -125,3 +125,24 @@ def test_a_long_reply_is_read_whole_and_nothing_packed_is_asked_for() -> None:
         outcome = asked(url)
     assert isinstance(outcome, Answer) and outcome.text == text
     assert accepted == ["identity"] and json.dumps(text) in completion(text, "").decode()
+
+
+def test_texts_and_keys_are_not_sent_on_to_another_server() -> None:
+    """Within one server a redirect is followed; to another port, host or protocol none is."""
+    with serving(lambda *_: Say("ran")) as other:
+        with serving(lambda *_: Say("", 307, headers={"Location": f"{other.url}/x"})) as server:
+            outcome = asked(server.url)
+            there = other.url.removesuffix("/v1")
+            assert isinstance(outcome, Failure) and outcome.lasting and not outcome.retry
+            assert f"{server.url} sends requests on to {there}, which nothing" in outcome.error
+            assert "--base-url" in outcome.error and server.n_asked == 1
+        assert not other.bodies and not other.keys
+
+        def moved(prompt: str, count: int) -> Say:
+            path = "/v1/new/chat/completions"
+            return Say("ran") if count > 1 else Say("", 307, headers={"Location": path})
+
+        with serving(moved) as server:
+            outcome = asked(server.url)
+            assert isinstance(outcome, Answer) and outcome.text == "ran"
+            assert "/v1/new/chat/completions" in server.paths

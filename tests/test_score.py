@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -227,6 +228,47 @@ def test_dtypes_and_weights_never_share_a_row(store: Store, model: Path, tmp_pat
     for row in _rows(store):
         by_pair.setdefault(row["pair_id"], set()).add(row["logprob_a_nats"])
     assert all(len(values) == 3 for values in by_pair.values())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "content", "reason"),
+    [
+        (r"\b[Ss]he\b", "he", "the tokenizer reads 'he' instead of 'she'"),
+        (r"\b([Ss]he|[Hh]e)\b", "they", "the tokenizer reads 'they' instead of 'she'"),
+        (r"\b([Ss]he|[Hh]e) ", "", "instead of 'she'"),
+    ],
+)
+def test_a_tokenizer_that_changes_the_words_gives_no_score(
+    store: Store, tmp_path: Path, pattern: str, content: str, reason: str
+) -> None:
+    """What it reads is not the pair: each sentence of it is named with what it became."""
+    model = save("neox", tmp_path / "tiny-neox")
+    file = model / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    tokenizer["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+    file.write_text(json.dumps(tokenizer))
+    _pairs(store, TEMPLATES[:3])
+    done = _score(store, model)
+    assert (done.n_scored, done.n_rejected) == (0, 3)
+    assert all(reason in row["reason"] for row in store.read("reject").to_pylist())
+
+
+def test_case_and_accents_may_go_but_not_what_tells_the_sentences_apart(
+    store: Store, tmp_path: Path
+) -> None:
+    """An uncased tokenizer is fine, where the sentences of a pair differ in more than case."""
+    model = save("neox", tmp_path / "tiny-neox")
+    file = model / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    tokenizer["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}]}
+    file.write_text(json.dumps(tokenizer))
+    _pairs(store, TEMPLATES[:3])
+    rows = store.read("benchmark_pair").to_pylist()
+    rows[1] |= {"sentence_a": "Polish wine.", "sentence_b": "polish wine."}
+    store.replace("benchmark_pair", rows, {"benchmark": rows[0]["benchmark"]}, "r2")
+    assert (_score(store, model).n_scored, store.read("reject").num_rows) == (2, 1)
+    (row,) = store.read("reject").to_pylist()
+    assert "the tokenizer gives both sentences the same tokens" in row["reason"]
 
 
 def test_a_pair_that_cannot_be_scored_is_kept_with_its_reason(store: Store, model: Path) -> None:

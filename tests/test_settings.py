@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +11,14 @@ import pytest
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
+from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.pipelines import settings
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.requests.pipeline import checked_plan
 from plumbline.pipelines.requests.plan import ModelPlan, make_plan
 from plumbline.pipelines.settings import MeasureOptions, Settings
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 
 def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
@@ -193,3 +197,65 @@ def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
     with pytest.raises(MissingComponent, match="no Python in /nowhere"):
         checked_plan(Settings(backend="vllm"))
     assert checked_plan(Settings(backend="vllm", score_workers=0)).models
+
+
+@pytest.fixture
+def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, whose settings file names released files and where results go."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("PLUMBLINE_DATA", "PLUMBLINE_WAREHOUSE", "PLUMBLINE_OUT", "PLUMBLINE_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "data/unstereo-eval/data/datasets/raw/USE-5.csv"
+    prompts = tmp_path / "data/debias-llms/snli_neutral_test.csv"
+    for path, content in (
+        (file, ",word,template,is_natural\n0,tea,{pronoun} drank tea.,True\n"),
+        (prompts, "text\nsits in the sun.\n"),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    given = 'data = "data"\nout = "results"\nbenchmarks = "use-5"\nmodel = "m"\n'
+    Path("plumbline.toml").write_text(given)
+    return tmp_path
+
+
+def test_the_command_that_a_flow_names_as_the_fix_succeeds(released: Path) -> None:
+    """It finds what is named by the settings of the flow, and writes where the flow reads."""
+    chosen, _ = settings.load(None)
+    store = Store.open(chosen.warehouse_path())
+    with pytest.raises(UsageProblem, match="is not in the warehouse") as raised:
+        check_imported(store, make_plan(chosen).scored())
+    command = re.search(r"run `plumbline (.*?)`", str(raised.value))
+    assert command and main(shlex.split(command[1])) == 0
+    check_imported(Store.open(chosen.warehouse_path()), make_plan(chosen).scored())
+
+
+def test_every_command_takes_its_places_from_the_settings_file(
+    released: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable is stronger, an option strongest; a study keeps a warehouse of its own."""
+    assert main(["disclosure", "prompts", "snli"]) == 0
+    assert main(["benchmark", "import", "use-5"]) == 0
+    assert main(["sql", "SELECT prompt FROM probe_prompt", "--format", "csv"]) == 0
+    assert "sits in the sun" in capsys.readouterr().out
+    assert main(["doctor"]) in (0, 4)
+    assert "debias-llms in data" in capsys.readouterr().out
+    assert main(["benchmark", "import", "use-5", "--data", "elsewhere"]) == 3
+    assert "elsewhere/unstereo-eval" in capsys.readouterr().err
+    monkeypatch.setenv("PLUMBLINE_DATA", "nowhere")
+    assert main(["benchmark", "import", "use-5"]) == 3
+    assert "nowhere/unstereo-eval" in capsys.readouterr().err
+    monkeypatch.setenv("PLUMBLINE_WAREHOUSE", "w")
+    assert main(["benchmark", "import", "use-5", "--data", "data"]) == 0
+    assert Store.existing(Path("w")) and not Path("out").exists()
+    monkeypatch.delenv("PLUMBLINE_WAREHOUSE")
+    assert main(["reproduce", "cause", "--help"]) == 0
+    assert "out/cause/warehouse" in capsys.readouterr().out
+
+
+def test_a_settings_file_that_is_wrong_is_named_by_every_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plumbline.toml").write_text("dta = 'data'\n")
+    assert main(["runs", "list"]) == 2
+    assert "plumbline.toml: no setting named 'dta'" in capsys.readouterr().err

@@ -113,7 +113,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
     """Puts the files of a directory into a bucket of their own; returns its address."""
-    values = {"AWS_ENDPOINT_URL": s3, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    values = {"AWS_ENDPOINT_URL": s3, "AWS_REGION": "us-east-1"}
     values |= {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up-too"}
     for name, value in values.items():
         monkeypatch.setenv(name, value)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plumbline.warehouse.text.escape import terminal
+from plumbline.warehouse.text.redaction import hidden
 
 #: Kinds of errors that files have, without those that only connections and processes have.
 _OF_FILES = (
@@ -41,7 +42,8 @@ class PlumblineError(Exception):
     >>> str(BadInput("shard 3", "truncated", "download it again"))
     'shard 3: truncated (download it again)'
 
-    It may quote foreign text: as a string it is one line that can't steer a terminal.
+    It may quote foreign text: as a string it is one line that can't steer a terminal, and secrets
+    of the environment are hidden in it.
 
     >>> print(BadInput("word \\x1b[2J", "not\\nfound"))
     word \\x1b[2J: not found
@@ -50,6 +52,7 @@ class PlumblineError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, problem: str = "", fix: str = "") -> None:
+        what, problem, fix = map(hidden, (what, problem, fix))
         super().__init__(what, problem, fix)
         message = f"{what}: {problem}" if problem else what
         self.message = f"{message} ({fix})" if fix else message

@@ -36,6 +36,7 @@ from plumbline.warehouse.errors import (
 )
 from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import Address
+from plumbline.warehouse.text.redaction import hidden
 
 CODECS = {".zst": "zstd", ".gz": "gzip"}
 #: Bytes of one request for a part of a remote file, and of one read when a file is hashed.
@@ -43,6 +44,11 @@ _BLOCK = 1 << 22
 _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
+#: Variables that name a server of their own instead of the cloud's.
+_ENDPOINTS = (
+    *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
+    *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+)
 _CHECK = "check the address and the credentials in the environment"
 #: How often a request to a bucket or web server is repeated, with pauses that double to 15 s.
 RETRIES = {"max_retries": 8, "retry_timeout": timedelta(minutes=3)}
@@ -330,10 +336,25 @@ def _file_system(scheme: str) -> Any:
     # A web server lists nothing: what it has no file of is missing.
     known = {"protocol": scheme, **({"_ls": nothing} if scheme in _WEB else {})}
     kind: Any = type("Files", (FsspecStore,), known)
-    # Without encryption only where the address, or the named server's, says so.
-    is_plain = scheme == "http" or os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
-    options = {"client_options": {"allow_http": True}} if is_plain else {}
-    return kind(retry_config=RETRIES, skip_instance_cache=True, **options)
+    client = {"allow_http": is_plain(scheme)}
+    return kind(retry_config=RETRIES, skip_instance_cache=True, client_options=client)
+
+
+def is_plain(scheme: str) -> bool:
+    """Whether servers are spoken to without encryption: if an address, or an endpoint's, says so.
+
+    Raises ``UsageProblem`` for an endpoint that is not an address.
+
+    >>> is_plain("http")
+    True
+    """
+    addresses = {name: os.environ[name] for name in _ENDPOINTS if os.environ.get(name)}
+    for name, address in addresses.items():
+        if not address.startswith(("http://", "https://")):
+            raise UsageProblem(
+                f"{name}={address}", "is not an address", "begin it with https:// or http://"
+            )
+    return scheme == "http" or any(a.startswith("http://") for a in addresses.values())
 
 
 def _unreachable(path: Path, error: Exception) -> Exception:
@@ -344,5 +365,5 @@ def _unreachable(path: Path, error: Exception) -> Exception:
 
 def _first_line(error: Exception) -> str:
     """The start of an error's message, without the query of an address, which may be signed."""
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    line = (hidden(str(error)).strip() or type(error).__name__).splitlines()[0]
     return re.sub(r"\?\S+", "", line)[:300]

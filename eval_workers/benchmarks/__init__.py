@@ -98,22 +98,23 @@ def _modules_of(name: str) -> dict[str, Benchmark]:
     return {m: benchmark for m, benchmark in loaded.items() if name in benchmark.NAMES}
 
 
-def default_source(name: str) -> Path | None:
-    """Where a benchmark's source lies under ``PLUMBLINE_DATA``; ``None`` if it needs no source.
+def default_source(name: str, data: str | Path = "") -> Path | None:
+    """Where a benchmark's source lies; ``None`` if it needs no source.
 
-    Raises ``MissingComponent`` when ``PLUMBLINE_DATA`` is not set.
+    ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
+    ``MissingComponent`` when neither is given.
     """
     location = find(name).DEFAULT_LOCATION
     if location is None:
         return None
-    return _under_data(name, location)
+    return _under_data(name, location, data)
 
 
-def _under_data(name: str, location: str) -> Path:
-    root = os.environ.get("PLUMBLINE_DATA")
+def _under_data(name: str, location: str, data: str | Path) -> Path:
+    root = data or os.environ.get("PLUMBLINE_DATA")
     if not root:
-        fix = f"give --source PATH, or set PLUMBLINE_DATA to a directory with {location}"
-        fix += ": docs/benchmarks.md"
+        fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to a "
+        fix += f"directory with {location}: docs/benchmarks.md"
         raise MissingComponent(f"benchmark {name}", "its released files are not installed", fix)
     return Path(root) / location
 
@@ -145,15 +146,20 @@ def is_own(name: str, how: How) -> bool:
 
 
 def import_benchmark(
-    store: Store, name: str, source: Path | None, run_id: str, how: How | None = None
+    store: Store,
+    name: str,
+    source: Path | None,
+    run_id: str,
+    how: How | None = None,
+    data: str | Path = "",
 ) -> Imported:
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
-    ``source`` is a path, or ``None`` for the default one. What ``plumbline benchmark push`` wrote
-    is read as it was, under any name. A name that no module has is that of the user's own pairs, or
-    of a recipe. Raises ``UsageProblem`` for an unknown name without a source,
-    ``MissingComponent`` when no source is known, ``BadInput`` when the source can't be read or
-    holds no usable pair; the warehouse is then left as it was.
+    ``source`` is a path, or ``None`` for the default one below ``data``, see ``default_source``.
+    What ``plumbline benchmark push`` wrote is read as it was, under any name. A name that no module
+    has is that of the user's own pairs, or of a recipe. Raises ``UsageProblem`` for an unknown name
+    without a source, ``MissingComponent`` when no source is known, ``BadInput`` when the source
+    can't be read or holds no usable pair; the warehouse is then left as it was.
     """
     from plumbline.eval_workers.benchmarks.own.pushed import pushed, read_pushed
 
@@ -163,9 +169,9 @@ def import_benchmark(
     if source is not None and again is not None:
         parsed, path = for_groups(read_pushed(name, source, again), how), source
     elif is_own(name, how):
-        parsed, path = _read_own(name, source, how)
+        parsed, path = _read_own(name, source, how, data)
     else:
-        path = source if source is not None else default_source(name)
+        path = source if source is not None else default_source(name, data)
         if path is not None and not path.exists():
             raise BadInput(f"benchmark {name}", f"{path} does not exist", "give --source PATH")
         parsed = for_groups(find(name).read(name, path), how)
@@ -193,7 +199,7 @@ def import_benchmark(
     return Imported(name, len(pairs), len(rejects), turned, n_changed, first)
 
 
-def _read_own(name: str, source: Path | None, how: How) -> tuple[Parsed, Path]:
+def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:
     from plumbline.eval_workers.benchmarks.own.filler import filler
     from plumbline.eval_workers.benchmarks.own.reader import read_pairs
     from plumbline.eval_workers.benchmarks.own.recipe import RECIPES, Recipe, load
@@ -210,7 +216,7 @@ def _read_own(name: str, source: Path | None, how: How) -> tuple[Parsed, Path]:
                 raise UsageProblem(f"recipe {named}", "needs a file", f"--source: {recipe.source}")
             known = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
             raise UsageProblem(f"benchmark {name!r}", "unknown", f"{known}; or give --source FILE")
-        source = _under_data(name, recipe.location)
+        source = _under_data(name, recipe.location, data)
     return read_pairs(name, source, recipe, filler(how.groups, how.fills)), source
 
 

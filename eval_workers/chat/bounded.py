@@ -1,4 +1,4 @@
-"""Replies of a largest size: a server that sends more, or sends it packed, is not read further.
+"""What a server's response may be: of a largest size, not packed, and not sent on to another host.
 
 Imports the HTTP client of the package openai, so it is imported only where that is used.
 """
@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+
+from plumbline.eval_workers.redirects import refuse_elsewhere
 
 #: Bytes of a reply; the longest that a chat model writes has some hundred thousand.
 LARGEST = 16 << 20
@@ -40,8 +42,9 @@ async def bound(response: httpx2.Response) -> None:
     """A hook on every response, before any of its body is read.
 
     Raises ``TooLarge`` for one that is packed, which was not asked for, and while it is read from
-    the byte on that is one too many.
+    the byte on that is one too many; ``Redirected`` as ``refuse_elsewhere``.
     """
+    refuse_elsewhere(response)
     packed = response.headers.get("Content-Encoding", "identity")
     if packed.strip().lower() not in ("", "identity"):
         raise TooLarge(f"the reply is packed ({packed}), which was not asked for")

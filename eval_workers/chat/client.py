@@ -18,12 +18,14 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.ledger import Answer
 from plumbline.eval_workers.chat.requests import Request
 from plumbline.eval_workers.chat.vllm_server import SERVED_HERE, address
+from plumbline.eval_workers.redirects import Redirected
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.text.redaction import spellings
 
 if TYPE_CHECKING:
     import openai
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
 _HIDDEN = "[key]"
-#: Shorter ones are the dummies that local servers want (`EMPTY`), which replies may well hold.
-_SHORTEST_SECRET = 8
 _ERROR_CHARACTERS = 300
 #: At level DEBUG they log headers and bodies as they come, in which a server may repeat the key.
 _TALKERS = ("openai", "httpx2", "httpcore2")
@@ -83,7 +83,7 @@ class ChatClient:
         self.base_url = checked_url(base_url)
         self._timeout_s = timeout_s
         key = find_key(base_url, environment)
-        self._secrets = _spellings(key)
+        self._secrets = spellings(key)
         self._client = _open(key or "none", base_url, timeout_s)
 
     async def __aenter__(self) -> ChatClient:
@@ -122,6 +122,10 @@ class ChatClient:
             return Failure(f"no reply within {self._timeout_s:g} s", retry=True, charged=True)
         except TooLarge as e:
             return Failure(self.clean(str(e)), retry=True, charged=True)
+        except Redirected as e:
+            problem = f"{self.base_url} sends requests on to {e}, which nothing was sent to"
+            fix = "if you trust it, give that address as --base-url"
+            return Failure(self.clean(f"{problem} ({fix})"), retry=False, lasting=True)
         except openai.APIStatusError as e:
             return self._refusal(e)
         except openai.APIConnectionError as e:
@@ -258,14 +262,6 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
         raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
     return key
-
-
-def _spellings(key: str) -> tuple[str, ...]:
-    """How a key may be written in an answer that repeats it, the longest first."""
-    if len(key) < _SHORTEST_SECRET:
-        return ()
-    found = {key, quote(key, safe=""), quote(key), json.dumps(key)[1:-1]}
-    return tuple(sorted(found, key=len, reverse=True))
 
 
 def _message(error: openai.APIStatusError) -> str:

@@ -234,13 +234,18 @@ _FIRST = re.compile(
 )
 _EITHER = re.compile(r"(?<![\w.,])([12])\b(?![.,]\d)")
 _UNDECIDED = re.compile(r"\b(?:neither|both|equal(?:ly)?|either|not|or|can(?:no|['’])t)\b", re.I)
-_CLAUSE = re.compile("[.!?;\\n](?=\\s|$)|\\s[-–—]\\s|\\*\\*\\s")
+#: Nothing is said of the numbers in it.
+_LISTED = re.compile(
+    r"(?:[\W\d]|\b(?:my|the|answer|choice|sentence|option|number|is|would|be|and|then|to)\b)*", re.I
+)
+_CLAUSE = re.compile("[.!?;](?=\\s|$)|\\n|\\s[-–—]\\s|\\*\\*\\s")
 
 
 def chosen(reply: str) -> int | None:
     """Which of two sentences a reply names, 1 or 2; ``None`` when it names neither or both.
 
-    The first clause that holds a number decides: explanations may follow.
+    The first clause that holds a number decides: explanations may follow, but not the other number
+    alone.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well, 2 does not."), chosen("(2).")
     (2, 1, 2)
@@ -248,16 +253,19 @@ def chosen(reply: str) -> int | None:
     (2, 1)
     >>> chosen("Both 1 and 2 are fine."), chosen("1 or 2"), chosen("It is hard to say."), chosen("")
     (None, None, None, None)
+    >>> chosen("1 2 1 2"), chosen("1 and 2"), chosen("1\\n2"), chosen("1 reads better than 2")
+    (None, None, None, 1)
     """
-    for part in _CLAUSE.split(_plain(_spoken(reply))):
-        clause = " ".join(part.split())
-        found = set(_EITHER.findall(clause))
-        if not found:
-            continue
-        if _UNDECIDED.search(clause):
-            return None
-        if len(found) == 1:
-            return int(found.pop())
-        start = _FIRST.match(clause)
-        return int(start.group(1)) if start else None
-    return None
+    clauses = [" ".join(part.split()) for part in _CLAUSE.split(_plain(_spoken(reply)))]
+    numbered = [clause for clause in clauses if _EITHER.search(clause)]
+    alone = {n for clause in numbered if _LISTED.fullmatch(clause) for n in _EITHER.findall(clause)}
+    if not numbered or len(alone) == 2 or _UNDECIDED.search(numbered[0]):
+        return None
+    first = numbered[0]
+    found = set(_EITHER.findall(first))
+    if len(found) == 1:
+        return int(found.pop())
+    start = _FIRST.match(first)
+    if start is None or _LISTED.fullmatch(_EITHER.split(first[start.end() :])[0]):
+        return None
+    return int(start.group(1))

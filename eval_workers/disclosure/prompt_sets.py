@@ -145,12 +145,19 @@ class Prompts:
 
 
 def import_probe(
-    store: Store, name: str, source: Path | None, run_id: str, *, allow_gendered: bool = False
+    store: Store,
+    name: str,
+    source: Path | None,
+    run_id: str,
+    *,
+    allow_gendered: bool = False,
+    data: str | Path = "",
 ) -> ImportedProbe:
     """Read a set of ``PROBE_SETS`` into ``probe_prompt`` and ``reject``.
 
     ``source`` is the directory of the released files or a file of their form; ``None`` takes
-    ``PLUMBLINE_DATA``. Prompts with gendered words are rejected unless ``allow_gendered``. Raises
+    that below ``data``, by default ``PLUMBLINE_DATA``. Prompts with gendered words are rejected
+    unless ``allow_gendered``. Raises
     ``UsageProblem`` for an unknown set, ``MissingComponent`` when no source is known, ``BadInput``
     for a source that can't be read or holds no usable prompt.
 
@@ -162,7 +169,7 @@ def import_probe(
         return _topics(name, allow_gendered).publish(store, run_id)
     if name in closed_world.SETS:
         return _closed_world(name).publish(store, run_id)
-    path = released_file(name, source)
+    path = released_file(name, source, data)
     prompts = Prompts(name, path.name, allow_gendered)
     read_as = _beginning if name.startswith("llm-") else _end
     _read(prompts, read_sentences(path), read_as)
@@ -219,12 +226,12 @@ def _beginning(text: str) -> Derived:
     return Derived(f"{text}{BRIDGE}")
 
 
-def released_file(name: str, source: Path | None) -> Path:
+def released_file(name: str, source: Path | None, data: str | Path = "") -> Path:
     """The file of a set of ``RELEASED``; raises as ``import_probe``."""
     if source is None:
-        root = os.environ.get("PLUMBLINE_DATA")
+        root = data or os.environ.get("PLUMBLINE_DATA")
         if not root:
-            fix = f"give a source, or set PLUMBLINE_DATA to the directory that holds {_LOCATION}"
+            fix = f"set PLUMBLINE_DATA, or `data` of plumbline.toml, to what holds {_LOCATION}"
             raise MissingComponent(f"prompts {name}", "the released files are not installed", fix)
         source = Path(root) / _LOCATION
     path = source / RELEASED[name] if source.is_dir() else source

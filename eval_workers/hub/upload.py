@@ -10,7 +10,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from plumbline.eval_workers.redirects import Redirected, refuse_elsewhere
 from plumbline.warehouse.errors import (
+    BadInput,
     Interrupted,
     MissingComponent,
     PlumblineError,
@@ -192,7 +194,7 @@ def _is_ours(found: Any, title: str) -> bool:
 def _hub(to: Repository) -> Iterator[HfApi]:
     """A client with a token; what goes wrong with it is one line, which never shows the token."""
     try:
-        from huggingface_hub import HfApi, get_token
+        from huggingface_hub import HfApi, get_session, get_token
         from huggingface_hub.errors import HfHubHTTPError
         from huggingface_hub.utils.tqdm import (
             are_progress_bars_disabled,
@@ -209,9 +211,13 @@ def _hub(to: Repository) -> Iterator[HfApi]:
     has_bars = not are_progress_bars_disabled()
     disable_progress_bars()  # its files are small
     try:
-        yield HfApi(token=token)
+        with _staying(get_session()):
+            yield HfApi(token=token)
     except (PlumblineError, KeyboardInterrupt):
         raise
+    except Redirected as e:
+        problem = f"the hub sends requests on to {e}, which nothing was sent to"
+        raise BadInput(str(to), problem, "if you trust it, set HF_ENDPOINT to it") from e
     except HfHubHTTPError as e:
         status = e.response.status_code
         said = e.server_message or str(e)
@@ -227,6 +233,26 @@ def _hub(to: Repository) -> Iterator[HfApi]:
     finally:
         if has_bars:
             enable_progress_bars()
+
+
+@contextmanager
+def _staying(client: Any) -> Iterator[None]:
+    """Have what is sent to the hub go to no other host meanwhile; downloads may."""
+    from huggingface_hub import constants
+
+    def stay(response: Any) -> None:
+        request = response.request
+        if request.method not in ("GET", "HEAD") and str(request.url).startswith(
+            constants.ENDPOINT
+        ):
+            refuse_elsewhere(response)
+
+    before = client.event_hooks
+    client.event_hooks = {**before, "response": [*before["response"], stay]}
+    try:
+        yield
+    finally:
+        client.event_hooks = before
 
 
 def _line(said: str, token: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.backends.base import LOG_LIKELIHOOD, texts_hash
@@ -202,6 +202,10 @@ class PairScores(Step[Scored]):
         rows, rejects = [], []
         for pair in state.missing:
             a, b = (results[self.item(pair, side)] for side in SIDES)
+            # Beside each other, only the tokens that both have are scored.
+            same = not self.beside and a.token_ids and a.token_ids == b.token_ids
+            if same and not (a.problem or b.problem):
+                a = replace(a, problem="the tokenizer gives both sentences the same tokens")
             if a.problem or b.problem:
                 rejects.append(_reject(pair, a, b))
                 continue

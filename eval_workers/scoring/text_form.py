@@ -7,7 +7,10 @@ sentences of all 16,668 released pairs.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 from plumbline.warehouse.errors import UsageProblem
@@ -43,3 +46,30 @@ def pair_in_form(pair: dict[str, Any], form: str) -> dict[str, Any]:
     'He, a ceo.'
     """
     return pair | {c: in_form(pair[c], form) for c in ("sentence_a", "sentence_b")}
+
+
+def reworded(text: str, read: str, *, is_framed: bool = False) -> str | None:
+    """What was done to the words of ``text`` if those that a model reads, ``read``, are others.
+
+    With ``is_framed`` others may stand before them. Case, accents, blanks and what is no letter or
+    digit don't count: many tokenizers drop those.
+
+    >>> reworded("She's naïve.", "she ' s naive"), reworded("Go on.", "x: Go on.", is_framed=True)
+    (None, None)
+    >>> reworded("Yes, she ran.", "Yes, he ran."), reworded("She ran.", "")
+    ("reads 'he' instead of 'she'", "reads nothing instead of 'she'")
+    """
+    wanted, found = _words(text), _words(read)
+    if is_framed:
+        if "".join(found).endswith("".join(wanted)):
+            return None
+        found = found[max(len(found) - len(wanted), 0) :]
+    if "".join(found) == "".join(wanted):
+        return None
+    a, b = next((a, b) for a, b in zip_longest(wanted, found, fillvalue="") if a != b)
+    return f"reads {repr(b) if b else 'nothing'} instead of {repr(a) if a else 'nothing'}"
+
+
+def _words(text: str) -> list[str]:
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return re.findall(r"[^\W_]+", "".join(c for c in plain if not unicodedata.combining(c)))

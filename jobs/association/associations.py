@@ -6,7 +6,7 @@ million short rows whatever the size of its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.text.progress import Update, progress
 
 #: Tables of a corpus that are made from its deltas.
 _FROM_DELTAS = ("pair_association", "seed_word")
@@ -125,8 +126,12 @@ def associate(
                 store.replace("word_list", listed, where, run_id)
             if staged:
                 store.commit(staged)
-            n_associations = _write(store, "word_association", corpus, run_id, associations)
-            n_deltas = _write(store, "word_delta", corpus, run_id, deltas)
+            with progress(f"associations of {corpus}", "targets") as update:
+                shown = _shown(associations, len(words), update)
+                n_associations = _write(store, "word_association", corpus, run_id, shown)
+            with progress(f"deltas of {corpus}", "contrasts") as update:
+                shown = _shown(deltas, len(by_name), update)
+                n_deltas = _write(store, "word_delta", corpus, run_id, shown)
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     return Associated(n_associations, n_deltas, tuple(by_name), dropped, rare)
 
@@ -135,6 +140,14 @@ def rows_of(staged: Staged) -> pa.Table:
     """All rows of a staged partition."""
     empty = TABLES[staged.table].arrow.empty_table()
     return pa.concat_tables([empty, *(pq.read_table(part) for part in staged.parts())])
+
+
+def _shown(tables: Iterable[pa.Table], n_all: int, update: Update) -> Iterator[pa.Table]:
+    """The tables, each counted as done when the next one is wanted."""
+    update(0, n_all)
+    for n_done, rows in enumerate(tables, 1):
+        yield rows
+        update(n_done, n_all)
 
 
 def _write(store: Store, table: str, corpus: str, run_id: str, tables: Iterable[pa.Table]) -> int:

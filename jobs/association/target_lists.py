@@ -13,22 +13,22 @@ import pyarrow.dataset as ds
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_lists
 from plumbline.jobs.counting.corpus import ALL, check_failed, engine_of
 from plumbline.jobs.counting.merge import BATCH_ROWS, Output
-from plumbline.jobs.counting.partials import Progress, ShardJob, partial_files, token_files
+from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
 from plumbline.jobs.evidence.documents import Evidence, evidence_of
 from plumbline.jobs.kernel import CountOptions, stop_words, warm_up
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList
 
 
 @dataclass(frozen=True)
 class Recounting:
-    """Where and how pairs are counted again: Spark's master, bytes per process, progress."""
+    """Where and how pairs are counted again: Spark's master, bytes per process."""
 
     master: str | None = None
     memory_bytes: int = 2 << 30
-    progress: Progress = lambda *_: None
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
@@ -101,13 +101,15 @@ def _count(
 ) -> Callable[..., int] | None:
     """Count the pairs with new targets; returns what merges them, if there are any."""
     options = replace(evidence.options, targets=new, evidence=False, source_field="")
-    warm_up()
-    engine = engine_of(store, how.memory_bytes, how.master)
     name = config_hash({"kept": evidence.directory.name, "targets": new})
     where = store.work_directory("recount", name).resolve()
     files = {shard: token_files(evidence.directory, shard.fingerprint) for shard in evidence.shards}
     tokens = {shard: str(found[0][0].resolve()) for shard, found in files.items() if found}
     job = ShardJob(str(where), options, how.memory_bytes, again=True)
-    check_failed(engine.count(list(dict.fromkeys(tokens.values())), job, how.progress))
+    with progress(f"count {evidence.corpus['corpus']} again", "shards") as update:
+        warm_up()
+        engine = engine_of(store, how.memory_bytes, how.master)
+        ledgers = engine.count(list(dict.fromkeys(tokens.values())), job, update)
+    check_failed(ledgers)
     partials = [file for s in tokens for file in partial_files(where, s.fingerprint, "pairs")]
     return partial(engine.merge_pairs, partials) if partials else None

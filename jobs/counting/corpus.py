@@ -19,7 +19,6 @@ from plumbline.jobs.counting.partials import (
     DECODER,
     ORDER,
     Ledger,
-    Progress,
     ShardJob,
     partial_files,
     partials_directory,
@@ -36,6 +35,7 @@ from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.shards import needs_decoder
 from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.text.progress import Update, progress
 from plumbline.warehouse.training_order import training_order
 
 #: Instead of a word list: every kept word is a target.
@@ -59,11 +59,14 @@ BY_STEP = ("step_word_count", "step_pair_count")
 class Engine(Protocol):
     """Where a corpus is counted. All engines give the same rows."""
 
-    def count(self, shards: Sequence[str], job: ShardJob, progress: Progress) -> list[Ledger]:
-        """Count the shards; the ledgers come in any order."""
+    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[Ledger]:
+        """Count the shards; the ledgers come in any order. ``update`` is called by any thread."""
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
-        """Write the occurrences of each word, sorted; returns how many words."""
+        """Write the occurrences of each word, sorted; returns how many words.
+
+        Both merges show their progress.
+        """
 
     def merge_pairs(
         self,
@@ -157,7 +160,6 @@ def count_corpus(
     request: CountRequest,
     *,
     master: str | None = None,
-    progress: Progress = lambda *_: None,
 ) -> Counted:
     """Count a corpus: the tables word_count, pair_count, corpus_shard, reject and corpus.
 
@@ -169,7 +171,6 @@ def count_corpus(
     Args:
         master: Spark master. Without one, Spark is used only under spark-submit or when
             PLUMBLINE_SPARK_CONF is set.
-        progress: called with (shards done, shards).
 
     Raises:
         UsageProblem: the corpus exists with other settings (and not ``request.replace``), or
@@ -183,10 +184,11 @@ def count_corpus(
         _refuse_other_settings(store, request)
         with recorded(store, "corpus count", config) as run:
             try:
-                # Compile the kernel once, before other processes need it.
-                warm_up()
-                engine = engine_of(store, request.memory_bytes, master)
-                ledgers = _count_shards(engine, store, request, options, progress)
+                with progress(f"count {request.corpus}", "shards") as update:
+                    # Compile the kernel once, before other processes need it.
+                    warm_up()
+                    engine = engine_of(store, request.memory_bytes, master)
+                    ledgers = _count_shards(engine, store, request, options, update)
                 counted = _write(engine, store, request, options, ledgers, run)
             except KeyboardInterrupt:
                 problem = "interrupted; run the same command again to resume"
@@ -251,7 +253,7 @@ def _count_shards(
     store: Store,
     request: CountRequest,
     options: CountOptions,
-    progress: Progress,
+    update: Update,
 ) -> list[Ledger]:
     """The ledgers in the order of the shards given."""
     where = partials_directory(store, options).resolve()
@@ -261,7 +263,7 @@ def _count_shards(
                 temporary.write_bytes(content)
     job = ShardJob(str(where), options, request.memory_bytes)
     shards = {str(path.resolve()): str(path) for path in request.shards}
-    ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, progress)}
+    ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, update)}
     found = [replace(ledgers[path], shard=name) for path, name in shards.items()]
     if request.training_order:
         _refuse_copies(found)

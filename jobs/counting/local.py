@@ -10,19 +10,19 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
 from plumbline.jobs.counting.pairs import PairSum
-from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
+from plumbline.jobs.counting.partials import Ledger, ShardJob
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
@@ -31,6 +31,10 @@ from plumbline.warehouse.sources import located
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
+from plumbline.warehouse.text.progress import Update, progress
+
+if TYPE_CHECKING:
+    import duckdb
 
 #: A helper imports the code from this process's path, whatever the working directory holds.
 _START = (
@@ -54,12 +58,12 @@ class LocalEngine:
         self._work = work
         self._memory_bytes = memory_bytes
 
-    def count(self, shards: Sequence[str], job: ShardJob, progress: Progress) -> list[Ledger]:
+    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[Ledger]:
         """Count the shards; the ledgers come in any order."""
         left = deque(shards)
         done: list[Ledger] = []
         errors: list[Exception] = []
-        progress(0, len(shards))
+        update(0, len(shards))
 
         def count_remaining(count: Callable[[str], Ledger]) -> None:
             while not errors:
@@ -68,7 +72,7 @@ class LocalEngine:
                 except IndexError:
                     return
                 done.append(count(shard))
-                progress(len(done), len(shards))
+                update(len(done), len(shards))
 
         def count_in(helper: _Helper) -> None:
             try:
@@ -109,7 +113,11 @@ class LocalEngine:
                 "threads": n_cores(),
                 "preserve_insertion_order": False,
             }
-            with duckdb.connect(config=settings) as connection:
+            with (
+                duckdb.connect(config=settings) as connection,
+                progress(f"merge words of {output.subject}", "%") as update,
+                _polled(connection, update),
+            ):
                 names = ", ".join(sql_text(str(file)) for file in partials)
                 connection.execute(f"CREATE VIEW partials AS FROM read_parquet([{names}])")
                 try:
@@ -136,7 +144,33 @@ class LocalEngine:
         ranks = column.cast(pa.large_string()).combine_chunks()
         with temporary_directory(self._work, "merge-") as directory:
             pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
-            return output.write_part("part-00000", pairs.sums(BATCH_ROWS))
+            what = f"merge pairs of {output.subject}"
+            with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:
+                return output.write_part("part-00000", rows)
+
+
+@contextmanager
+def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[None]:
+    """Show the progress of the block's query, which DuckDB estimates, in percent."""
+    ended = threading.Event()
+    for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
+        connection.execute(f"SET {setting}")
+
+    def poll() -> None:
+        n_done = 0
+        while not ended.wait(0.2):
+            n_done = max(n_done, int(connection.query_progress()))
+            update(n_done, 100)
+
+    update(0, 100)
+    thread = threading.Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    update(100, 100)
 
 
 def _n_helpers(shards: Sequence[str]) -> int:

@@ -31,6 +31,16 @@ class Output:
     constants: Mapping[str, str | int]
     prefix: str = ""
 
+    @property
+    def subject(self) -> str:
+        """What is summed, for progress: a corpus, or a block of its steps.
+
+        >>> Output(Staged("word_count", "", (), ""), {"corpus": "c", "end_step": 2000}).subject
+        'c to step 2,000'
+        """
+        step = self.constants.get("end_step")
+        return f"{self.constants['corpus']}" + (f" to step {step:,}" if step else "")
+
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Write rows as one file of the partition; returns how many."""
         return self.staged.write_part(f"{self.prefix}{name}", map(self._complete, batches))

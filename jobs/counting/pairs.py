@@ -7,7 +7,7 @@ sorted, summed and written as a run; then all runs are summed, one range of keys
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+
+from plumbline.warehouse.text.progress import Update, progress
 
 #: Bytes of memory per row while it is sorted and summed.
 _ROW_BYTES = 64
@@ -45,8 +47,12 @@ class PairSum(NamedTuple):
     work: Path
     memory_bytes: int
 
-    def sums(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def sums(
+        self, batch_rows: int, what: str = "merge pairs"
+    ) -> Generator[pa.RecordBatch, None, None]:
         """Rows word, target, n_pair by word and target, each pair once.
+
+        Both steps show their progress, under names that begin with ``what``.
 
         >>> import tempfile
         >>> work = Path(tempfile.mkdtemp())
@@ -62,26 +68,33 @@ class PairSum(NamedTuple):
         limit = max(self.memory_bytes // _ROW_BYTES, 1)
         runs: list[Path] = []
         samples = [np.zeros(1, np.int64)]
-        for parts in self._parts(limit):
-            runs.append(self.work / f"run-{len(runs)}")
-            samples.append(_write_run(runs[-1], parts, limit // _SAMPLES + 1))
+        with progress(f"{what}: sort", "MB") as update:
+            for parts in self._parts(limit, update):
+                runs.append(self.work / f"run-{len(runs)}")
+                samples.append(_write_run(runs[-1], parts, limit // _SAMPLES + 1))
         starts = np.unique(np.sort(np.concatenate(samples))[::_SAMPLES])
-        for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
-            keys, counts = _sum([_between(run, start, end) for run in runs])
-            for at in range(0, len(keys), batch_rows):
-                key = keys[at : at + batch_rows]
-                yield pa.record_batch(
-                    {
-                        "word": self.words.take(pa.array(key >> 32)),
-                        "target": self.words.take(pa.array(key & 0xFFFFFFFF)),
-                        "n_pair": counts[at : at + batch_rows],
-                    }
-                )
+        n_done, n_all = 0, sum(run.stat().st_size for run in runs) // 16
+        with progress(f"{what}: sum", "rows") as update:
+            for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
+                update(n_done, n_all)
+                found = [_between(run, start, end) for run in runs]
+                n_done += sum(len(keys) for keys, _ in found)
+                keys, counts = _sum(found)
+                for at in range(0, len(keys), batch_rows):
+                    key = keys[at : at + batch_rows]
+                    yield pa.record_batch(
+                        {
+                            "word": self.words.take(pa.array(key >> 32)),
+                            "target": self.words.take(pa.array(key & 0xFFFFFFFF)),
+                            "n_pair": counts[at : at + batch_rows],
+                        }
+                    )
+            update(n_done, n_all)
 
-    def _parts(self, limit: int) -> Iterator[list[_Columns]]:
+    def _parts(self, limit: int, update: Update) -> Iterator[list[_Columns]]:
         """The rows in lists of at least ``limit`` rows, except the last list."""
         parts: list[_Columns] = []
-        for rows in self._rows(limit):
+        for rows in self._rows(limit, update):
             parts.append(rows)
             if sum(len(keys) for keys, _ in parts) >= limit:
                 yield parts
@@ -89,9 +102,12 @@ class PairSum(NamedTuple):
         if parts:
             yield parts
 
-    def _rows(self, limit: int) -> Iterator[_Columns]:
-        for path in self.files:
-            file = pq.ParquetFile(path, read_dictionary=["word", "target"])
+    def _rows(self, limit: int, update: Update) -> Iterator[_Columns]:
+        sizes = [path.stat().st_size for path in self.files]
+        n_all, before = sum(sizes), 0
+        update(0, _megabytes(n_all))
+        for path, size in zip(self.files, sizes, strict=True):
+            file, n_read = pq.ParquetFile(path, read_dictionary=["word", "target"]), 0
             for batch in file.iter_batches(min(limit, 1 << 20)):
                 word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
                 counts = batch["n_pair"].to_numpy()
@@ -103,6 +119,10 @@ class PairSum(NamedTuple):
                     if self.both_ways:
                         other = word != target
                         yield (target << 32 | word)[other], counts[other]
+                n_read += batch.num_rows
+                part = size * n_read // file.metadata.num_rows
+                update(_megabytes(before + part), _megabytes(n_all))
+            before += size
 
     def _ranks(self, column: pa.DictionaryArray) -> _Ints:
         """Rank of each word, -1 for one that is not among the words."""
@@ -137,3 +157,12 @@ def _between(run: Path, start: int, end: int) -> _Columns:
     keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
     part = slice(*np.searchsorted(keys, [start, end]))
     return keys[part], counts[part]
+
+
+def _megabytes(n_bytes: int) -> int:
+    """Bytes of partial counts as progress shows them, rounded up.
+
+    >>> _megabytes(0), _megabytes(1), _megabytes(2_000_000)
+    (0, 1, 2)
+    """
+    return -(-n_bytes // 1_000_000)

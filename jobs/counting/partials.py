@@ -10,7 +10,6 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -36,8 +35,6 @@ DECODER = "decoder"
 ORDER = "order"
 #: Files of tokens are followed by that of their words.
 _ORDER = ("tokens", "words")
-#: Called with (shards done, shards) whenever one is done, from any thread.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,16 @@ import os
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import numba
 from filelock import FileLock
 
 from plumbline.jobs.user_cache import user_cache
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from plumbline.jobs.counting.merge import WORDS, Output
-from plumbline.jobs.counting.partials import Ledger, Progress, ShardJob
-from plumbline.jobs.spark.session import losses_named, spark_session, stop_jobs, tasks_done
+from plumbline.jobs.counting.partials import Ledger, ShardJob
+from plumbline.jobs.spark.session import losses_named, spark_session, stop_jobs
+from plumbline.jobs.spark.stages import StageSteps, tasks_done
 from plumbline.jobs.spark.watch import watched
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Staged
+from plumbline.warehouse.text.progress import Update, progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,19 +49,24 @@ class SparkEngine:
         with losses_named():
             self._spark = spark_session(master)
 
-    def count(self, shards: Sequence[str], job: ShardJob, progress: Progress) -> list[Ledger]:
+    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[Ledger]:
         """Count the shards; the ledgers come in any order.
 
         Raises ``UsageProblem`` naming the machines that do not see the warehouse.
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
         counted = tasks.map(lambda shard: _count_on_executor(shard, job))
+        n_done = 0
+
+        def report() -> None:
+            nonlocal n_done  # the last tasks of all leave no stage that runs
+            n_done = max(n_done, tasks_done(self._spark))
+            update(n_done, len(shards))
+
         with losses_named():
-            outcomes = watched(
-                counted.collect,
-                report=lambda: progress(tasks_done(self._spark), len(shards)),
-                cancel=lambda: stop_jobs(self._spark),
-            )
+            cancel = partial(stop_jobs, self._spark)
+            outcomes = watched(counted.collect, report=report, cancel=cancel)
+        update(len(shards), len(shards))
         if hosts := sorted({x for x in outcomes if isinstance(x, str)}):
             fix = "it must lie on a file system that every executor sees under the same path"
             raise UsageProblem(
@@ -68,8 +76,12 @@ class SparkEngine:
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
         """Write the occurrences of each word; returns how many words."""
-        self._read(partials).createOrReplaceTempView("partials")
-        return self._write(self._spark.sql(WORDS).sortWithinPartitions("word"), output)
+
+        def rows() -> DataFrame:
+            self._read(partials).createOrReplaceTempView("partials")
+            return self._spark.sql(WORDS).sortWithinPartitions("word")
+
+        return self._write(rows, output, f"merge words of {output.subject}")
 
     def merge_pairs(
         self,
@@ -81,15 +93,21 @@ class SparkEngine:
         pruned: bool,
     ) -> int:
         """Write the co-occurrences of each word and target; returns how many pairs."""
-        self._read(partials).createOrReplaceTempView("partials")
-        query = _ALL_PAIRS if all_pairs else _PAIRS
-        if pruned:
-            self._read(words.parts()).createOrReplaceTempView("words")
-            query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
-            query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
-        return self._write(self._spark.sql(query).sortWithinPartitions("word", "target"), output)
 
-    def _write(self, rows: DataFrame, output: Output) -> int:
+        def rows() -> DataFrame:
+            self._read(partials).createOrReplaceTempView("partials")
+            query = _ALL_PAIRS if all_pairs else _PAIRS
+            if pruned:
+                self._read(words.parts()).createOrReplaceTempView("words")
+                query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
+                query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
+            return self._spark.sql(query).sortWithinPartitions("word", "target")
+
+        return self._write(rows, output, f"merge pairs of {output.subject}")
+
+    def _write(self, rows: Callable[[], DataFrame], output: Output, what: str) -> int:
+        """Write rows, one part per task. Finding the files of the rows is work for Spark, too."""
+
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
 
@@ -97,9 +115,12 @@ class SparkEngine:
             name = f"part-{context.partitionId() if context else 0:05}"
             yield pa.record_batch({"n": pa.array([output.write_part(name, batches)], pa.int64())})
 
-        written = rows.mapInArrow(write, "n long")
-        with losses_named():
-            parts = watched(written.collect, cancel=lambda: stop_jobs(self._spark))
+        with losses_named(), progress(what), StageSteps(self._spark, what) as stages:
+            parts = watched(
+                lambda: rows().mapInArrow(write, "n long").collect(),
+                report=stages.report,
+                cancel=partial(stop_jobs, self._spark),
+            )
         return sum(row["n"] for row in parts)
 
     def _read(self, files: Sequence[Path]) -> DataFrame:

@@ -265,13 +265,6 @@ def _java_has_ended() -> bool:
     return process.poll() is not None
 
 
-def tasks_done(session: SparkSession) -> int:
-    """Completed tasks of the stages that are running."""
-    tracker = session.sparkContext.statusTracker()
-    stages = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())
-    return sum(s.numCompletedTasks for s in stages if s is not None)
-
-
 def stop_jobs(session: SparkSession) -> None:
     """Cancel every job, without the tracebacks that Spark prints for the tasks it stops.
 

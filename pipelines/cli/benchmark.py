@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.pipelines.cli.options import Given, Warehouse, expanded
+from plumbline.pipelines.cli.options import Data, Given, Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.paths import segment
@@ -19,9 +19,8 @@ from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.benchmarks import How, Imported
+    from plumbline.eval_workers.benchmarks import Imported
     from plumbline.eval_workers.generation.card import Constraint
-    from plumbline.warehouse.storage.store import Store
 
 
 def import_(
@@ -34,7 +33,7 @@ def import_(
         typer.Option(
             parser=located,
             metavar="FILE",
-            help="File, directory or hf:// address; default: under PLUMBLINE_DATA.",
+            help="File, directory or hf:// address; default: under --data.",
         ),
     ] = None,
     recipe: Annotated[
@@ -51,6 +50,7 @@ def import_(
         list[str] | None,
         typer.Option(help="Words by group for a placeholder, such as kin=kinship; repeatable."),
     ] = None,
+    data: Data = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
@@ -61,7 +61,7 @@ def import_(
 
     Example: plumbline benchmark import winobias winogender use-5
     """
-    from plumbline.eval_workers.benchmarks import How, find, is_own
+    from plumbline.eval_workers.benchmarks import How, find, import_benchmark, is_own
     from plumbline.eval_workers.benchmarks.own.pushed import name_at
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store
@@ -75,12 +75,13 @@ def import_(
         if not (source or is_own(name, how)):
             find(name)
     store = Store.open(warehouse)
-    config = {"names": names, "source": str(source) if source else None, **asdict(how)}
+    places = {"source": str(source) if source else None, "data": str(data) if data else None}
+    config = {"names": names, **places, **asdict(how)}
     failed: PlumblineError | None = None
     with recorded(store, "benchmark import", config) as run_id:
         for name in dict.fromkeys(names):
             try:
-                _report(_import(store, name, source, run_id, how))
+                _report(import_benchmark(store, name, source, run_id, how, data or ""))
             except PlumblineError as e:
                 if failed is not None:
                     say(str(failed), err=True)
@@ -88,12 +89,6 @@ def import_(
         if failed is not None:
             raise failed
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {shlex.quote(names[0])}")
-
-
-def _import(store: Store, name: str, source: Path | None, run_id: str, how: How) -> Imported:
-    from plumbline.eval_workers.benchmarks import import_benchmark
-
-    return import_benchmark(store, name, source, run_id, how)
 
 
 def _report(done: Imported) -> None:

@@ -51,9 +51,7 @@ def count(
 
     request = CountRequest(corpus, paths, **vars(options))
     request.options()
-    with progress("count", "shards") as update:
-        counted = count_corpus(Store.open(warehouse), request, master=master, progress=update)
-    _report(counted)
+    _report(count_corpus(Store.open(warehouse), request, master=master))
 
 
 def _report(counted: Counted) -> None:
@@ -129,10 +127,8 @@ def associate(
     from plumbline.jobs.association.associations import associate as run
     from plumbline.jobs.association.target_lists import Recounting
 
-    memory_bytes = CorpusOptions(memory=memory).memory_bytes
-    with progress("count", "shards") as update:
-        how = Recounting(master, memory_bytes, update)
-        done = run(open_existing(warehouse), corpus, targets, how)
+    how = Recounting(master, CorpusOptions(memory=memory).memory_bytes)
+    done = run(open_existing(warehouse), corpus, targets, how)
     say(
         f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
         f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"

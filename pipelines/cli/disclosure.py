@@ -12,6 +12,7 @@ from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import OF_SCORES, ModelOptions
 from plumbline.pipelines.cli.options import (
+    Data,
     Loading,
     Models,
     Warehouse,
@@ -36,7 +37,7 @@ _REPORT = Path("out/report")
 def prompts(
     probe_set: Annotated[str, typer.Argument(metavar="SET", help="topics, stsb, snli ... or new.")],
     source: Annotated[
-        Path | None, typer.Option(help="Released file, or directory; default: PLUMBLINE_DATA.")
+        Path | None, typer.Option(help="Released file, or directory; default: under --data.")
     ] = None,
     derive: Annotated[
         Path | None, typer.Option(help="Make prompts of the sentences in this file instead.")
@@ -58,6 +59,7 @@ def prompts(
     allow_gendered: Annotated[
         bool, typer.Option("--allow-gendered", help="Keep prompts with gendered words.")
     ] = False,
+    data: Data = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Put prompts of unspecified gender into the warehouse: released, derived or written ones.
@@ -74,7 +76,7 @@ def prompts(
 
     request = Source(
         *(probe_set, source, derive, column, tuple(write or ()), n, model, base_url, wording),
-        *(prices, max_requests, max_cost, allow_gendered),
+        *(prices, max_requests, max_cost, allow_gendered, data),
     )
     request.check()
     store = Store.open(warehouse)
@@ -99,6 +101,7 @@ def probe(
     loading: Loading,
     options: ProbeOptions,
     out: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
+    data: Data = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """GAS, GLD and ADD of sets of prompts under models; only what is missing is computed.
@@ -112,7 +115,7 @@ def probe(
 
     who = subjects(model, models or "", loading)
     chosen = tuple(dict.fromkeys(sets))
-    request = DisclosureRequest(chosen, who, options, warehouse, out)
+    request = DisclosureRequest(chosen, who, options, warehouse, out, data=data or "")
     outcome, store = _run(request)
     for line in after_probe(request, outcome, store):
         say(line)
@@ -139,6 +142,7 @@ def tune(
     loading: Annotated[ModelOptions, Without("adapter", "tensor_parallel", *OF_SCORES)],
     options: Annotated[ProbeOptions, Without("word_list", "smoothing")],
     report: Annotated[Path, typer.Option(help="Directory of the report.")] = _REPORT,
+    data: Data = None,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Tune a LoRA adapter on neutral prompts, so that its base says less of a gender.
@@ -170,7 +174,7 @@ def tune(
     )
     measured = held_against(tuning, warehouse) if probe else ()
     options = replace(options, word_list=tuned.word_list)
-    request = DisclosureRequest(measured, who, options, warehouse, report, tuning)
+    request = DisclosureRequest(measured, who, options, warehouse, report, tuning, data=data or "")
     outcome, store = _run(request)
     for line in after_tune(request, outcome, store):
         say(line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plumbline.pipelines.cli.options import Warehouse
+from plumbline.pipelines.cli.options import Data, Warehouse
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.text.output import say
 
@@ -23,6 +23,7 @@ _STATUS_MISSING = 4
 def command(
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
     out: Annotated[Path, typer.Option(help="Directory that results go to.")] = Path("out"),
+    data: Data = None,
 ) -> None:
     """Look at Java, memory, disk, GPU, models, data and keys; say how to mend what is missing.
 
@@ -33,7 +34,8 @@ def command(
     """
     from plumbline.pipelines.requests.doctor import Place, examine
 
-    findings = examine(Place(warehouse, out, os.environ))
+    named = {"PLUMBLINE_DATA": str(data)} if data else {}
+    findings = examine(Place(warehouse, out, {**os.environ, **named}))
     for line in lines(findings):
         say(line)
     if any(finding.status == "missing" for finding in findings):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module, util
-from inspect import cleandoc
+from inspect import cleandoc, signature
 from typing import Any
 
 import typer
@@ -51,7 +51,10 @@ class Commands(Mapping[str, Any]):
                     super().__init__(**{**attributes, "commands": inside})
 
             both = typer.Typer(name=name, cls=Both, add_completion=False, rich_markup_mode="rich")
-            both.callback(invoke_without_command=True)(_function(entry.alone))
+            function = _function(entry.alone)
+            both.callback(invoke_without_command=True, context_settings=_settings(function))(
+                function
+            )
             return typer.main.get_command(both)
         if isinstance(entry, Group):
             return LazyGroup(
@@ -62,7 +65,8 @@ class Commands(Mapping[str, Any]):
                 rich_markup_mode="rich",
             )
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        app.command(name)(_function(entry))
+        function = _function(entry)
+        app.command(name, context_settings=_settings(function))(function)
         return typer.main.get_command(app)
 
     def __iter__(self) -> Iterator[str]:
@@ -75,6 +79,25 @@ class Commands(Mapping[str, Any]):
 def _function(target: str) -> Any:
     module, function = target.split(":")
     return getattr(import_module(f"{_COMMANDS}.{module}"), function)
+
+
+def _settings(function: Any) -> dict[str, Any]:
+    """A command's defaults where the settings file has others.
+
+    Not for commands with an option for that file, which read all of it, nor for a warehouse of the
+    command's own.
+    """
+    from plumbline.pipelines import settings
+    from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+
+    given = signature(function).parameters
+    wanted = {"data"} & given.keys()
+    if "warehouse" in given and given["warehouse"].default == DEFAULT_WAREHOUSE:
+        wanted.add("warehouse")
+    if "conf" in given or not wanted:
+        return {}
+    found = settings.of_every_command()
+    return {"default_map": {name: found[name] for name in wanted & found.keys()}}
 
 
 class LazyGroup(TyperGroup):

@@ -26,6 +26,10 @@ Warehouse = Annotated[
         metavar="DIRECTORY",
     ),
 ]
+Data = Annotated[
+    Path | None,
+    typer.Option(envvar="PLUMBLINE_DATA", help="Directory of released benchmarks and prompts."),
+]
 Models = Annotated[
     str | None,
     typer.Option(help="Instead of --model a list: a TOML file, or unstereoeval."),

@@ -68,8 +68,8 @@ def report(
         "out/report"
     ),
     at: Annotated[
-        str, typer.Option(help="As of a version, the start of a run's id, or a time.")
-    ] = "",
+        str | None, typer.Option(help="As of a version, the start of a run's id, or a time.")
+    ] = None,
     site: Annotated[
         Path | None,
         typer.Option(help="Write a site to this directory: pages of models, benchmarks and words."),
@@ -93,7 +93,7 @@ def report(
     console = Console(highlight=False, markup=False, emoji=False)
     with console.status("drawing the report"):
         store = Store.open(warehouse, create=False)
-        read = store.pinned(version_of(store, at)) if at else store
+        read = store.pinned(version_of(store, at)) if at is not None else store
         page = write_report(read, site or out, is_site=site is not None)
     plots, pages = (len(list((site or out).rglob(f"*.{kind}"))) for kind in ("svg", "html"))
     say(f"wrote {page}, {pages} pages with {plots} plots; open it in a browser")

@@ -16,7 +16,7 @@ from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.cli.options import Models, Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.pipelines.requests.failures import Failures
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import words
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.output import say
@@ -165,6 +165,14 @@ def _score(store: Store, task: Task) -> None:
         say(_summary(one))
     form = ", released text form" if task.options.text_form == "released" else ""
     say(f"Model {done[0].model}, key {done[0].model_key}{form}, measure: {done[0].measure}")
+    for one in done:
+        if one.n_rejected and not one.n_scored:
+            found = store.read("reject", stage="score", subject=f"{one.model_key}/{one.benchmark}")
+            first = f", {found['reason'][0].as_py()}" if found.num_rows else ""
+            fix = "see table `reject`; take another model or other sentences"
+            raise BadInput(
+                f"model {one.model}", f"can score no pair of {one.benchmark}{first}", fix
+            )
 
 
 def _summary(one: Scored) -> str:

@@ -257,8 +257,8 @@ def command(
         bool, typer.Option("--relative", help="In that file, paths from its own directory.")
     ] = False,
     at: Annotated[
-        str, typer.Option(help="As of a version, the start of a run's id, or a time.")
-    ] = "",
+        str | None, typer.Option(help="As of a version, the start of a run's id, or a time.")
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Let queries write files: COPY, EXPORT, ATTACH.")
     ] = False,
@@ -280,8 +280,8 @@ def command(
     if chosen != "table" and not query:
         raise UsageProblem("the shell", "prints tables", f"give a query with --format {chosen}")
 
-    store = OpenWarehouse.open(warehouse, create=False)
-    if at:
+    store = OpenWarehouse.open(warehouse, create=False).looking()
+    if at is not None:
         store = store.pinned(version_of(store, at))
 
     def run(text: str | None) -> None:

@@ -23,16 +23,19 @@ Uri = Annotated[Path, typer.Argument(help="s3://BUCKET/DIR, gs://, az://, or a d
 
 
 def check(warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
-    """Read every file: hash, schema, run, partition, unique keys, nothing left behind.
+    """Read every file of every version: hash, schema, run, partition, unique keys, leftovers.
 
-    Files are read in a process with limited memory and time: check what others send you first.
-    Names each problem with its fix; status 3 if there is one.
+    Rows are read in a process with limited memory and time: check what others send you first. In an
+    object store the stored bytes are read, not copies. Names each problem with its fix; status 3 if
+    there is one.
 
     Example: plumbline warehouse check
     """
     from plumbline.warehouse.storage.check import check as problems_of
 
-    found = problems_of(Store.open(warehouse, create=False), apart=True)
+    store = Store.open(warehouse, create=False)
+    with progress("check", "files") as update:
+        found = problems_of(store, apart=True, update=update)
     for problem in found:
         say(f"{problem.path}: {problem.problem} ({problem.fix})")
     say(f"{warehouse}: {len(found) or 'no'} problem{'' if len(found) == 1 else 's'}")

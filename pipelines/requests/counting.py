@@ -25,7 +25,6 @@ from plumbline.warehouse.errors import (
 from plumbline.warehouse.options import part, words
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
-from plumbline.warehouse.text.progress import progress
 
 #: Environment variable that names Spark's settings to the session.
 _CONF = "PLUMBLINE_SPARK_CONF"
@@ -65,8 +64,7 @@ def _count_here(settings: Settings, name: str, shards: Sequence[Path]) -> None:
         os.environ[_CONF] = settings.spark_conf
     request = CountRequest(name, tuple(shards), **vars(part(CorpusOptions, settings)))
     store, master = Store.open(settings.warehouse_path()), settings.master or None
-    with progress(f"count {name}", "shards") as update:
-        count_corpus(store, request, master=master, progress=update)
+    count_corpus(store, request, master=master)
     for row in store.read("corpus", corpus=name).to_pylist():
         if n_rejected := row["n_rejected"]:
             n_all = row["n_documents"] + n_rejected

@@ -233,9 +233,9 @@ def models(place: Place) -> Finding:
 def data(place: Place) -> Finding:
     """The released files that benchmarks and prompts are read from."""
     root = place.environment.get("PLUMBLINE_DATA")
-    mend = "set PLUMBLINE_DATA to the directory that holds unstereo-eval, corefbias, ..."
+    mend = "set PLUMBLINE_DATA, or `data` of plumbline.toml, to what holds unstereo-eval, ..."
     if not root:
-        seen = "PLUMBLINE_DATA is not set: no released benchmarks, the closed world needs none"
+        seen = "no directory is set: no released benchmarks, the closed world needs none"
         return Finding("Data", "absent", seen, mend)
     known = ("unstereo-eval", "corefbias", "winogender", "debias-llms")
     there = [name for name in known if (Path(root) / name).is_dir()]

@@ -304,21 +304,21 @@ def _disclosure(
 
     subject = Subject(location, of_loading(options))
     places = settings.warehouse_path(), Path(settings.out) / "report"
-    request = DisclosureRequest((name,), (subject,), settings.disclosure, *places)
-    if missing := missing_sets(Store.open(settings.warehouse_path()), request.wanted):
+    request = DisclosureRequest(
+        (name,), (subject,), settings.disclosure, *places, data=settings.data
+    )
+    store = Store.open(settings.warehouse_path())
+    if missing := missing_sets(store, request.wanted, settings.data):
         prompts(request, missing)
     audit(request, subject, stages)
 
 
 def _source(settings: Settings, benchmark: str) -> Path | None:
     """Where a benchmark's released files are; ``None`` for one that needs none."""
-    from plumbline.eval_workers.benchmarks import default_source, find
+    from plumbline.eval_workers.benchmarks import default_source
 
-    location = find(benchmark).DEFAULT_LOCATION
-    if not (settings.data and location):
-        return default_source(benchmark)
-    path = Path(settings.data) / location
-    if not path.exists():
+    path = default_source(benchmark, settings.data)
+    if path is not None and not path.exists():
         fix = "set `data` or PLUMBLINE_DATA to the directory that holds it"
         raise BadInput(f"benchmark {benchmark}", f"{path} does not exist", fix)
     return path

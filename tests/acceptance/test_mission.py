@@ -22,7 +22,7 @@ from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
 from tests.oracle_counts import OracleCounts, oracle
-from tests.test_deployments import Place, place  # noqa: F401
+from tests.prefect_server import Place
 from tests.tiny_models import KINDS, one_by_one, save
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.spark]
@@ -68,7 +68,7 @@ def half_likely(prompt: str, count: int) -> Say:
 
 
 @pytest.fixture(scope="module")
-def mission(place: Place) -> Place:  # noqa: F811
+def mission(place: Place) -> Place:
     """The place after the runs corpus, benchmark, corpus again (constrains), evaluate, report."""
     shards = place.work / "texts"
     shards.mkdir()
@@ -94,7 +94,7 @@ def mission(place: Place) -> Place:  # noqa: F811
     return place
 
 
-def plumbline(place: Place, *arguments: str) -> str:  # noqa: F811
+def plumbline(place: Place, *arguments: str) -> str:
     """What a command prints in the directory of the runs."""
     code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, *arguments]

@@ -16,7 +16,7 @@ from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage.log import File, columns_id
-from plumbline.warehouse.storage.opening import OpenWarehouse, damage
+from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.text.escape import sql_text
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def connect(
             made, which saves half of the time.
 
     Raises:
-        BadInput: it is not a warehouse of this version, or a table's file is damaged or has other
-            columns.
+        BadInput: it is not a warehouse of this version, or a table's file can't be read, is
+            damaged or has other columns.
 
     >>> import tempfile
     >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
@@ -71,9 +71,9 @@ def connect(
             connection.execute(_view(table, files, list(map(str, paths))))
         except duckdb.Error:
             for file, path in zip(files, paths, strict=True):
-                with damage(store.place, path):
+                with reading(store.place, store.root / file.path):
                     connection.execute(_view(table, [file], [str(path)]))
-            with damage(store.place, store.root / table.name):
+            with reading(store.place, store.root / table.name):
                 raise
     return connection
 

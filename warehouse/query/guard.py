@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, opened
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.escape import is_unicode
 
@@ -76,7 +76,7 @@ def _rows(
     text: str,
     params: Mapping[str, object] | None,
 ) -> pa.Table:
-    with connect(source, needed) as connection, one_line():
+    with connect(opened(source).looking(), needed) as connection, one_line():
         lock(connection)
         check(connection, text)
         result = connection.sql(text, params=params)

@@ -1,9 +1,9 @@
 """A warehouse at an address of an object store: s3://, gs://, az://.
 
 What the server wants to know (keys, region, endpoint) comes from its usual environment variables.
-Data files are read through copies in the user's cache directory, which are compared with their hash
-when they are fetched and may be deleted at any time. Unfinished work is there too, or in the
-directory of ``PLUMBLINE_WORK``, which Spark's executors on other machines must then share.
+Data files are read through copies in the user's cache directory, which may be deleted at any time.
+Unfinished work is there too, or in the directory of ``PLUMBLINE_WORK``, which Spark's executors on
+other machines must then share.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,9 +22,15 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import Address
+from plumbline.warehouse.sources import RETRIES, is_plain
+from plumbline.warehouse.storage.place import Damaged, Look, verify
+from plumbline.warehouse.text.redaction import hidden
 
+_AGAIN = "finished work is kept: run the same command again to resume"
+_RETRIES: Any = RETRIES
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
 
 
@@ -79,24 +85,43 @@ class Bucket:
         with _one_line(self.root):
             _store(str(self.root)).delete(name)
 
-    def local(self, name: str, sha256: str) -> Path:
+    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
         path = _cache() / "files" / f"{sha256}.parquet"
-        if path.exists():
-            return path
+        if look is not Look.STORED:
+            with suppress(FileNotFoundError, Damaged):  # a copy that decayed is fetched again
+                verify(path, n_bytes, sha256, look)
+                return path
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary, digest = path.with_name(f"{uuid.uuid4().hex}.tmp"), hashlib.sha256()
+        temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
         try:
-            with temporary.open("wb") as file, _one_line(self.root):
-                for piece in _store(str(self.root)).get(name):
-                    digest.update(piece)
-                    file.write(piece)
-            if digest.hexdigest() != sha256:
-                fix = f"get it from a copy, or `plumbline warehouse forget {name}`"
-                raise BadInput(f"warehouse {self}, {name}", "is damaged: its hash differs", fix)
+            # A busy server, or one between, may send a part of a file, or something else.
+            tries = [self._fetched(name, temporary)]
+            if tries[0] != sha256:
+                tries.append(self._fetched(name, temporary))
+            if tries[-1] != sha256 and len(set(tries)) > 1:
+                problem = f"{name} is other bytes each time that it is read"
+                raise Interrupted(f"warehouse {self}", problem, _AGAIN)
+            if tries[-1] != sha256:
+                raise Damaged("its hash is not that of what was published")
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
         return path
+
+    def _fetched(self, name: str, path: Path) -> str:
+        """Copy a file to a local path; returns the SHA-256 of its bytes."""
+        digest = hashlib.sha256()
+        try:
+            with path.open("wb") as file, _one_line(self.root):
+                for piece in _store(str(self.root)).get(name):
+                    digest.update(piece)
+                    file.write(piece)
+        except FileNotFoundError as e:
+            folder, _, last = name.rpartition("/")
+            if last in self.names(folder):
+                raise Interrupted(f"warehouse {self}", f"lists {name}, but has none", _AGAIN) from e
+            raise
+        return digest.hexdigest()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -125,16 +150,21 @@ def _store(address: str) -> Any:
     except PermissionError as e:
         fix = "copy it to this machine by `plumbline warehouse pull`"
         raise UsageProblem(address, "the sandbox has no network", fix) from e
-    return from_url(address)
+    return from_url(address, client_options={"allow_http": is_plain("")}, retry_config=_RETRIES)
 
 
 @contextmanager
 def _one_line(root: Path) -> Iterator[None]:
-    """Turn errors of the server inside the block into one line; a missing file stays what it is."""
+    """Turn errors of the server inside the block into one line; a missing file stays what it is.
+
+    What the server refuses is bad input; when it can't be reached, or fails, the same command may
+    succeed later.
+    """
     from obstore.exceptions import BaseError
 
     try:
         yield
     except BaseError as e:
-        fix = "finished work is kept: run the same command again to resume"
-        raise BadInput(f"warehouse {root}", str(e).splitlines()[0][:300], fix) from e
+        reason = hidden(str(e).splitlines()[0])[:300]
+        fix = "check the address, and the keys in the environment: docs/corpora.md"
+        raise failure(e, f"warehouse {root}", reason, fix) from e

@@ -7,7 +7,7 @@ take all memory. So ``check`` can read each file in a child process with limited
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -21,68 +21,132 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.warehouse import sandbox
-from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.opening import README
-from plumbline.warehouse.storage.place import sha256_of
+from plumbline.warehouse.storage.opening import README, forget, reading
+from plumbline.warehouse.storage.place import Damaged, Look
 from plumbline.warehouse.storage.store import Store
 
 #: Processor time for one file, of the process that reads files apart.
 _MOST_SECONDS = 120
+_TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of a processor"
+#: For what only earlier versions need.
+_DROP = "get it from a copy, or drop them: plumbline warehouse compact --keep-days 0"
 #: More days than any warehouse has: what no version at all needs.
 _ALL_DAYS = 1e6
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a file or directory, and a command that fixes it."""
+    """What is wrong with a file or directory, or why that isn't known; and what helps."""
 
     path: Path
     problem: str
     fix: str
 
 
-def check(store: Store, *, apart: bool = False) -> list[Problem]:
+def check(
+    store: Store, *, apart: bool = False, update: Callable[[int, int], None] = lambda *_: None
+) -> list[Problem]:
     """All problems of a warehouse, in the order of their paths; nothing is written.
 
-    Every file of the newest version is read to its end and compared with its hash. While a run may
-    be writing, leftovers are not reported, since they may be its unfinished work.
+    The bytes of every file of every version that is kept are read, from the object store where it
+    is in one, and compared with their hash; the rows of the newest version are looked at too. While
+    a run may be writing, leftovers are not reported, since they may be its unfinished work.
 
     Args:
-        apart: read files in a child process with at most 8 GiB of address space and two minutes of
+        apart: read rows in a child process with at most 8 GiB of address space and two minutes of
             processor time a file; a file that ends it is a problem.
+        update: called with the number of files that are read, and of all.
+
+    Raises ``Interrupted`` when an object store can't be reached, or fails.
 
     >>> import tempfile
     >>> check(Store.open(tempfile.mkdtemp() + "/w"))
     []
     """
     snapshot = store.snapshot()
-    reader = _Apart().problems if apart else _file_problems
-    found = list(_foreign(store)) + list(_past(store, snapshot))
-    good: list[tuple[str, File]] = []
-    for name in snapshot.tables:
+    found, files = list(_foreign(store)), _Files()
+    for version in sorted(log.versions(store.place), reverse=True):
+        if version == snapshot.version:
+            found += files.add(store, snapshot)
+        elif version < snapshot.version:
+            found += _past(store, version, files)
+    rows_of = _Apart().problems if apart else _rows_problems
+    good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
+    for done, known in enumerate(files.all()):
+        update(done, len(files.known))
+        file, where = known.file, store.root / known.file.path
         try:
-            files = snapshot.files(name)
-        except PlumblineError as e:
-            restore = "plumbline warehouse restore VERSION"
-            found.append(Problem(store.root / name, str(e), f"{restore} of an earlier one"))
-            continue
-        whole = []
-        for file in files:
-            problems = reader(store, TABLES[name], file)
-            found += problems
-            whole += [] if problems else [file]
-        found += _repeated_keys(store, TABLES[name], whole)
-        good += [(name, file) for file in whole]
-    for leftover in leftovers(store, _ALL_DAYS):
-        path = store.place.scratch() / leftover.path
-        found.append(Problem(path, leftover.why, "plumbline warehouse compact"))
-    return sorted([*found, *_without_run(store, good)], key=lambda problem: problem.path)
+            with reading(store.place, where):
+                path = store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
+            if not known.is_newest:
+                continue
+            problems = rows_of(TABLES[known.table], file, path)
+        except BadInput as e:
+            found += _unread(store, known, e)
+        except MemoryError:
+            fix = "don't read it unless you know who wrote it"
+            found.append(Problem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
+        else:
+            found += [Problem(where, problem, _again(store, file)) for problem in problems]
+            good[known.table] += [] if problems else [(file, path)]
+    update(len(files.known), len(files.known))
+    for name, whole in good.items():
+        found += _repeated_keys(store, TABLES[name], [path for _, path in whole])
+        found += _delta_problems(store, snapshot.manifest(name))
+    with suppress(BadInput):  # a damaged version, which is a problem above, may need any file
+        for leftover in leftovers(store, _ALL_DAYS):
+            path = store.place.scratch() / leftover.path
+            found.append(Problem(path, leftover.why, "plumbline warehouse compact"))
+    found += _without_run(store, [file for whole in good.values() for file, _ in whole])
+    return sorted(found, key=lambda problem: problem.path)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A data file, and the newest of the manifests that name it."""
+
+    table: str
+    file: File
+    manifest: str
+    is_newest: bool
+
+
+class _Files:
+    """The data files of versions, each once."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, _Known] = {}
+        self._manifests: set[str] = set()
+
+    def add(self, store: Store, state: Snapshot, *, is_newest: bool = True) -> Iterator[Problem]:
+        """Take in a version's files, newest version first; report manifests that can't be read."""
+        for table, manifest in state.tables.items():
+            if manifest in self._manifests:
+                continue
+            self._manifests.add(manifest)
+            try:
+                for file in state.files(table):
+                    one = _Known(table, file, manifest, is_newest)
+                    self.known.setdefault(file.path, one)
+            except UsageProblem:
+                if is_newest:
+                    raise
+                continue  # `compact` has dropped this version
+            except BadInput as e:
+                restore = "plumbline warehouse restore VERSION of an earlier one"
+                path = store.root / log.MANIFESTS / manifest
+                yield Problem(path, str(e), restore if is_newest else _DROP)
+
+    def all(self) -> list[_Known]:
+        """In the order of their paths."""
+        return [self.known[path] for path in sorted(self.known)]
 
 
 def _foreign(store: Store) -> Iterator[Problem]:
@@ -96,50 +160,85 @@ def _foreign(store: Store) -> Iterator[Problem]:
             yield Problem(path, "belongs to no table", fix)
 
 
-def _past(store: Store, newest: Snapshot) -> Iterator[Problem]:
-    """Versions that can't be read, other than the newest, which opening has read."""
-    for version in log.versions(store.place):
-        if version != newest.version:
-            try:
-                log.snapshot(store.place, version)
-            except PlumblineError as e:
-                path = store.root / log.COMMITS / f"{version:020}.json"
-                yield Problem(path, str(e), f"{shlex.join(['mv', str(path)])} elsewhere")
+def _past(store: Store, version: int, files: _Files) -> Iterator[Problem]:
+    """What can't be read of a version that isn't the newest, whose log opening has read."""
+    path = store.root / log.COMMITS / f"{version:020}.json"
+    try:
+        yield from files.add(store, log.snapshot(store.place, version), is_newest=False)
+    except FileNotFoundError:  # compacted meanwhile
+        return
+    except BadInput as e:
+        yield Problem(path, str(e), f"{shlex.join(['mv', str(path)])} elsewhere")
 
 
-def _without_run(store: Store, files: list[tuple[str, File]]) -> Iterator[Problem]:
+def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[Problem]:
+    """A file that isn't what was published, or can't be read: only the first can be forgotten."""
+    cause, (_, problem, fix) = error.__cause__, error.args
+    if not known.is_newest:
+        if known.manifest not in store.place.names(log.MANIFESTS):
+            return  # compacted meanwhile
+        problem = f"{problem}; only earlier versions hold it"
+        fix = _DROP if isinstance(cause, (Damaged, FileNotFoundError)) else fix
+    elif isinstance(cause, Damaged):
+        fix = _again(store, known.file)
+    yield Problem(store.root / known.file.path, problem, fix)
+
+
+def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[Problem]:
+    """What is wrong with the log of a table for readers of Delta Lake."""
+    directory = f"{manifest.table}/_delta_log"
+    where = store.root / directory
+    fix = f"{shlex.join(['rm', '-r', str(where)])}, then plumbline warehouse compact writes it"
+    expected = [delta.log_name(manifest.table, v) for v in range(manifest.version + 1)]
+    there = {f"{directory}/{name}" for name in store.place.names(directory)}
+    names = [name for name in expected if name in there]
+    if names != expected[: len(names)] or (not names and len(expected) > 1):
+        yield Problem(where, "lacks versions", fix)
+        return
+    listed: dict[str, int] = {}
+    for name in names:
+        try:
+            delta.replay(store.place.read(name), listed)
+        except ValueError as e:
+            yield Problem(store.root / name, f"is damaged: {e}", fix)
+            return
+    files = {delta.quoted(manifest.table, file.path): file.n_bytes for file in manifest.files}
+    if names == expected and listed != files:  # a killed writer leaves out the newest entries
+        yield Problem(where, "does not list the files of the table", fix)
+
+
+def _without_run(store: Store, files: list[File]) -> Iterator[Problem]:
     try:
         runs = set(store.read("run")["run_id"].to_pylist())
     except BadInput:  # reported as a problem of its file
         return
-    for _, file in files:
+    for file in files:
         for run_id in sorted({unit.run_id for unit in file.units} - runs):
             problem = f"its run {run_id or '(none)'} is not in `run`"
-            yield Problem(store.root / file.path, problem, _again(store, file))
+            fix = "how its rows were made is not known: run again what wrote it"
+            yield Problem(store.root / file.path, problem, fix)
 
 
 def _again(store: Store, file: File) -> str:
-    path = shlex.quote(str(store.root / file.path))
-    return f"plumbline warehouse forget {path}, then run again what wrote it"
+    return f"{forget(store.place, store.root / file.path)}, then run again what wrote it"
 
 
 class _Apart:
-    """Reads files in a child process, which is started anew when a file has ended it."""
+    """Reads rows in a child process, which is started anew when a file has ended it."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
 
-    def problems(self, store: Store, table: Table, file: File) -> list[Problem]:
-        """As ``_file_problems``."""
+    def problems(self, table: Table, file: File, path: Path) -> list[str]:
+        """As ``_rows_problems``; ``MemoryError`` also where a file ends the child."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
         try:
-            return self._pool.submit(_limited_problems, store, table, file).result()
-        except (BrokenProcessPool, MemoryError):
+            return self._pool.submit(_limited_problems, table, file, path).result()
+        except BrokenProcessPool as e:
             self._pool.shutdown()
             self._pool = None
-            problem = "ends the process that reads it, or takes more memory or time than a file may"
-            return [Problem(store.root / file.path, problem, _again(store, file))]
+            raise MemoryError from e
 
 
 def _enter_sandbox() -> None:
@@ -148,24 +247,21 @@ def _enter_sandbox() -> None:
         sandbox.close_network()
 
 
-def _limited_problems(store: Store, table: Table, file: File) -> list[Problem]:
+def _limited_problems(table: Table, file: File, path: Path) -> list[str]:
     sandbox.limit_time(_MOST_SECONDS)
-    return _file_problems(store, table, file)
+    return _rows_problems(table, file, path)
 
 
-def _file_problems(store: Store, table: Table, file: File) -> list[Problem]:
-    """Problems of one file; its rows are checked only if it has the table's schema."""
-    where, fix = store.root / file.path, _again(store, file)
+def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
+    """Problems of what a file holds, whose bytes are those that were published."""
     try:
-        path = store.path(file)
-        if sha256_of(path) != file.sha256:
-            problem = "is damaged: its hash is not that of what was published"
-            return [Problem(where, problem, fix)]
         rows = pq.ParquetFile(path).read()
-    except (PlumblineError, pa.ArrowException, OSError, ValueError) as e:
-        return [Problem(where, str(e).splitlines()[0], fix)]
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as e:
+        return [f"does not hold a table: {str(e).splitlines()[0]}"]
     of_schema = list(_schema_problems(table, file, rows.schema))
-    return [Problem(where, p, fix) for p in of_schema or _row_problems(table, file, rows)]
+    return of_schema or list(_row_problems(table, file, rows))
 
 
 def _schema_problems(table: Table, file: File, schema: pa.Schema) -> Iterator[str]:
@@ -193,8 +289,8 @@ def _row_problems(table: Table, file: File, rows: pa.Table) -> Iterator[str]:
             yield f"its rows are of {name} {', '.join(map(str, values[:3]))}, not {expected}"
 
 
-def _repeated_keys(store: Store, table: Table, files: list[File]) -> Iterator[Problem]:
-    if not files:
+def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Problem]:
+    if not paths:
         return
     key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
@@ -202,9 +298,7 @@ def _repeated_keys(store: Store, table: Table, files: list[File]) -> Iterator[Pr
         f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
     )
     with duckdb.connect() as connection:
-        found = connection.execute(
-            query, {"files": [str(store.path(file)) for file in files]}
-        ).fetchone()
+        found = connection.execute(query, {"files": list(map(str, paths))}).fetchone()
     if found is not None:
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, found[1:], strict=True))
         problem = f"{found[0]:,} keys more than once, such as {first}"

@@ -78,6 +78,9 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Plan:
         for merge in merges:
             with store.place.writing():
                 _merge(store, merge, run_id)
+        now = store.snapshot()
+        for table in now.tables:
+            log.tell_delta(store.place, now.manifest(table))
         gone = tuple(leftovers(store, keep_days))
         for leftover in gone:
             _remove(store, leftover.path)

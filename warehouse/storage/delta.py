@@ -4,11 +4,13 @@ It is derived from the table's manifests: version k of the log lists what manife
 removes. The same manifests give the same log, so it doesn't matter who writes it, nor how often;
 what a killed writer left out, the next one adds. Plumbline itself never reads it.
 
-Format: the Delta transaction log protocol, reader version 1, writer version 2.
+Format: the Delta transaction log protocol, reader version 1, writer version 2. Each entry ends with
+a ``commitInfo`` that has the hash of the lines before it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Sequence
@@ -17,6 +19,7 @@ from urllib.parse import quote
 
 from plumbline.warehouse.schema.catalog import TABLES
 
+_HASH = "plumblineSha256"
 _TYPES = {
     "text": "string",
     "bool": "boolean",
@@ -52,16 +55,49 @@ def entry(
     """
     actions = [] if columns is None else _description(table, columns)
     for path in removed:
-        gone = {"path": _path(table, path), "dataChange": True, "deletionTimestamp": 0}
+        gone = {"path": quoted(table, path), "dataChange": True, "deletionTimestamp": 0}
         actions.append({"remove": gone})
     for path, n_bytes, written_ms, n_rows in added:
-        file = {"path": _path(table, path), "partitionValues": {}, "size": n_bytes}
+        file = {"path": quoted(table, path), "partitionValues": {}, "size": n_bytes}
         file |= {"modificationTime": written_ms, "dataChange": True}
         actions.append({"add": {**file, "stats": json.dumps({"numRecords": n_rows})}})
-    return "\n".join(map(json.dumps, actions)).encode()
+    lines = list(map(json.dumps, actions))
+    lines.append(json.dumps({"commitInfo": {_HASH: _digest(lines)}}))
+    return "\n".join(lines).encode()
 
 
-def _path(table: str, path: str) -> str:
+def replay(content: bytes, files: dict[str, int]) -> None:
+    """Apply an entry to the files that a log lists: their ``quoted`` paths, and sizes in bytes.
+
+    Raises ``ValueError`` for what is no entry, or whose hash differs; older ones have none.
+
+    >>> files = {}
+    >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), files)
+    >>> files
+    {'a.parquet': 7}
+    """
+    try:
+        lines = content.decode().split("\n")
+        actions = list(map(json.loads, lines))
+        hashes = [action["commitInfo"][_HASH] for action in actions if "commitInfo" in action]
+        if hashes and hashes != [_digest(lines[:-1])]:
+            raise ValueError("its hash is not that of what it holds")
+        for action in actions:
+            if "remove" in action:
+                del files[action["remove"]["path"]]
+            elif "add" in action:
+                files[action["add"]["path"]] = action["add"]["size"]
+            elif not {"commitInfo", "protocol", "metaData"} & action.keys():
+                raise ValueError("it holds an unknown action")
+    except (KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise ValueError("it is not an entry of such a log") from e
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def quoted(table: str, path: str) -> str:
     """A file's path below its table's directory, quoted as an address."""
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 

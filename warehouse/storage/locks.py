@@ -28,7 +28,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.files import content
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage import log
@@ -229,7 +229,7 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         while not ended.wait(LEASE.total_seconds() / 3):
             try:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
-            except Interrupted:  # taken by another command: the next commit says so
+            except log.LeaseLost:  # the next commit says so
                 return
             except Exception:  # the server is away: it lasts a while without
                 continue

@@ -5,6 +5,9 @@ manifests, each the whole list of a table's data files. None of these files ever
 is the creation of the next version, which only one of several writers can do; the others apply
 their change to the winner's state and try again. So whatever one commit changes, in however many
 tables, is seen at once or not at all, and a reader keeps the state that it began with.
+
+A commit holds its own hash, a manifest's is in its name, and a data file's in its manifest. Commits
+and manifests from before there were such hashes are taken as they are.
 """
 
 from __future__ import annotations
@@ -28,6 +31,11 @@ from plumbline.warehouse.storage.place import Place
 COMMITS = "_log/commits"
 MANIFESTS = "_log/tables"
 _NEWER = "upgrade Plumbline, or use another --warehouse directory"
+_EARLIER = "get it from a copy, or move it away: then the version before it counts"
+#: Hexadecimal digits of a manifest's hash in its name.
+_DIGITS = 32
+#: What a commit holds besides its hash.
+_KEYS = frozenset(("format", "time", "run_id", "about", "tables", "leases", "id"))
 _DAMAGED = "`plumbline warehouse check` names all damaged files"
 
 
@@ -107,9 +115,27 @@ def _manifest(place: Place, table: str, name: str) -> Manifest:
     return _read_manifest(cast(Hashable, place), table, name)
 
 
+def _manifest_name(manifest: Manifest, mine: str) -> str:
+    digest = sha256(manifest.content()).hexdigest()
+    return f"{manifest.table}-{manifest.version:010}-{mine[:12]}-{digest[:_DIGITS]}.json"
+
+
+def is_of_name(name: str, content: bytes) -> bool:
+    """Whether a manifest's content is what its name says, if that says anything.
+
+    >>> is_of_name("run-0000000000-0123456789ab-00000000000000000000000000000000.json", b"{}")
+    False
+    """
+    digest = name.removesuffix(".json").rpartition("-")[2]
+    return len(digest) != _DIGITS or sha256(content).hexdigest().startswith(digest)
+
+
 @lru_cache(maxsize=512)
 def _read_manifest(place: Hashable, table: str, name: str) -> Manifest:
-    def parsed(values: dict[str, Any]) -> Manifest:
+    def parsed(content: bytes) -> Manifest:
+        if not is_of_name(name, content):
+            raise ValueError("its hash is not that in its name")
+        values = json.loads(content)
         files = tuple(File.of(table, file) for file in values["files"])
         columns = tuple(map(str, values["columns"]))
         return Manifest(table, int(values["version"]), values["previous"], columns, files)
@@ -120,17 +146,18 @@ def _read_manifest(place: Hashable, table: str, name: str) -> Manifest:
 _Parsed = TypeVar("_Parsed")
 
 
-def _parsed(place: Place, name: str, make: Callable[[dict[str, Any]], _Parsed]) -> _Parsed:
+def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
     """What ``make`` makes of a JSON file of the log; ``BadInput`` where it can't."""
     try:
-        return make(json.loads(place.read(name)))
+        return make(place.read(name))
     except FileNotFoundError:
         raise
     except OSError as e:
         problem = f"{name[:80]} can't be read: {e.strerror}"
         raise BadInput(f"warehouse {place}", problem, _DAMAGED) from e
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise BadInput(f"warehouse {place}", f"{name} is damaged", _DAMAGED) from e
+        fix = _EARLIER if name.startswith(COMMITS) else _DAMAGED
+        raise BadInput(f"warehouse {place}", f"{name} is damaged", fix) from e
 
 
 @dataclass(frozen=True)
@@ -199,7 +226,8 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
         raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse history`")
     number = kept[-1] if version is None else version
 
-    def parsed(values: dict[str, Any]) -> Snapshot:
+    def parsed(content: bytes) -> Snapshot:
+        values = _commit_values(content)
         texts = str(values["run_id"]), str(values["about"])
         tables = {str(table): str(name) for table, name in values["tables"].items()}
         if any("/" in name for name in tables.values()):
@@ -222,6 +250,20 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
             problem = f"a newer Plumbline wrote table {table}"
             raise BadInput(f"warehouse {place}", problem, _NEWER)
     return made
+
+
+def _commit_values(content: bytes) -> dict[str, Any]:
+    """What a commit holds. Raises ``ValueError``, ``AttributeError`` where its hash differs."""
+    values: dict[str, Any] = json.loads(content)
+    if "sha256" not in values and values.keys() == _KEYS:
+        return values  # from before there were hashes
+    if values.pop("sha256", None) != _digest(values):
+        raise ValueError("its hash is not that of what it holds")
+    return values
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(values).encode()).hexdigest()
 
 
 class Draft:
@@ -283,42 +325,57 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
                 return draft.base
             made = _create(place, draft, manifests, run_id, about)
         for table in manifests:
-            _tell_delta(place, made.manifest(table))
+            tell_delta(place, made.manifest(table))
     return made
 
 
-def _tell_delta(place: Place, manifest: Manifest) -> None:
-    """Write the Delta Lake log of a table up to a manifest: what killed writers left out, too."""
-    missing = [manifest]
-    known = {
-        f"{manifest.table}/_delta_log/{n}" for n in place.names(f"{manifest.table}/_delta_log")
-    }
-    while missing[-1].previous:
-        if delta.log_name(manifest.table, missing[-1].version - 1) in known:
+def tell_delta(place: Place, manifest: Manifest) -> None:
+    """Write the Delta Lake log of a table up to a manifest: what killed writers left out, too.
+
+    Where the manifests of missing entries are no longer kept, it begins with an empty table.
+    """
+    table, missing = manifest.table, [manifest]
+    known = {f"{table}/_delta_log/{name}" for name in place.names(f"{table}/_delta_log")}
+    before: Manifest | None = None
+    while (previous := missing[-1].previous) is not None:
+        try:
+            before = _manifest(place, table, previous)
+        except FileNotFoundError:
+            before = Manifest(table, missing[-1].version - 1)
+            for version in range(missing[-1].version):
+                columns = None if version else manifest.columns
+                place.create(delta.log_name(table, version), delta.entry(table, columns, [], []))
             break
-        missing.append(_manifest(place, manifest.table, missing[-1].previous))
+        if delta.log_name(table, before.version) in known:
+            break
+        missing.append(before)
+        before = None
     for step in reversed(missing):
-        before = _manifest(place, step.table, step.previous) if step.previous else None
         old = {file.path for file in before.files} if before else set()
         new = {file.path: file for file in step.files}
         is_known = before is not None and before.columns == step.columns
         content = delta.entry(
-            step.table,
+            table,
             None if is_known else step.columns,
             sorted(old - new.keys()),
             [(p, f.n_bytes, f.written_ms, f.n_rows) for p, f in new.items() if p not in old],
         )
-        place.create(delta.log_name(step.table, step.version), content)
+        place.create(delta.log_name(table, step.version), content)
+        before = step
+
+
+class LeaseLost(Interrupted):
+    """Another command took a lease that this process did not renew in time."""
 
 
 def refuse_lost(draft: Draft, name: str, token: str) -> None:
-    """Raise ``Interrupted`` when a draft's base no longer has a lease with this token."""
+    """Raise ``LeaseLost`` when a draft's base no longer has a lease with this token."""
     found = draft.leases.get(name, {})
     if found.get("token") != token:
         taker = found.get("holder", "a command that has ended")
         problem = f"was taken by {taker}, since this process did not renew it in time"
         fix = "nothing more was written; run the same command again to resume"
-        raise Interrupted(f"lock on {name}", problem, fix)
+        raise LeaseLost(f"lock on {name}", problem, fix)
 
 
 def _create(
@@ -327,7 +384,7 @@ def _create(
     """Create the next version; ``None`` if another writer did, and nothing is left behind then."""
     named, mine = {}, uuid.uuid4().hex
     for table, manifest in manifests.items():
-        named[table] = f"{table}-{manifest.version:010}-{mine[:12]}.json"
+        named[table] = _manifest_name(manifest, mine)
         place.create(f"{MANIFESTS}/{named[table]}", manifest.content())
     base = draft.base
     tables = {**base.tables, **named}
@@ -344,7 +401,8 @@ def _create(
 
 def _create_commit(place: Place, made: Snapshot, mine: str) -> bool:
     values = {k: v for k, v in vars(made).items() if k not in ("place", "version")}
-    content = json.dumps({**values, "time": made.time.isoformat(), "id": mine}).encode()
+    values |= {"time": made.time.isoformat(), "id": mine}
+    content = json.dumps({**values, "sha256": _digest(values)}).encode()
     name = f"{COMMITS}/{made.version:020}.json"
     # An object store may have created it and lost the answer: then it is ours all the same.
     return place.create(name, content) or place.read(name) == content

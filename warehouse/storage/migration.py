@@ -15,7 +15,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import LOGGED, MARKER, changes_since, newest_version
 from plumbline.warehouse.storage.log import Draft, File, Unit, columns_id
-from plumbline.warehouse.storage.opening import damage, marked_version
+from plumbline.warehouse.storage.opening import marked_version, reading
 from plumbline.warehouse.storage.place import Disk, sha256_of
 from plumbline.warehouse.storage.store import Store, cast
 
@@ -56,7 +56,7 @@ def _begin_log(store: Store, before: int, dry_run: bool) -> Migrated:
     found: list[tuple[str, Path, int, tuple[Unit, ...]]] = []
     for name in TABLES:
         for path in sorted((root / name).glob("**/*.parquet")):
-            with damage(store.place, path):
+            with reading(store.place, path):
                 metadata = pq.read_schema(path).metadata or {}
                 found.append((name, path, *_described(path, metadata, before)))
     outdated = [f for f in found if _is_outdated(f[0], f[1], f[2])]

@@ -5,6 +5,7 @@ What reads with DuckDB needs no more than this; ``store.py`` adds what reads and
 
 from __future__ import annotations
 
+import errno
 import json
 import shlex
 from collections.abc import Iterator
@@ -13,16 +14,26 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
-from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.paths import refuse_links, segment
 from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.bucket import Bucket, address
 from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
 from plumbline.warehouse.storage.log import File, Snapshot
-from plumbline.warehouse.storage.place import Place, place_of, verify
+from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place
 
+_GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Packages whose errors in reading a file are about that file.
 _LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
+#: What a machine has too little of, which says nothing about a file.
+_TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 _HISTORY = "see `plumbline warehouse history`"
+_GONE = "get it from a copy; without one see docs/warehouse.md"
+#: By number of the error; libraries' own have none.
+_FIXES: dict[int | None, str] = {
+    None: "`plumbline warehouse check` says what is wrong with it",
+    **dict.fromkeys((errno.EINVAL, errno.EISDIR, errno.ELOOP), _GONE),
+}
 _Kind = TypeVar("_Kind", bound="OpenWarehouse")
 README = "README.md"
 _README = """# A Plumbline warehouse
@@ -39,6 +50,21 @@ Nothing but Plumbline may write here.
 """
 
 
+def place_of(root: str | Path) -> Place:
+    """The place of a path or address.
+
+    Raises ``UsageProblem`` for a path that DuckDB would read as a pattern.
+
+    >>> str(place_of("out/warehouse"))
+    'out/warehouse'
+    """
+    if remote := address(root):
+        return Bucket(remote)
+    if _GLOB_CHARACTERS & set(str(root)):
+        raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
+    return Disk(Path(root))
+
+
 class OpenWarehouse:
     """A warehouse as of its newest commit, or pinned to one state.
 
@@ -47,9 +73,10 @@ class OpenWarehouse:
     0
     """
 
-    def __init__(self, place: Place, at: Snapshot | None = None) -> None:
+    def __init__(self, place: Place, at: Snapshot | None = None, look: Look = Look.HASHED) -> None:
         self.place = place
         self._at = at
+        self._look = look
 
     @classmethod
     def open(cls: type[_Kind], root: str | Path, *, create: bool = True) -> _Kind:
@@ -92,7 +119,11 @@ class OpenWarehouse:
         if state.format < newest_version():
             problem = f"is from before format {newest_version()} and can't be read any more"
             raise BadInput(f"version {state.version} of {self.place}", problem, "take a later one")
-        return type(self)(self.place, state)
+        return type(self)(self.place, state, self._look)
+
+    def looking(self: _Kind) -> _Kind:
+        """This warehouse for who only looks: files hashed in the last day aren't hashed again."""
+        return type(self)(self.place, self._at, Look.SEEN)
 
     def snapshot(self) -> Snapshot:
         """The state that this store reads now."""
@@ -100,10 +131,8 @@ class OpenWarehouse:
 
     def path(self, file: File) -> Path:
         """Where a data file can be read. Raises ``BadInput`` if it isn't what was published."""
-        path = self.place.local(file.path, file.sha256)
-        with damage(self.place, path):
-            verify(path, file.n_bytes, file.sha256)
-        return path
+        with reading(self.place, self.root / file.path):
+            return self.place.local(file.path, file.n_bytes, file.sha256, self._look)
 
     def units(self, table: str, **partition: str) -> set[str]:
         """Names of the units published in a partition."""
@@ -160,35 +189,58 @@ def marked_version(place: Place) -> int:
 
 
 @contextmanager
-def damage(place: Place, path: Path) -> Iterator[None]:
-    """Turn errors of reading a data file inside the block into one line that names it.
+def reading(place: Place, path: Path) -> Iterator[None]:
+    """Name a data file in the errors of reading it inside the block, in one line.
 
-    These are ``OSError``, ``ValueError``, and those of Arrow and DuckDB.
+    Only bytes that were read and aren't those published are damage; ``forget`` is advised for
+    nothing else, since a file may be unreadable for a reason that isn't its own. What a machine has
+    too little of (memory, file handles) stays as it is.
     """
+    where = f"warehouse {place}, {path}"
     try:
         yield
+    except Damaged as e:
+        fix = f"get it from a copy, or `{forget(place, path)}` and run again what wrote it"
+        raise BadInput(where, f"is damaged: {e}", fix) from e
+    except FileNotFoundError as e:
+        raise BadInput(where, "is not there", _GONE) from e
+    except (PlumblineError, MemoryError):
+        raise
     except Exception as e:
+        number = getattr(e, "errno", None)
         library = type(e).__module__.partition(".")[0]
-        if not isinstance(e, (OSError, ValueError)) and library not in _LIBRARIES:
+        if number in _TOO_LITTLE or not (
+            isinstance(e, (OSError, ValueError)) or library in _LIBRARIES
+        ):
             raise
-        reason = str(e).splitlines()[0] if str(e) else type(e).__name__
-        fix = (
-            f"get it from a copy, or `plumbline warehouse forget {shlex.quote(str(path))}` and run "
-            "again what wrote it"
-        )
-        raise BadInput(f"warehouse {place}, {path}", f"is damaged: {reason}", fix) from e
+        reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
+        fix = _FIXES.get(number, "check who may read it, and the disk")
+        raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", fix) from e
+
+
+def forget(place: Place, path: Path) -> str:
+    """The command that takes a data file out of its table.
+
+    >>> forget(place_of("out/warehouse"), Path("out/warehouse/run/0a.parquet"))
+    'plumbline warehouse forget out/warehouse/run/0a.parquet --warehouse out/warehouse'
+    """
+    command = ("plumbline", "warehouse", "forget", str(path), "--warehouse", str(place))
+    return shlex.join(command)
 
 
 def version_of(store: OpenWarehouse, text: str) -> int:
     """The version that a text means: its number, a time, or the start of a run's id.
 
-    A time is ISO 8601, in UTC unless it names a zone, and means the last version made by then; a
-    run means the last version it made. Raises ``UsageProblem`` for one that means none.
+    A time is ISO 8601 with dashes (without them the id of a run looks like one), in UTC unless it
+    names a zone, and means the last version made by then; a run means the last version it made.
+    Raises ``UsageProblem`` for a text that means none or is empty.
 
     >>> import tempfile
     >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
     0
     """
+    if not text.strip():
+        raise UsageProblem("version ''", "is empty", f"leave the option out, or {_HISTORY}")
     kept = log.versions(store.place)
     if text.isdecimal() and len(text) < 8:
         if int(text) in kept:
@@ -205,7 +257,7 @@ def version_of(store: OpenWarehouse, text: str) -> int:
 
 def _time(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text if text[4:5] == "-" else "")
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

@@ -3,9 +3,9 @@
 Both create a file only if its name is free, which is all that commits need. Names are relative,
 with ``/``, and already quoted (see ``paths.segment``).
 
-DuckDB and Arrow don't notice a flipped bit. So a file's hash is compared the first time that it is
-opened on a machine; that it was right is noted in the user's cache directory with the file's size
-and time of change, and later only those are compared. ``check`` compares every hash.
+DuckDB and Arrow don't notice a flipped bit, and bits decay in place, so a file is hashed whenever
+it is opened. Only who looks (``Look.SEEN``) takes a hash of the last day, noted in the user's cache
+directory with the file's size and time of change.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import math
 import os
 import shutil
 import stat
@@ -21,6 +22,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -28,9 +30,8 @@ from typing import Protocol
 import platformdirs
 
 from plumbline.warehouse import files
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import refuse_links
-from plumbline.warehouse.storage.bucket import Bucket, address
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
@@ -40,10 +41,28 @@ _NEW = ".new"
 _WRITERS = "_log/writers"
 #: How often a moment is looked for in which nobody writes, and the seconds between.
 _TRIES, _PAUSE_S = 20, 0.01
-#: Most bytes of the list of verified files.
-_LONGEST_LIST = 8 << 20
-_GLOB_CHARACTERS = frozenset("*?[]{}")
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
+#: Most bytes of the list of hashed files.
+_LONGEST_LIST = 8 << 20
+#: How long a hash in it counts, and how long it isn't noted again.
+_COUNTS_S, _NOTED_S = 86_400, 3_600
+#: Names the time since the machine was started; only Linux has it.
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Damaged(ValueError):
+    """Bytes that were read, and aren't those that were published."""
+
+
+class Look(Enum):
+    """What of a data file is hashed before it is used."""
+
+    #: Nothing, if it was hashed in the last day since the machine was started: for who only looks.
+    SEEN = "seen"
+    #: The file, or the copy of a file that isn't on a disk.
+    HASHED = "hashed"
+    #: What is stored now: a copy is fetched again.
+    STORED = "stored"
 
 
 class Place(Protocol):
@@ -70,8 +89,11 @@ class Place(Protocol):
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
 
-    def local(self, name: str, sha256: str) -> Path:
-        """A local path of a data file, for reading."""
+    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
+        """A local path of a data file, for reading.
+
+        Raises ``Damaged`` if it isn't what was published, ``FileNotFoundError`` without one.
+        """
 
     def scratch(self) -> Path:
         """A local directory for unfinished work: ``_staging`` and ``_work`` are in it."""
@@ -153,7 +175,8 @@ class Disk:
         with suppress(OSError):  # others are in it, or it is gone
             os.rmdir(path.parent)
 
-    def local(self, name: str, sha256: str) -> Path:
+    def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
+        verify(self.root / name, n_bytes, sha256, look)
         return self.root / name
 
     def scratch(self) -> Path:
@@ -210,21 +233,6 @@ class Disk:
         return target
 
 
-def place_of(root: str | Path) -> Place:
-    """The place of a path or address.
-
-    Raises ``UsageProblem`` for a path that DuckDB would read as a pattern.
-
-    >>> str(place_of("out/warehouse"))
-    'out/warehouse'
-    """
-    if remote := address(root):
-        return Bucket(remote)
-    if _GLOB_CHARACTERS & set(str(root)):
-        raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
-    return Disk(Path(root))
-
-
 def staging(place: Place) -> Path:
     """The directory of files that are being written."""
     path = refuse_links(place.scratch(), place.scratch() / STAGING)
@@ -250,41 +258,54 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def verify(path: Path, n_bytes: int, sha256: str) -> None:
-    """Raise ``ValueError`` unless a path holds what a manifest says, ``OSError`` if unreadable."""
+def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
+    """Raise ``Damaged`` unless a path holds what a manifest says, ``OSError`` if unreadable."""
     found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size != n_bytes:
-        raise ValueError(f"holds {found.st_size:,} bytes instead of {n_bytes:,}")
-    if _note(found, sha256) in _verified():
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if found.st_size != n_bytes:
+        raise Damaged(f"holds {found.st_size:,} bytes instead of {n_bytes:,}")
+    note = f"{_boot()} {sha256} {found.st_size} {found.st_mtime_ns}"
+    age_s = time.time() - _hashed().get(note, -math.inf)
+    if look is Look.SEEN and 0 <= age_s < _COUNTS_S:
         return
     if sha256_of(path) != sha256:
-        raise ValueError("its hash is not that of what was published")
-    note_verified(path, sha256)
+        raise Damaged("its hash is not that of what was published")
+    if not 0 <= age_s < _NOTED_S:
+        _take_note(note)
 
 
-def note_verified(path: Path, sha256: str) -> None:
-    """Remember that a file has this hash now; a cache that can't be written is left out."""
-    note = _note(path.stat(), sha256)
-    _verified().add(note)
+def _take_note(note: str) -> None:
+    """Remember a hash; a cache that can't be written is left out."""
+    now = time.time()
+    _hashed()[note] = now
     with suppress(OSError):
         _list().parent.mkdir(parents=True, exist_ok=True)
         with _list().open("a", encoding="ascii") as file:
-            file.write(f"{note}\n")
+            file.write(f"{now:.0f} {note}\n")
         if _list().stat().st_size > _LONGEST_LIST:
             _list().unlink()  # most of it is about files that are gone
 
 
-def _note(about: os.stat_result, sha256: str) -> str:
-    return f"{sha256} {about.st_size} {about.st_mtime_ns}"
-
-
 def _list() -> Path:
-    return platformdirs.user_cache_path("plumbline") / "verified.txt"
+    return platformdirs.user_cache_path("plumbline") / "hashed.txt"
 
 
 @cache
-def _verified() -> set[str]:
+def _hashed() -> dict[str, float]:
+    """When files had their hash, by note."""
+    found = {}
+    with suppress(OSError):
+        for line in _list().read_text(encoding="ascii", errors="replace").splitlines():
+            seconds, _, note = line.partition(" ")
+            if seconds.isdecimal():
+                found[note] = float(seconds)
+    return found
+
+
+@cache
+def _boot() -> str:
     try:
-        return set(_list().read_text(encoding="ascii", errors="replace").splitlines())
+        return _BOOT.read_text(encoding="ascii").strip()
     except OSError:
-        return set()
+        return "unknown"

@@ -26,8 +26,8 @@ from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import newest_version
 from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
-from plumbline.warehouse.storage.opening import OpenWarehouse, damage
-from plumbline.warehouse.storage.place import Place, note_verified, sha256_of, staging
+from plumbline.warehouse.storage.opening import OpenWarehouse, reading
+from plumbline.warehouse.storage.place import Look, Place, sha256_of, staging
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -129,8 +129,8 @@ class Store(OpenWarehouse):
     [{'corpus': 'c', 'word': 'tea', 'n_word': 2}]
     """
 
-    def __init__(self, place: Place, at: Snapshot | None = None) -> None:
-        super().__init__(place, at)
+    def __init__(self, place: Place, at: Snapshot | None = None, look: Look = Look.HASHED) -> None:
+        super().__init__(place, at, look)
         self._together: list[log.Change] | None = None
         self._staged: dict[str, ExitStack] = {}
 
@@ -220,7 +220,7 @@ class Store(OpenWarehouse):
         """All rows of a table, or of one partition, in the table's schema; empty if none.
 
         ``where`` selects rows; ``partition`` gives the leading partition columns in order. Raises
-        ``BadInput`` naming a file that is damaged or gone.
+        ``BadInput`` naming a file that can't be read or isn't what was published.
         """
         files = self.snapshot().files(table, partition)
         found = [self.rows_of(table, file, where) for file in files]
@@ -229,7 +229,7 @@ class Store(OpenWarehouse):
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
         """Rows of one data file, as ``read`` returns them."""
         path, schema = self.path(file), TABLES[table].arrow
-        with damage(self.place, path):
+        with reading(self.place, self.root / file.path):
             if where is None:
                 rows = pq.ParquetFile(path).read()
             else:
@@ -243,7 +243,7 @@ class Store(OpenWarehouse):
 
     def rows(self, path: Path) -> pa.Table:
         """All rows of a data file, as they are. Raises ``BadInput`` if it can't be read."""
-        with damage(self.place, path):
+        with reading(self.place, path):
             return pq.ParquetFile(path).read()
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
@@ -269,7 +269,6 @@ class Store(OpenWarehouse):
         folders = _folders(table, partition)
         name = "/".join([table, *folders, f"{uuid.uuid4().hex[:20]}.parquet"])
         known = made.stat().st_size, sha256_of(made), written_ms or time.time_ns() // 1_000_000
-        note_verified(made, known[1])
         self.place.put(made, name)
         return File(name, *known, columns_id(TABLES[table]), values, tuple(units))
 

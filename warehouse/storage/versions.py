@@ -7,19 +7,25 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File, Snapshot
-from plumbline.warehouse.storage.place import sha256_of, staging
+from plumbline.warehouse.storage.opening import reading
+from plumbline.warehouse.storage.place import Look, staging, verify
 from plumbline.warehouse.storage.store import Store
 
 
 def restore(store: Store, version: int, run_id: str) -> None:
-    """Make every table, except ``run``, what it was at a version. Raises as ``log.snapshot``."""
-    then = log.snapshot(store.place, version)
-    for table in then.tables:
+    """Make every table, except ``run``, what it was at a version.
+
+    Raises as ``pinned``; ``BadInput`` for a file that isn't what was published, before anything
+    changes.
+    """
+    then = store.pinned(version).snapshot()
+    for table in then.tables.keys() - {"run"}:
         for file in then.files(table):
-            store.path(file)  # says which is gone, before anything changes
+            with reading(store.place, store.root / file.path):
+                store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
     log.commit(store.place, lambda draft: _set(draft, then), run_id, f"restore {version}")
 
 
@@ -70,8 +76,8 @@ def copy(
             progress(done, len(missing))
             made = staging(target.place) / f"{uuid4().hex}.parquet"
             shutil.copyfile(source.path(file), made)
-            if sha256_of(made) != file.sha256:
-                raise BadInput(f"warehouse {source.root}, {file.path}", "is damaged", "check it")
+            with reading(target.place, made):
+                verify(made, file.n_bytes, file.sha256, Look.HASHED)
             target.place.put(made, file.path)
         log.commit(target.place, change, state.run_id, f"copy of {source.root}")
     return len(files), len(missing)

@@ -93,7 +93,7 @@ class _Step:
         """Show the bar; rich is loaded only at the first count."""
         if self._bar is None:
             bar = _new_bar()
-            self._bar = bar, bar.add_task(self.what, total=self.n_all, details="")
+            self._bar = bar, bar.add_task(self.what, total=self.n_all, unit=self.unit, details="")
             bar.start()
         bar, task = self._bar
         bar.update(task, completed=self.n_done, total=self.n_all, details=self._details())
@@ -146,6 +146,7 @@ def _new_bar() -> Progress:
         rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(bar_width=20),
         rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[unit]}", markup=False),
         rich.TextColumn("{task.fields[details]}", markup=False),
         rich.TimeElapsedColumn(),
         rich.TimeRemainingColumn(),

@@ -17,6 +17,8 @@ from plumbline.warehouse.errors import UsageProblem
 
 #: Stands for the assistant's words while a frame is made; letters alone, which no template changes.
 _WORDS = "Plumblinewords"
+#: Stand for messages where a template is compared with what it makes of them.
+_MESSAGES = ("Plumblinesystem", "Plumblineuser")
 #: In the place of the function that templates have for today's date: the day that those of Llama 3
 #: fall back on, as they write it or in digits alone.
 _TODAY = (
@@ -39,26 +41,38 @@ def rendered(tokenizer: Any, said: Sequence[Mapping[str, str]], model: str, fix:
     """The text of the frame of some messages, up to where the assistant's turn begins.
 
     Raises ``UsageProblem`` for a model without a chat template, or with one that can't put words of
-    its own after these messages.
+    its own after these messages, or changes them in more than blanks.
     """
     what = f"model {model}"
     if not getattr(tokenizer, "chat_template", None):
         raise UsageProblem(what, "has no chat template to put an instruction in", fix)
-    messages = [*said, {"role": "assistant", "content": _WORDS}]
+    others = [{**one, "content": mark} for one, mark in zip(said, _MESSAGES, strict=False)]
     try:
-        template = _TODAY + tokenizer.get_chat_template()
-        text = str(tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False))
+        before, of_others = (_before(tokenizer, messages) for messages in (said, others))
     except Exception as e:  # a template raises what it likes
         first = (str(e).splitlines() or [type(e).__name__])[0]
         roles = " and ".join(one["role"] for one in said)
         problem = f"its chat template refuses messages of {roles} before a prompt: {first}"
         raise UsageProblem(what, problem, fix) from e
-    before, found, _ = text.rpartition(_WORDS)
     # Templates may trim a message.
-    if not found or any(one["content"].strip() not in before for one in said):
+    if before is None or any(one["content"].strip() not in before for one in said):
         problem = "its chat template leaves out the instruction or the prompt"
         raise UsageProblem(what, problem, fix)
+    expected = of_others or ""
+    for one, mark in zip(said, _MESSAGES, strict=False):
+        expected = expected.replace(mark, one["content"])
+    if before.split() != expected.split():
+        raise UsageProblem(what, "its chat template changes the words of a message", fix)
     return before
+
+
+def _before(tokenizer: Any, said: Sequence[Mapping[str, str]]) -> str | None:
+    """What the template writes before the assistant's words, if it writes these."""
+    messages = [*said, {"role": "assistant", "content": _WORDS}]
+    template = _TODAY + tokenizer.get_chat_template()
+    text = str(tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False))
+    before, found, _ = text.rpartition(_WORDS)
+    return before if found else None
 
 
 def without_bos(ids: Sequence[int], bos: int) -> list[int]:

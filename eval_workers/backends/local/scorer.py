@@ -23,6 +23,7 @@ from plumbline.eval_workers.backends.local import loading as loading
 from plumbline.eval_workers.backends.local.chat_template import Frame, rendered, without_bos
 from plumbline.eval_workers.backends.local.weights import quantisation
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring.text_form import reworded
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 _SCORED = "plumbline score --backend transformers"
@@ -241,8 +242,10 @@ class Reader(ABC):
         self, text: str, ids: list[int], n_vocabulary: int, *, bounded: bool = True
     ) -> Tokens | str:
         allowed: tuple[int, ...] = ()
+        own = text
         if frames := [frame for start, frame in self._frames.items() if text.startswith(start)]:
-            allowed = max(frames, key=lambda frame: len(frame.text)).special
+            frame = max(frames, key=lambda frame: len(frame.text))
+            allowed, own = frame.special, text[len(frame.text) :]
             ids = without_bos(ids, self.identity.bos_token_id)
         if not ids:
             return "the tokenizer gives no token for it"
@@ -254,6 +257,12 @@ class Reader(ABC):
             return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
         if bounded and self._n_context is not None and len(ids) > self._n_context:
             return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
+        if bounded:
+            read = self.tokenizer.decode(
+                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+            if problem := reworded(own, read, is_framed=bool(frames)):
+                return f"the tokenizer {problem}"
         return tuple(ids)
 
     @property

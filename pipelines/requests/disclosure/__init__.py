@@ -69,7 +69,7 @@ class DisclosureRequest:
     """Sets to measure under some models; with ``tuning`` also an adapter for the only model.
 
     The adapter is measured on the same sets as its base. ``out`` is the directory of the
-    report.
+    report, ``data`` that of released prompts.
     """
 
     sets: tuple[str, ...]
@@ -78,6 +78,7 @@ class DisclosureRequest:
     warehouse: Path
     out: Path
     tuning: Tuning | None = None
+    data: str | Path = ""
 
     @property
     def sampling(self) -> SamplingOptions:
@@ -111,7 +112,7 @@ class DisclosureOutcome:
     page: Path | None
 
 
-def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
+def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
     """Of some sets those that the warehouse lacks and that can be imported.
 
     Raises ``UsageProblem`` for a set that is neither there nor known, and what reading the released
@@ -123,7 +124,7 @@ def missing_sets(store: Store | None, names: Sequence[str]) -> list[str]:
     missing = [n for n in names if not (store and store.units("probe_prompt", probe_set=n))]
     for name in missing:
         if name in RELEASED:
-            released_file(name, None)
+            released_file(name, None, data)
         elif name not in PROBE_SETS.names():
             problem = "are not in the warehouse"
             known = f"{', '.join(PROBE_SETS.names())} are known"
@@ -143,7 +144,7 @@ def check_means(request: DisclosureRequest) -> None:
     from plumbline.warehouse.wordlists import load
 
     held = Store.existing(request.warehouse)
-    missing_sets(held, request.wanted)
+    missing_sets(held, request.wanted, request.data)
     if held:
         load_words(held, request.options.word_list)
     else:
@@ -203,7 +204,7 @@ def prompts(request: DisclosureRequest, names: list[str]) -> None:
     """Import known sets that the warehouse lacks."""
     for name in names:
         with recorded(_store(request), "disclosure prompts", {"probe_set": name}) as run_id:
-            import_probe(_store(request), name, None, run_id)
+            import_probe(_store(request), name, None, run_id, data=request.data)
 
 
 def measure(request: DisclosureRequest, subject: Subject, run_id: str) -> list[Disclosed]:
@@ -245,7 +246,7 @@ def report(request: DisclosureRequest) -> Path:
 
 def disclosure(request: DisclosureRequest, stages: Stages) -> DisclosureOutcome:
     """Measure sets under each model, of which one that fails stops no other; tune and measure."""
-    if missing := missing_sets(_store(request), request.wanted):
+    if missing := missing_sets(_store(request), request.wanted, request.data):
         stages.run(f"prompts {', '.join(missing)}", prompts, request, missing)
     measured: list[Disclosed] = []
     failures = Failures(len(request.subjects))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from plumbline.eval_workers.chat.budget import Budget, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
@@ -48,6 +49,7 @@ class Source:
     max_requests: int | None = None
     max_cost: float | None = None
     allow_gendered: bool = False
+    data: Path | None = None
 
     def check(self) -> None:
         """Raise ``UsageProblem`` for options that contradict each other, before anything is made.
@@ -67,7 +69,7 @@ class Source:
         if self.derive and not self.derive.is_file():
             raise BadInput(f"{self.derive}", "no such file")
         if not self.derive and not self.write and not PROBE_SETS.find(name) and name in RELEASED:
-            released_file(name, self.source)
+            released_file(name, self.source, self.data or "")
         if not self.write:
             writing: dict[str, object] = {
                 "--model": self.model,
@@ -105,7 +107,8 @@ def import_prompts(store: Store, source: Source) -> ImportedProbe:
             return derive_probe(store, name, path, run_id, column=column, allow_gendered=gendered)
         if source.write:
             return _written(store, source, run_id)
-        return import_probe(store, name, source.source, run_id, allow_gendered=gendered)
+        how: dict[str, Any] = {"allow_gendered": gendered, "data": source.data or ""}
+        return import_probe(store, name, source.source, run_id, **how)
 
 
 def _written(store: Store, source: Source, run_id: str) -> ImportedProbe:

@@ -1,0 +1,72 @@
+"""How far the stages are that Spark runs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from plumbline.warehouse.text.progress import Update, progress
+
+if TYPE_CHECKING:
+    from pyspark import SparkStageInfo
+    from pyspark.sql import SparkSession
+
+
+def tasks_done(session: SparkSession) -> int:
+    """Completed tasks of the stages that are running."""
+    return sum(stage.numCompletedTasks for stage in _running(session))
+
+
+class StageSteps:
+    """Shows each stage that Spark runs inside the block as a step of its own.
+
+    How many stages a query has, and of how many tasks, is known only as they begin: Spark plans
+    each one by the sizes of the last.
+    """
+
+    def __init__(self, session: SparkSession, what: str) -> None:
+        self._session, self._what = session, what
+        self._n_shown = 0
+        self._shown: SparkStageInfo | None = None
+        self._step = ExitStack()
+        self._update: Update
+
+    def __enter__(self) -> StageSteps:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        self._end(completed=kind is None)
+
+    def report(self) -> None:
+        """Show the stage that runs; of several the one shown before, or the first."""
+        running = _running(self._session)
+        stage = next((s for s in running if _id(s) == _id(self._shown)), None)
+        if stage is None and running:
+            stage = running[0]
+            self._end(completed=True)
+            self._n_shown += 1
+            # As Spark's own pages name it: the call, and where that is.
+            what = f"{self._what}, Spark stage {self._n_shown} ({stage.name.split(' at ')[0]})"
+            self._update = self._step.enter_context(progress(what, "tasks"))
+        if stage is not None:
+            self._shown = stage
+            self._update(stage.numCompletedTasks, stage.numTasks)
+
+    def _end(self, *, completed: bool) -> None:
+        if self._shown and completed:
+            self._update(self._shown.numTasks, self._shown.numTasks)
+        self._shown = None
+        self._step.close()
+
+
+def _running(session: SparkSession) -> list[SparkStageInfo]:
+    tracker = session.sparkContext.statusTracker()
+    found = (tracker.getStageInfo(number) for number in sorted(tracker.getActiveStageIds()))
+    return [stage for stage in found if stage is not None]
+
+
+def _id(stage: SparkStageInfo | None) -> tuple[int, int] | None:
+    return (stage.stageId, stage.currentAttemptId) if stage else None

@@ -1,0 +1,207 @@
+"""Bits that decay in place are named by whatever rewrites or publishes, and never published."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import deltalake
+import pyarrow.parquet as pq
+import pytest
+
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage import log, place
+from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.store import Store
+from tests.test_safety_files import filled
+from tools.same_tables import differences
+
+#: Commands that write or publish, and the table whose decay each must notice.
+WRITERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "compact": ("word_count", ("warehouse", "compact")),
+    "measure": ("pair_score", ("measure",)),
+    "constrain": ("word_delta", ("constrain", "--benchmark", "b", "--corpus", "c")),
+    "report": ("pair_score", ("report", "--out", "out")),
+    "export": ("word_count", ("warehouse", "export", "--out", "out")),
+    "push": ("word_count", ("warehouse", "push", "copy")),
+    "restore": ("word_count", ("warehouse", "restore", "VERSION")),
+    "figure": ("pair_score", ("figure", "overview", "--out", "out")),
+}
+
+
+def decayed(path: Path, is_wrong: Callable[[], bool]) -> None:
+    """Flip one bit so that the file still reads, as something else; size and time stay."""
+    about, whole = path.stat(), path.read_bytes()
+    for at in range(4, len(whole) - 8):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+        try:
+            if is_wrong():
+                return
+        except Exception:
+            continue
+    raise AssertionError("no bit changes what is read")
+
+
+def plain(store: Store, table: str) -> Path:
+    """Write a table's rows again in one uncompressed file, in which a bit is a value."""
+    rows = store.read(table)
+    partition = store.partition_of(table, rows)
+    part = store.root / "part.parquet"
+    pq.write_table(rows, part, compression="none", use_dictionary=False)
+    (old,) = store.snapshot().files(table)
+    file = store.adopt(table, partition, part, old.units)
+    log.commit(store.place, lambda draft: draft.swap(table, [old], [file]), "r")
+    return store.root / file.path
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_decay_is_named_by_what_publishes_and_by_check_and_not_laundered(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, command = WRITERS[name]
+    monkeypatch.chdir(tmp_path)
+    store = filled(Store.open(tmp_path / "w"))
+    path = plain(store, table)
+    if name == "compact":
+        store.publish(
+            "word_count", [{"corpus": "c", "word": "x", "n_word": 1}], unit="x", run_id="r"
+        )
+    whole, before = path.read_bytes(), pq.read_table(path)
+    where = ("--warehouse", str(store.root))
+    assert main(["sql", f"FROM {table}", *where]) == 0  # seen whole, and remembered
+    command = tuple(part.replace("VERSION", str(store.snapshot().version)) for part in command)
+    shutil.copytree(store.root, tmp_path / "sound")
+    decayed(path, lambda: not pq.read_table(path).equals(before))
+    capsys.readouterr()
+    assert main([*command, *where]) == 3
+    err = capsys.readouterr().err
+    assert f"{path}: is damaged: its hash" in err and len(err.strip().splitlines()) == 1
+    assert main(["warehouse", "check", *where]) == 3
+    assert f"{path}: is damaged" in capsys.readouterr().out
+    path.write_bytes(whole)
+    assert differences(Store.open(store.root), Store.open(tmp_path / "sound")) == []
+
+
+def test_sql_hashes_again_what_was_last_seen_a_day_ago_or_before_the_machine_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place._hashed.cache_clear()
+    store = filled(Store.open(tmp_path / "w"))
+    path = plain(store, "word_count")
+    query = ["sql", "FROM word_count", "--warehouse", str(store.root)]
+    before = pq.read_table(path)
+    assert main(query) == 0
+    decayed(path, lambda: not pq.read_table(path).equals(before))
+    assert main(query) == 0
+    notes = tmp_path / "cache/plumbline/hashed.txt"
+    lines = [line.split(" ", 2) for line in notes.read_text().splitlines()]
+    for change in (
+        lambda seconds, boot, rest: (str(int(seconds) - 90_000), boot, rest),
+        lambda seconds, boot, rest: (seconds, "another", rest),
+    ):
+        notes.write_text("".join(" ".join(change(*line)) + "\n" for line in lines))
+        place._hashed.cache_clear()
+        assert main(query) == 3
+    place._hashed.cache_clear()
+
+
+def publish(store: Store, unit: str) -> None:
+    rows = [{"corpus": "c", "word": unit, "n_word": 1}]
+    store.replace("word_count", rows, {"corpus": "c"}, "r")
+
+
+@pytest.mark.parametrize("kind", ["data", "manifest", "commit"])
+@pytest.mark.parametrize("damage", ["flipped", "empty", "gone"])
+def test_check_and_restore_read_the_versions_that_are_kept(
+    store: Store, kind: str, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for unit in "ab":
+        publish(store, unit)
+    assert {p.problem for p in check(store)} == {"its run r is not in `run`"}
+    state = log.snapshot(store.place, 1)
+    (file,) = state.files("word_count")
+    manifest = f"{log.MANIFESTS}/{state.tables['word_count']}"
+    name = {"data": file.path, "manifest": manifest, "commit": f"{log.COMMITS}/{1:020}.json"}[kind]
+    path = store.root / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[:9] + bytes([whole[9] ^ 1]) + whole[10:] if damage == "flipped" else b"")
+    if damage == "gone":
+        path.unlink()
+    log._read_manifest.cache_clear()
+    named = {p.path: p for p in check(store) if "its run" not in p.problem}
+    if damage == "gone" and kind != "data":  # as `compact` leaves a version that it drops
+        assert {p.fix for p in named.values()} == {"plumbline warehouse compact"}
+    else:
+        assert set(named) == {path}
+    assert not any("forget" in p.fix for p in named.values())
+    now = store.snapshot().version
+    assert main(["warehouse", "restore", "1", "--warehouse", str(store.root)]) in (2, 3)
+    assert "Traceback" not in capsys.readouterr().err
+    assert store.snapshot().version in (now, now + 2)  # the run's begin and end, no restored table
+    assert store.read("word_count")["word"].to_pylist() == ["b"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]\n", None])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_damaged_delta_log_is_named_and_written_again(
+    store: Store, content: bytes | None, version: int
+) -> None:
+    for unit in "abc":
+        publish(store, unit)
+    path = store.root / f"word_count/_delta_log/{version:020}.json"
+    whole = path.read_bytes()
+    if content is None:  # a bit of a number, so that it is JSON all the same
+        content = whole.replace(b'"numRecords\\": 1', b'"numRecords\\": 0')
+        content = (
+            whole.replace(b'"dataChange": true', b'"dataChange": trve')
+            if content == whole
+            else content
+        )
+    path.write_bytes(content)
+    (problem,) = (p for p in check(store) if "its run" not in p.problem)
+    assert path in (problem.path, problem.path / path.name) and "rm -r" in problem.fix
+    shutil.rmtree(path.parent)
+    compact(store, "r", 0)
+    assert {p.problem for p in check(store)} == {"its run r is not in `run`"}
+    read = deltalake.DeltaTable(store.root / "word_count").to_pyarrow_table()
+    assert read["word"].to_pylist() == ["c"]
+    publish(store, "d")
+    read = deltalake.DeltaTable(store.root / "word_count").to_pyarrow_table()
+    assert read["word"].to_pylist() == ["d"]
+
+
+def test_a_flipped_bit_anywhere_in_a_commit_or_manifest_is_noticed(store: Store) -> None:
+    publish(store, "a")
+    state = store.snapshot()
+    for name in (f"{log.COMMITS}/{1:020}.json", f"{log.MANIFESTS}/{state.tables['word_count']}"):
+        path = store.root / name
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            log._read_manifest.cache_clear()
+            with pytest.raises(BadInput):
+                store.snapshot().files("word_count")
+        path.write_bytes(whole)
+    log._read_manifest.cache_clear()
+
+
+def test_a_log_from_before_hashes_is_read_as_it_is(store: Store) -> None:
+    publish(store, "a")
+    path = store.root / log.COMMITS / f"{1:020}.json"
+    values = json.loads(path.read_text())
+    values.pop("sha256")
+    name = values["tables"]["word_count"]
+    older = name.rpartition("-")[0] + ".json"
+    (store.root / log.MANIFESTS / name).rename(store.root / log.MANIFESTS / older)
+    values["tables"]["word_count"] = older
+    path.write_text(json.dumps(values))
+    assert store.read("word_count")["word"].to_pylist() == ["a"]
+    publish(store, "b")
+    assert store.read("word_count")["word"].to_pylist() == ["b"]

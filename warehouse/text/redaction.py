@@ -1,0 +1,72 @@
+"""Secrets that servers and libraries repeat in what they say, hidden before anybody sees it.
+
+Every error line passes through here, see ``warehouse.errors``. What is a secret is known from the
+environment, where credentials come from, and from the form of addresses and headers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+HIDDEN = "***"
+#: Shorter ones are the dummies that local servers want (`EMPTY`), which texts may well hold.
+_SHORTEST = 8
+#: Variables that hold a secret by their names, as those of S3, Azure, the hub and chat servers.
+_SECRET = re.compile(
+    r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)"
+)
+#: Of such variables those that say where a secret is.
+_PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
+_NAMED = (
+    r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"
+    r"(?:api[_-]?)?key|password|passwd|secret|awsaccesskeyid"
+)
+_FORMS = (
+    # user:password@host; a name alone is one only on the web: abfs://container@account is a place
+    re.compile(r"(?<=://)[^\s/?#@:]*:[^\s/?#@]*(?=@)|(?<=http://)[^\s/?#@]+(?=@)"),
+    re.compile(r"(?<=https://)[^\s/?#@]+(?=@)"),
+    re.compile(rf"(?<=[?&;])((?:{_NAMED})=)[^\s&\"'<>)]+", re.I),
+    re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
+    re.compile(r"\b((?:Bearer|Basic) )[\w.~+/=-]{8,}"),
+    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
+)
+
+
+def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
+    """The text with ``***`` instead of each secret; idempotent.
+
+    Secrets are the values of the environment's variables that hold one by their name, also quoted
+    and at the end of a text that was cut, and credentials in addresses and headers.
+
+    >>> hidden("key 12345678/+ is bad", {"AWS_SECRET_ACCESS_KEY": "12345678/+"})
+    'key *** is bad'
+    >>> hidden("https://me:word@host/a?sig=ab%3D&se=9, cut: 123456789", {"HF_TOKEN": "123456789a"})
+    'https://***@host/a?sig=***&se=9, cut: ***'
+    >>> hidden("abfs://container@account/a", {"GOOGLE_KEY_FILE": "container"})
+    'abfs://container@account/a'
+    """
+    for name, value in (os.environ if environment is None else environment).items():
+        if _SECRET.search(name.upper()) and not _PLACE.search(name.upper()):
+            for spelling in spellings(value.strip()):
+                text = _without(text, spelling)
+    for form in _FORMS:
+        text = form.sub(lambda found: (found[1] if found.re.groups else "") + HIDDEN, text)
+    return text
+
+
+def spellings(secret: str) -> tuple[str, ...]:
+    """How a secret may be written in a text that repeats it, the longest first."""
+    if len(secret) < _SHORTEST:
+        return ()
+    found = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _without(text: str, secret: str) -> str:
+    text = text.replace(secret, HIDDEN)
+    cut = next((n for n in range(len(secret), _SHORTEST - 1, -1) if text.endswith(secret[:n])), 0)
+    return text[:-cut] + HIDDEN if cut else text
