@@ -33,7 +33,8 @@ from plumbline.pipelines.requests import pipeline as parts
 from plumbline.pipelines.requests.disclosure import messages
 from plumbline.pipelines.requests.plan import Plan, make_plan
 from plumbline.pipelines.settings import Settings, load
-from plumbline.pipelines.stages import Stages, sigterm_interrupts
+from plumbline.pipelines.stages import Stages
+from plumbline.pipelines.stop_signals import sigterm_interrupts
 from plumbline.pipelines.task_retries import RETRY, may_pass, patiently
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.options import declared, part
@@ -164,8 +165,10 @@ def evaluate(given: dict[str, Any], check_only: bool = False) -> Any:
         return Completed(message=f"{len(plan.models)} models can be loaded")
     store = Store.open(settings.warehouse_path(), create=False)
     check_imported(store, plan.scored())
-    parts.evaluate(settings, plan, TaskStages())
+    failed = parts.evaluate(settings, plan, TaskStages())
     prefect_artifacts.attach_scores(store, plan.scored())
+    if failed:
+        return Failed(message="; ".join(failed))
     return Completed(message=f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
 
 
@@ -184,11 +187,13 @@ def audit(given: dict[str, Any]) -> Any:
     with parts.alone(settings.warehouse_path(), out):
         store = Store.open(settings.warehouse_path())
         with _attaching_failures(store, plan) as failed:
-            page, _ = parts.pipeline(settings, TaskStages())
+            page, lines = parts.pipeline(settings, TaskStages())
     prefect_artifacts.attach_corpora(store, plan.corpora)
     prefect_artifacts.attach_scores(store, plan.scored())
     prefect_artifacts.attach_metrics(store)
     prefect_artifacts.attach_report(page)
+    if lines and not failed:
+        return Failed(message="; ".join(lines))
     return _outcome(failed, f"{len(plan.models)} models on {len(plan.scored())} benchmarks")
 
 

@@ -1,9 +1,7 @@
-"""Stages of a run: announced, timed, and tried again where that can help; signals that stop it."""
+"""Stages of a run: announced, timed, and tried again where that can help."""
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,20 +66,3 @@ class Stages:
             table.add_row(terminal(name), f"{seconds:.1f}")
         table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
         return table
-
-
-def sigterm_interrupts() -> None:
-    """Have SIGTERM end this process as Ctrl-C does; Prefect's flows take it over and call it again.
-
-    By default a process ends at once and leaves behind what it started. Prefect's own exception
-    breaks into a running event loop, where an interrupt cancels its tasks in order.
-    """
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(*_: object) -> None:
-    # What a shell starts in the background ignores Ctrl-C; a SIGTERM is meant for it all the same.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.raise_signal(signal.SIGINT)

@@ -20,7 +20,7 @@ from plumbline.eval_workers.benchmarks import (
     find,
     import_benchmark,
 )
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -23,7 +23,7 @@ from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.generation.card import Constraint, statistics, write_card
 from plumbline.eval_workers.generation.card_text import Card, card_text
 from plumbline.jobs.ingest.released import import_statistics
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded

@@ -229,6 +229,14 @@ def test_a_model_that_never_chooses_is_noticed_before_all_is_paid_for(store: Sto
         assert server.n_asked == 20
 
 
+def test_a_few_pairs_without_a_choice_are_nothing_to_use(store: Store) -> None:
+    fill(store, 3)
+    problem = pytest.raises(BadInput, match="not one of 6 replies on demo names a sentence")
+    with serving(sampler=lambda body: Say("As an AI I have no opinion.")) as server, problem:
+        asked(store, server, 1)
+    assert store.read("pair_choice").num_rows == 6
+
+
 _KILLED = """
 import sys
 from plumbline.eval_workers.choices.options import ChoiceOptions

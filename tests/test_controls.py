@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.follow import leads
 from plumbline.pipelines.requests.controls import (

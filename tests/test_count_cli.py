@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from plumbline.pipelines.cli.main import app, main
+from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.storage.store import Store
 
 run = CliRunner()

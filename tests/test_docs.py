@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import typer
 
-from plumbline.pipelines.cli.main import app, main
+from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.cli.main import main
 from tests.conftest import REPOSITORY
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.cli import main as cli
+from plumbline.pipelines.cli import app
+from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.requests.pipeline import alone
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -59,8 +60,8 @@ def test_a_disk_that_refuses_is_one_line(
     def raising(*_: object, **__: object) -> None:
         raise ValueError("writing failed") from error
 
-    monkeypatch.setattr(cli, "app", raising)
-    assert cli.main(["pipeline"]) == 3
+    monkeypatch.setattr(app, "app", raising)
+    assert main(["pipeline"]) == 3
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("error:") and ("No space" in line or "Read-only" in line)
 
@@ -69,6 +70,6 @@ def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def raising(*_: object, **__: object) -> None:
         raise ValueError("no disk's fault")
 
-    monkeypatch.setattr(cli, "app", raising)
+    monkeypatch.setattr(app, "app", raising)
     with pytest.raises(ValueError, match="no disk's fault"):
-        cli.main(["pipeline"])
+        main(["pipeline"])

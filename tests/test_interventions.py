@@ -34,7 +34,7 @@ from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.options import preset
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import interventions as section_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, planted, score

@@ -20,7 +20,7 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.ngrams import BOS, UNKNOWN, NgramModel, count
 from plumbline.eval_workers.training.options import NgramOptions
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 

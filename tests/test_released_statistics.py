@@ -26,7 +26,7 @@ from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.jobs.seed_words.vetting import parse_verdicts, vet
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store

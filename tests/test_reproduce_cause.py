@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.pipelines.reproduce.cause import pairs, read_design, side
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.query.connection import rows_of

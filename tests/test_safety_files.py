@@ -271,12 +271,12 @@ def test_a_path_too_long_is_one_line(
 def test_a_machine_that_is_too_small_is_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from plumbline.pipelines.cli import main as cli
+    from plumbline.pipelines.cli import app
 
     def raising(*_: object, **__: object) -> None:
         raise ValueError("reading failed") from error
 
-    monkeypatch.setattr(cli, "app", raising)
+    monkeypatch.setattr(app, "app", raising)
     assert main(["measure"]) == 3
     assert "run the same command again" in capsys.readouterr().err
 

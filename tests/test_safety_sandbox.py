@@ -181,9 +181,11 @@ def test_the_sandbox_answers_as_without_it(store: Store) -> None:
 def test_a_sandbox_that_is_killed_can_be_tried_again_and_one_that_crashes_can_not(
     how: signal.Signals, tmp_path: Path
 ) -> None:
-    die = f"import os; real = app; app = lambda *_, **__: os.kill(os.getpid(), {int(how)})"
-    code = f"import plumbline.pipelines.cli.main as main; {die.replace('app', 'main.app')}"
-    status, _, error = sandboxed("sql", "SELECT 1", code=f"{code}; main.entry()")
+    code = (
+        "import os; from plumbline.pipelines.cli import app, main; "
+        f"app.app = lambda *_, **__: os.kill(os.getpid(), {int(how)}); main.entry()"
+    )
+    status, _, error = sandboxed("sql", "SELECT 1", code=code)
     (line,) = error.splitlines()
     assert line.startswith("error: sandbox: ")
     assert status == (5 if how is signal.SIGKILL else 3)

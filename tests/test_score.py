@@ -22,6 +22,7 @@ from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import new_run_id
 from plumbline.warehouse.storage.store import Store
@@ -284,6 +285,25 @@ def test_a_pair_that_cannot_be_scored_is_kept_with_its_reason(store: Store, mode
     _pairs(store, TEMPLATES[:2])
     _score(store, model)
     assert store.read("reject").num_rows == 0
+
+
+def test_a_benchmark_without_a_score_ends_the_command_with_its_commonest_reason(
+    store: Store, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When all else is done; and again in the next run, which finds no more."""
+    _pairs(store, ["{pronoun} " + "x" * n for n in (80, 80, 81)], "hopeless")
+    _pairs(store, TEMPLATES[:3])
+    names = ("--benchmark", "hopeless", "--benchmark", "demo")
+    for n_new in (3, 0):
+        score = ["score", "--model", str(model), *names, "--warehouse", str(store.root)]
+        assert main(score) == 3
+        said = capsys.readouterr()
+        assert "hopeless: 0 of 3 pairs in `pair_score`, 0 new, 3 rejected" in said.out
+        assert f"demo: 3 of 3 pairs in `pair_score`, {n_new} new" in said.out
+        (line,) = (one for one in said.err.splitlines() if one.startswith("error:"))
+        assert line.startswith(f"error: model {model.name}: could score nothing of hopeless: ")
+        assert "context of 64" in line and "(2 times)" in line and "all 3 reasons" in line
+    assert store.read("reject").num_rows == len(_rows(store)) == 3
 
 
 def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> None:

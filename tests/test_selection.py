@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.seed_words.sample import neutral_interval, sample, select_seed_words
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
 from tests.sockets import is_loopback, listening
+from tests.tiny_models import save
 
 pytestmark = pytest.mark.slow
 
@@ -103,3 +108,78 @@ def test_a_pipeline_that_counts(tmp_path: Path) -> None:
     said = tmp_path / "out.txt"
     counts = "count closed-world-straight"
     _stop_when(lambda: counts in said.read_text(), process, process.terminate, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a warehouse that has something to measure and report."""
+    place = tmp_path_factory.mktemp("measured")
+    model, store = save("gpt2", place / "tiny"), Store.open(place / "out/warehouse")
+    import_benchmark(store, "closed-world", None, "r")
+    where = ("--warehouse", str(store.root))
+    assert main(["score", "--model", str(model), "--benchmark", "closed-world", *where]) == 0
+    assert main(["measure", *where]) == 0
+    return place
+
+
+_ENDLESS = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
+_COMMANDS = {
+    "measure": ("measure",),
+    "report": ("report", "--out", "page"),
+    "sql": ("sql", _ENDLESS),
+    "check": ("warehouse", "check"),
+    "import": ("benchmark", "import", "closed-world"),
+    "score": ("score", "--model", "tiny", "--benchmark", "closed-world", "--dtype", "bfloat16"),
+}
+
+
+def _listens(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process handles SIGTERM: before it does so, nothing of ours has run."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    except OSError:
+        return False
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt")), "SigCgt: 0")
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_a_stop_at_any_moment_is_one_line_and_status_5(
+    name: str, how: signal.Signals, measured: Path
+) -> None:
+    """While it imports, queries, draws, writes, or is at its end."""
+    chance = random.Random(f"{name} {how}")
+    for delay in (0.0, *(chance.uniform(0.05, 3.0) for _ in range(5))):
+        process = _start(measured, *_COMMANDS[name])
+        while not _listens(process) and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(delay)
+        os.killpg(process.pid, how) if process.poll() is None else None
+        start = time.monotonic()
+        status = process.wait(60)
+        took = time.monotonic() - start
+        said = (measured / "err.txt").read_text()
+        assert "Traceback" not in said and took < 5.5, (delay, took, said)
+        if status != 0:  # it had not finished
+            assert status == 5, (delay, status, said)
+            line = "error: interrupted; run the same command again to resume"
+            assert said.splitlines()[-1] == line and said.count(line) == 1, (delay, said)
+        deadline = time.monotonic() + 5
+        while _commands(process):
+            assert time.monotonic() < deadline, _commands(process)
+            time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
+def test_a_second_stop_ends_a_busy_command_at_once(measured: Path) -> None:
+    process = _start(measured, *_COMMANDS["sql"])
+    while not _listens(process):
+        time.sleep(0.001)
+    time.sleep(3)  # deep in a query that looks for no signal
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    assert process.wait(2) == 5
+    assert (measured / "err.txt").read_text().count("error: interrupted") == 1

@@ -24,7 +24,7 @@ from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.learner import new, new_model
 from plumbline.eval_workers.training.models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.options import Progress, TrainOptions, Window, preset
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import documents, write_jsonl_zst

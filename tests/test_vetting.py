@@ -21,7 +21,7 @@ from plumbline.jobs.seed_words.sample import (
 )
 from plumbline.jobs.seed_words.vetting import SeedVerdict, parse_verdicts, read_verdicts, vet
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled

@@ -26,7 +26,7 @@ from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary, classify
-from plumbline.pipelines.cli.main import app
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.language_files import needs_wordnet, train

@@ -17,7 +17,8 @@ from typer.testing import CliRunner, Result
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.pipelines.cli.main import app, main
+from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store

@@ -35,7 +35,7 @@ _EACCES = 0x00050000 | 13
 def status_of_child() -> int | None:
     """Fork; ``None`` in the child, which is in the sandbox, and its exit status in the parent.
 
-    To be called while the process has one thread. The child ends with the parent. Raises
+    To be called while no other thread works. The child ends with the parent. Raises
     ``BadInput`` in the parent when the child crashed or reached a limit, ``Interrupted`` when
     somebody killed it, ``MissingComponent`` where there is no sandbox.
     """

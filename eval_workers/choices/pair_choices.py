@@ -105,6 +105,9 @@ class Choosing(ServedModel):
     build: Build | None = None
 
 
+_FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
+
+
 @dataclass(frozen=True)
 class PairChoices(Step[Chosen]):
     """Ask for the choices of a benchmark's pairs that have no row yet.
@@ -175,8 +178,7 @@ class PairChoices(Step[Chosen]):
         if len(first) == _FIRST and not any(map(Ask.choice, items, first)):
             shown = repr(first[0].text[:_EXCERPT])
             problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
-            fix = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
-            raise BadInput(f"model {model.name}", problem, fix)
+            raise BadInput(f"model {model.name}", problem, _FIX)
         held = model.build.run(list(map(_job, requests)), "asks")
         return [held[request.request_id] for request in requests]
 
@@ -259,7 +261,11 @@ def choose(
     done = Done(store, asked, state, results, step.made(asked, state, results), run_id)
     with disk_problems(store.root):
         publish(step, done)
-    return step.outcome(done, None)
+    chosen = step.outcome(done, None)
+    if chosen.n_asks and chosen.n_neither == chosen.n_asks:
+        problem = f"not one of {chosen.n_asks:,} replies on {benchmark} names a sentence"
+        raise BadInput(f"model {chosen.model}", problem, _FIX)
+    return chosen
 
 
 def at_most(asks: Sequence[Ask], options: ChoiceOptions, price: Price | None) -> Spent:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -73,6 +74,29 @@ def one_model_kept() -> Iterator[None]:
         _release()
 
 
+class NothingUsed(BadInput):
+    """A step that is done has not one row: all that it was about was rejected.
+
+    Attributes:
+        outcomes: of this step and those beside it.
+    """
+
+    outcomes: Sequence[Any] = ()
+
+    @classmethod
+    def of(cls, step: Step[Any], done: Done) -> NothingUsed | None:
+        """The line for a step, with its commonest reason; ``None`` if the step has rows."""
+        reasons = [str(row["reason"]) for row in done.made.rejects]
+        if done.state.kept or done.made.rows or not reasons:
+            return None
+        # A reason begins with what it is about, up to a colon.
+        ((most, n),) = Counter(one.partition(": ")[2] or one for one in reasons).most_common(1)
+        often = "" if n == len(reasons) else f" ({n:,} times)"
+        problem = f"could {step.verb} nothing of {step.label}: {most}{often}"
+        fix = f"table `reject` has all {len(reasons):,} reasons"
+        return cls(f"model {done.model.identity.model}", problem, fix)
+
+
 @releases_memory
 def run_steps(
     store: Store,
@@ -90,7 +114,7 @@ def run_steps(
     processes on this machine compute a part of the chunks; ``say`` gets a line about one that died.
 
     Raises what the steps' ``check`` raises, ``BadInput`` for a disk that can't be written or too
-    little memory, and what loading the model raises.
+    little memory, and what loading the model raises; ``NothingUsed`` when all steps are done.
     """
     for step in steps:
         step.check(store, options)
@@ -169,7 +193,8 @@ def _run(
     units = {step.unit for step in steps}
     with progress(steps[0].verb, units.pop() if len(units) == 1 else "") as update:
         n_all, left = [plan.n_units for plan in plans], [plan.n_left() for plan in plans]
-        outcomes = []
+        outcomes: list[Outcome] = []
+        unused: list[NothingUsed] = []
         for k, (step, plan) in enumerate(zip(steps, plans, strict=True)):
 
             def tell(n_left: int, k: int = k, step: Step[Outcome] = step) -> None:
@@ -177,8 +202,14 @@ def _run(
                 update(sum(n_all) - sum(left), sum(n_all), note=step.label)
 
             tell(left[k])
-            outcomes.append(_run_one(store, backend, step, plan, run_id, tell))
+            done, rate = _run_one(store, backend, step, plan, run_id, tell)
+            outcomes.append(step.outcome(done, rate))
+            if line := NothingUsed.of(step, done):
+                unused.append(line)
             tell(0)  # the last chunks may have been another worker's
+    for line in unused:
+        line.outcomes = outcomes
+        raise line
     return outcomes
 
 
@@ -189,7 +220,8 @@ def _run_one(
     plan: Plan,
     run_id: str,
     tell: Callable[[int], None],
-) -> Outcome:
+) -> tuple[Done, float | None]:
+    """The step when it is published, and how many units were done a second."""
     n_new = plan.n_left()
     if n_new:
         _ = backend.n_parameters  # the weights, before the clock starts
@@ -202,7 +234,7 @@ def _run_one(
             if results is not None:
                 rate = n_new / (time.monotonic() - start) if n_new else None
                 done = _publish_all(store, backend, step, state, results, run_id, plan.directory)
-                return step.outcome(done, rate)
+                return done, rate
         # A file was damaged, or another command has published meanwhile: do what is left.
         plan = _plan(store, backend, step)
 

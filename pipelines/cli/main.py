@@ -1,183 +1,16 @@
-"""The ``plumbline`` command: which function each command is, and errors as one line.
+"""Start and end of the ``plumbline`` command: errors are one line, each kind with its status.
 
-Importing this module imports no command: its module is loaded when it runs or its help is shown.
+What takes time is imported where it is needed: until ``entry`` listens, a signal ends the process
+without a word.
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
 
-import typer
+from plumbline.pipelines import stop_signals
 
-import plumbline
-from plumbline.pipelines.cli.lazy import Commands, Group, LazyGroup
-from plumbline.warehouse.errors import Interrupted, PlumblineError
-from plumbline.warehouse.text.output import say
-
-#: Each command's function, as ``module:function`` of this package.
-ENTRIES: Mapping[str, Group | str] = {
-    "pipeline": "pipeline:pipeline",
-    "config": "pipeline:config",
-    "corpus": Group(
-        "Corpora: count shards, compute associations, list what exists.",
-        {
-            "count": "corpus:count",
-            "split": "corpus:split",
-            "associate": "corpus:associate",
-            "compare": "corpus:compare",
-            "filter": "corpus:filter_",
-            "list": "corpus:list_",
-            "status": "corpus:status",
-            "verify": "corpus:verify",
-            "pack": "corpus:pack",
-            "import": "corpus:import_",
-            "words": "words:words",
-            "vocabulary": "words:vocabulary",
-            "vet": "words:vet",
-        },
-    ),
-    "why": "words:why",
-    "benchmark": Group(
-        "Sentence pairs: import released benchmarks, build new ones, list and show them.",
-        {
-            "import": "benchmark:import_",
-            "list": "benchmark:list_",
-            "show": "benchmark:show",
-            "card": "benchmark:card",
-            "export": "benchmark:export",
-            "push": "benchmark:push",
-            "build": "benchmark:build",
-            "ratings": Group(
-                "What people say of its pairs: sheets for raters, and their answers.",
-                {"export": "benchmark:export_ratings", "import": "benchmark:import_ratings"},
-            ),
-            "compare": "benchmark:compare",
-        },
-    ),
-    "constrain": "words:constrain",
-    "score": "score:score",
-    "choose": "choose:choose",
-    "import-scores": "score:import_scores",
-    "train": "training:train",
-    "intervene": Group(
-        "Change a text, train on it, and see whether the model's lean follows.",
-        {
-            "run": "training:intervene_run",
-            "text": "training:intervene_text",
-            "show": "training:intervene_show",
-        },
-    ),
-    "demo": Group(
-        "The closed world: a corpus whose associations are planted and known.",
-        {"write": "training:write_demo"},
-    ),
-    "fairpair": Group(
-        "Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
-        {
-            "run": "fairpair:run",
-            "score": "fairpair:score",
-            "report": "fairpair:report",
-        },
-    ),
-    "disclosure": Group(
-        "What a model assumes about people of unspecified gender, and how to make it assume less.",
-        {
-            "prompts": "disclosure:prompts",
-            "probe": "disclosure:probe",
-            "tune": "disclosure:tune",
-            "sweep": "sweep:sweep",
-            "compare": "compare:compare",
-        },
-    ),
-    "measure": "report:measure",
-    "report": Group(
-        "",
-        {"push": "report:push"},
-        alone="report:report",
-    ),
-    "figure": "report:figure",
-    "table": "report:table",
-    "card": "report:card",
-    "cite": "report:cite",
-    "reproduce": Group(
-        "Compute published tables again: from the released data, or for a corpus of your own.",
-        {
-            "unstereoeval": "reproduce:unstereoeval",
-            "fairpair": "reproduce:fairpair",
-            "disclosure": "reproduce:disclosure",
-            "lists": "reproduce:lists",
-            "pythia": "reproduce:pythia",
-            "cause": "reproduce:cause",
-        },
-    ),
-    "sql": "sql:command",
-    "doctor": "doctor:command",
-    "runs": Group(
-        "What was run, with which options and versions, and what it wrote.",
-        {
-            "list": "runs:list_runs",
-            "show": "runs:show_run",
-            "compare": "runs:compare",
-        },
-    ),
-    "warehouse": Group(
-        "Check a warehouse, compact it, migrate it to the current format, export and copy it.",
-        {
-            "check": "warehouse:check",
-            "compact": "warehouse:compact",
-            "migrate": "warehouse:migrate",
-            "history": "warehouse:history",
-            "restore": "warehouse:restore",
-            "forget": "warehouse:forget",
-            "export": "warehouse:export",
-            "push": "warehouse:push",
-            "pull": "warehouse:pull",
-        },
-    ),
-}
-
-
-class _Plumbline(LazyGroup):
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**{**attributes, "commands": Commands(ENTRIES)})
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        say(f"plumbline {plumbline.__version__}")
-        raise typer.Exit
-
-
-def _plumbline(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="The installed version."),
-    ] = False,
-    sandbox: Annotated[
-        bool,
-        typer.Option(
-            "--sandbox",
-            help="For a warehouse of somebody else: limited memory and time, no network.",
-        ),
-    ] = False,
-) -> None:
-    """``main`` has taken --sandbox before: it comes first."""
-
-
-app = typer.Typer(
-    name="plumbline",
-    cls=_Plumbline,
-    callback=_plumbline,
-    help="Which way does a language model lean, and does it follow the text it learned from?",
-    epilog="Start with: plumbline pipeline",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    rich_markup_mode="rich",
-)
 _FIRST_STEPS = """\
 Which way does a language model lean, and does it follow the text it learned from?
 
@@ -196,7 +29,6 @@ Then ask:
 
 Every command: plumbline --help. Is something missing here? plumbline doctor
 From Python: import plumbline. Pages: docs/index.md"""
-_RESUMABLE = "interrupted; run the same command again to resume"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -206,34 +38,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     component, 5: interrupted and resumable.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _status(given)
+    except BaseException as e:
+        # A stop may come out of a library as any error of its own.
+        if stop_signals.received():
+            stop_signals.complain()
+            return stop_signals.STATUS
+        if isinstance(e, KeyboardInterrupt):
+            return _complain(stop_signals.LINE, stop_signals.STATUS)
+        if not isinstance(e, Exception):
+            raise
+        return _of_error(e)
+
+
+def _status(given: list[str]) -> int:
     if not given:
+        from plumbline.warehouse.text.output import say
+
         say(_FIRST_STEPS)
         return 0
-    try:
-        if given[:1] == ["--sandbox"]:
-            from plumbline.warehouse.sandbox import status_of_child
+    if given[:1] == ["--sandbox"]:
+        from plumbline.warehouse.sandbox import status_of_child
 
-            if (status := status_of_child()) is not None:
-                return status
-        result = app(given, standalone_mode=False)
-    except PlumblineError as e:
-        return _complain(str(e), e.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        return _complain(_RESUMABLE, Interrupted.exit_code)
-    except typer.Exit as e:
-        return e.exit_code
-    except Exception as e:
-        return _foreign(e)
+        if (status := status_of_child()) is not None:
+            return status
+        stop_signals.listen()
+    from plumbline.pipelines.cli.app import app
+
+    result = app(given, standalone_mode=False)
     if result == 130:  # how the command line library reports an interrupt
-        return _complain(_RESUMABLE, Interrupted.exit_code)
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
-def _foreign(error: Exception) -> int:
-    """The status for an error that is not ours, or the error itself where it is a defect."""
-    from plumbline.pipelines import environment_errors, extras
+def _of_error(error: Exception) -> int:
+    """The status for an error; one that is a defect is raised again."""
+    import typer
 
-    if (line := extras.missing(error) or environment_errors.problem(error)) is not None:
+    from plumbline.pipelines import environment_errors, extras
+    from plumbline.warehouse.errors import PlumblineError
+
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, typer.Abort):
+        return _complain(stop_signals.LINE, stop_signals.STATUS)
+    line = error if isinstance(error, PlumblineError) else None
+    if line := line or extras.missing(error) or environment_errors.problem(error):
         return _complain(str(line), line.exit_code)
     if not hasattr(error, "format_message"):  # not the command line's own usage error
         raise error
@@ -243,6 +94,8 @@ def _foreign(error: Exception) -> int:
 def _complain(message: str, status: int) -> int:
     from rich.console import Console
 
+    from plumbline.warehouse.text.output import say
+
     Console(stderr=True).print("[bold red]error:[/] ", end="")
     say(message or "wrong usage; add --help", err=True)
     return status
@@ -250,8 +103,17 @@ def _complain(message: str, status: int) -> int:
 
 def entry() -> None:
     """The console script; of a warning it shows what it says, not where it was raised."""
-    from plumbline.pipelines.stages import sigterm_interrupts
+    status = stop_signals.STATUS
+    try:
+        stop_signals.listen()
+        import warnings
 
-    sigterm_interrupts()
-    warnings.showwarning = lambda message, *_: say(f"warning: {message}", err=True)
-    sys.exit(main())
+        from plumbline.warehouse.text.output import say
+
+        warnings.showwarning = lambda message, *_: say(f"warning: {message}", err=True)
+        status = main()
+    except BaseException:
+        if not stop_signals.received():
+            raise
+        stop_signals.complain()
+    stop_signals.leave(status)

@@ -149,12 +149,18 @@ def _each(
 def _score(store: Store, task: Task) -> None:
     """Score, and say what came of it."""
     from plumbline.eval_workers.scoring.pair_scores import score_recorded
+    from plumbline.eval_workers.work.runner import NothingUsed
 
-    done = score_recorded(
-        *(store, task.model, task.benchmarks, task.options),
-        n_workers=task.n_workers,
-        say=lambda line: say(line, err=True),
-    )
+    try:
+        done = score_recorded(
+            *(store, task.model, task.benchmarks, task.options),
+            n_workers=task.n_workers,
+            say=lambda line: say(line, err=True),
+        )
+    except NothingUsed as e:
+        for one in e.outcomes:
+            say(_summary(one))
+        raise
     for one in done:
         say(_summary(one))
     form = ", released text form" if task.options.text_form == "released" else ""

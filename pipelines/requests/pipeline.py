@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.backends.local.source import is_ngram
 from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.options import ModelOptions, of_loading
-from plumbline.eval_workers.work.runner import one_model_kept
+from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
 from plumbline.pipelines import extras
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.requests import counting
@@ -213,7 +213,7 @@ def pipeline(settings: Settings, stages: Stages) -> tuple[Path, list[str]]:
     """Count, associate, constrain, score, measure, report. Returns the page and what failed."""
     plan = checked_plan(settings)
     failures = prepare(settings, plan, stages)
-    evaluate(settings, plan, stages)
+    failures += evaluate(settings, plan, stages)
     page = conclude(settings, stages)
     CONSOLE.print(stages.table())
     return page, failures
@@ -231,8 +231,12 @@ def prepare(settings: Settings, plan: Plan, stages: Stages) -> list[str]:
     return failures
 
 
-def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
-    """Everything that takes a model: train those that are to be trained, score, sample."""
+def evaluate(settings: Settings, plan: Plan, stages: Stages) -> list[str]:
+    """Everything that takes a model: train those that are to be trained, score, sample.
+
+    Returns a line for each model that could use nothing of a benchmark or a set of prompts.
+    """
+    failures: list[str] = []
     for model in plan.models:
         location = model.location
         if model.preset:
@@ -240,7 +244,11 @@ def evaluate(settings: Settings, plan: Plan, stages: Stages) -> None:
             shards = _counted_shards(settings, corpus)
             location = stages.run(f"train {model.name}", train, settings, model, shards)
         with one_model_kept():
-            _audit(settings, plan, replace(model, location=location), stages)
+            try:
+                _audit(settings, plan, replace(model, location=location), stages)
+            except NothingUsed as e:
+                failures.append(str(e))
+    return failures
 
 
 def _audit(settings: Settings, plan: Plan, model: ModelPlan, stages: Stages) -> None:

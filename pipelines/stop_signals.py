@@ -1,0 +1,128 @@
+"""Signals that stop a command: one line and status 5, whatever they break into."""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+LINE = "interrupted; run the same command again to resume"
+STATUS = 5
+#: Seconds until a process ends although a library in it is busy or what it cleans up hangs.
+_GRACE_S = 4.0
+_SOON_S = 0.05
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+_received = threading.Event()
+_complained = threading.Event()
+#: The stop broke into what can raise nothing, and comes once more.
+_lost = threading.Event()
+
+
+def received() -> bool:
+    """Whether this process was told to stop, whatever became of the exception."""
+    return _received.is_set()
+
+
+def listen() -> None:
+    """Have Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` here, and the next one end the process.
+
+    What a shell starts in the background goes on ignoring Ctrl-C. To be called again in a process
+    that was forked.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _stop)
+    sigterm_interrupts(_stop)
+    sys.unraisablehook = _again
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
+    threading.Thread(target=_end_in_time, args=(ours,), daemon=True).start()
+
+
+def sigterm_interrupts(
+    handler: Callable[[int, FrameType | None], object] = signal.default_int_handler,
+) -> None:
+    """Have SIGTERM end this process as Ctrl-C does; Prefect's flows take it over and call it again.
+
+    By default a process ends at once and leaves behind what it started. Prefect's own exception
+    breaks into a running event loop, where an interrupt cancels its tasks in order.
+    """
+
+    def interrupt(*_: object) -> None:
+        # What a shell starts in the background ignores Ctrl-C; a SIGTERM is meant for it all the
+        # same.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, handler)
+        signal.raise_signal(signal.SIGINT)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, interrupt)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    if received():  # somebody is in a hurry: all that is kept is safe from a kill
+        complain()
+        os._exit(STATUS)
+    _received.set()
+    raise KeyboardInterrupt
+
+
+def _again(unraisable: Any) -> None:
+    """A stop in a destructor or callback of a library is lost there: interrupt what is next."""
+    if not received():
+        sys.__unraisablehook__(unraisable)
+    elif isinstance(unraisable.exc_value, KeyboardInterrupt):
+        _lost.set()
+        _received.clear()
+        _thread.start_new_thread(_interrupt_soon, ())
+
+
+def _interrupt_soon() -> None:
+    time.sleep(_SOON_S)  # when the callback has returned
+    _thread.interrupt_main()
+
+
+def _end_in_time(signals: int) -> None:
+    """A handler runs between two steps of Python: a long query or sum would let it wait."""
+    while (first := os.read(signals, 1)[0]) not in _STOPS:
+        pass
+    end = time.monotonic() + _GRACE_S
+    while select.select([signals], [], [], max(0.0, end - time.monotonic()))[0]:
+        if os.read(signals, 1)[0] == first and not _lost.is_set():
+            break  # again: somebody is in a hurry
+        _lost.clear()
+    complain()
+    os._exit(STATUS)
+
+
+def complain() -> None:
+    """Print the line once, by what works also in a process that is half taken down."""
+    if not _complained.is_set():
+        _complained.set()
+        with suppress(OSError):
+            os.write(2, f"error: {LINE}\n".encode())
+
+
+def leave(status: int) -> NoReturn:
+    """End this process with a status; from now on no signal is heard.
+
+    After a stop libraries are not taken down: threads in the middle of work would abort.
+    """
+    for number in _STOPS:
+        signal.signal(number, signal.SIG_IGN)
+    if not received():
+        sys.exit(status)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(status)
