@@ -23,7 +23,7 @@ def test_a_schedule_that_is_resumed_starts_runs_that_complete(tmp_path: Path) ->
     checkout.mkdir()
     declared = (REPOSITORY / "prefect.yaml").read_text(encoding="utf-8")
     (checkout / "prefect.yaml").write_text(re.sub('cron: "[^"]*"', EVERY_MINUTE, declared))
-    # The scheduler runs at the start of the server and then once a minute, which is left out.
+    # Rounds of the scheduler are a minute apart by default.
     with serving(tmp_path, PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS="2") as place:
         write_jsonl_zst(place.work / "few.jsonl.zst", ["She met the nurse."] * 30)
         (place.work / "plumbline.toml").write_text('corpus = "few.jsonl.zst"\n')
