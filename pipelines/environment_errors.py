@@ -23,6 +23,7 @@ class _Cause:
     signs: tuple[str, ...] = ()
 
 
+_RENAME = "type it in UTF-8; a file of such a name has to be renamed"
 _RESUME = "finished work is kept: run the same command again to resume"
 _CAUSES = (
     _Cause(
@@ -35,6 +36,11 @@ _CAUSES = (
             "Read-only file system",
             "attempt to write a readonly database",
         ),
+    ),
+    _Cause(
+        f"allow larger files with `ulimit -f`; {_RESUME}",
+        (errno.EFBIG,),
+        ("File too large",),
     ),
     _Cause(
         f"allow more with `ulimit -n`; {_RESUME}",
@@ -73,6 +79,10 @@ def problem(error: BaseException) -> BadInput | None:
         for cause in _CAUSES:
             if found := _of(cause, one):
                 return found
+        if isinstance(one, UnicodeEncodeError) and "surrogates" in one.reason:
+            return BadInput(f"text {one.object[:200]!r}", "is not in UTF-8", _RENAME)
+        if "cannot encode str as UTF-8" in str(one):  # DuckDB's
+            return BadInput("a name or text that was given", "is not in UTF-8", _RENAME)
         if isinstance(one, MemoryError):
             return BadInput("memory", "there is too little", f"give it more; {_RESUME}")
         if type(one).__module__.endswith("duckdb") and _OF_DATA.search(str(one)):

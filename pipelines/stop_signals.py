@@ -70,8 +70,7 @@ def sigterm_interrupts(
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
     if received():  # somebody is in a hurry: all that is kept is safe from a kill
-        complain()
-        os._exit(STATUS)
+        _end()
     _received.set()
     raise KeyboardInterrupt
 
@@ -100,8 +99,18 @@ def _end_in_time(signals: int) -> None:
         if os.read(signals, 1)[0] == first and not _lost.is_set():
             break  # again: somebody is in a hurry
         _lost.clear()
-    complain()
-    os._exit(STATUS)
+    _end()
+
+
+def _end(status: int = STATUS) -> NoReturn:
+    """End at once. What was started ends with its pipes; children of the library don't always."""
+    if status:
+        complain()
+    if library := sys.modules.get("multiprocessing.process"):
+        for child in library.active_children():
+            with suppress(Exception):
+                child.kill()
+    os._exit(status)
 
 
 def complain() -> None:
@@ -125,4 +134,4 @@ def leave(status: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
-    os._exit(status)
+    _end(STATUS if status else 0)

@@ -162,7 +162,7 @@ def test_a_stop_at_any_moment_is_one_line_and_status_5(
         took = time.monotonic() - start
         said = (measured / "err.txt").read_text()
         assert "Traceback" not in said and took < 5.5, (delay, took, said)
-        if status != 0:  # it had not finished
+        if status != 0 and (name, status) != ("check", 3):  # which sees what others left
             assert status == 5, (delay, status, said)
             line = "error: interrupted; run the same command again to resume"
             assert said.splitlines()[-1] == line and said.count(line) == 1, (delay, said)

@@ -34,6 +34,18 @@ def opened(path: Path) -> io.BufferedReader:
     return os.fdopen(number, "rb")
 
 
+def check_output(path: Path) -> None:
+    """Raise ``BadInput`` where a file is to be written and something else is, such as a pipe.
+
+    >>> check_output(Path("/dev/null"))
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.BadInput: /dev/null: is not a regular file (name another)
+    """
+    if path.exists() and not path.is_file():
+        raise BadInput(str(path), "is not a regular file", "name another")
+
+
 def content(path: Path) -> bytes:
     """The bytes of a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
     with opened(path) as file:

@@ -40,9 +40,10 @@ def status_of_child() -> int | None:
     somebody killed it, ``MissingComponent`` where there is no sandbox.
     """
     processor()
+    parent = os.getpid()
     child = os.fork()
     if not child:
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with(parent)
         limit()
         limit_time(MOST_SECONDS)
         close_network()
@@ -65,6 +66,14 @@ def _is_out_of_time() -> bool:
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return hard != resource.RLIM_INFINITY and used.ru_utime + used.ru_stime > hard - 1
+
+
+def end_with(parent: int) -> None:
+    """Let the system, where it can, kill this process when its parent of this number ends."""
+    if platform.system() == "Linux":
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended already
+            os._exit(1)
 
 
 def limit() -> None:

@@ -34,6 +34,7 @@ from plumbline.warehouse.errors import (
     UsageProblem,
     disk_problems,
 )
+from plumbline.warehouse.files import opened
 from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.text.redaction import hidden
@@ -178,6 +179,7 @@ def content_mark(path: Path) -> str:
 def open_file(path: Path) -> pa.NativeFile:
     """A file's bytes, from any place in it. Opening and reading raise ``OSError``."""
     if not isinstance(path, Address):
+        opened(path).close()  # opening a pipe would wait for its writer
         return pa.OSFile(str(path))
     try:
         sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from plumbline.pipelines import stop_signals
+from plumbline.pipelines import stop_signals, streams
 
 _FIRST_STEPS = """\
 Which way does a language model lean, and does it follow the text it learned from?
@@ -105,6 +105,7 @@ def entry() -> None:
     """The console script; of a warning it shows what it says, not where it was raised."""
     status = stop_signals.STATUS
     try:
+        streams.open_all()
         stop_signals.listen()
         import warnings
 

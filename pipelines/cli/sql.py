@@ -20,6 +20,7 @@ from plumbline.pipelines.cli.sql_complete import complete_with_tab
 from plumbline.pipelines.cli.sql_output import format_of, write_result
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.files import check_output
 from plumbline.warehouse.query.connection import connect, init_sql, unfilled
 from plumbline.warehouse.query.guard import UnknownName, check, lock, one_line
 from plumbline.warehouse.query.reference import Question, questions
@@ -275,6 +276,8 @@ def command(
         _write_init(warehouse, init, relative, console)
         return
     chosen = format_of(kind, out)
+    if out is not None:
+        check_output(out)
     if out is not None and warehouse.resolve() in out.resolve().parents:
         raise UsageProblem(f"file {out}", "lies in the warehouse", "choose another --out")
     if chosen != "table" and not query:
@@ -319,6 +322,7 @@ def _write_query(
 
 def _write_init(warehouse: Path, file: Path, relative: bool, console: Console) -> None:
     text = init_sql(warehouse, file.parent if relative else None)
+    check_output(file)
     with disk_problems(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")

@@ -7,12 +7,13 @@ take all memory. So ``check`` can read each file in a child process with limited
 from __future__ import annotations
 
 import shlex
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import duckdb
@@ -233,8 +234,14 @@ class _Apart:
         """As ``_rows_problems``; ``MemoryError`` also where a file ends the child."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
+        # The child, which inherits this, leaves a terminal's Ctrl-C to its parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return self._pool.submit(_limited_problems, table, file, path).result()
+            rows = self._pool.submit(_limited_problems, table, file, path)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        try:
+            return rows.result()
         except BrokenProcessPool as e:
             self._pool.shutdown()
             self._pool = None
@@ -242,6 +249,8 @@ class _Apart:
 
 
 def _enter_sandbox() -> None:
+    if (parent := parent_process()) and parent.pid:
+        sandbox.end_with(parent.pid)
     sandbox.limit()
     with suppress(MissingComponent):
         sandbox.close_network()
