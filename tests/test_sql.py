@@ -12,8 +12,7 @@ import pytest
 from rich.console import Console
 
 from plumbline.pipelines.cli import sql
-from plumbline.pipelines.cli.app import ENTRIES
-from plumbline.pipelines.cli.lazy import Group
+from plumbline.pipelines.cli.app import ENTRIES, Group
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.cli.sql_complete import completer, completions
 from plumbline.warehouse.errors import UsageProblem
