@@ -26,6 +26,7 @@ from prefect.states import Completed, Failed
 from plumbline.eval_workers.generation import spec as build_spec
 from plumbline.eval_workers.options import OF_SCORES, ModelOptions, of_loading
 from plumbline.pipelines import prefect_artifacts
+from plumbline.pipelines.process.stop_signals import sigterm_interrupts
 from plumbline.pipelines.requests import benchmark as building
 from plumbline.pipelines.requests import disclosure as disclosing
 from plumbline.pipelines.requests import fairpair as pairing
@@ -34,9 +35,14 @@ from plumbline.pipelines.requests.disclosure import messages
 from plumbline.pipelines.requests.plan import Plan, make_plan
 from plumbline.pipelines.settings import Settings, load
 from plumbline.pipelines.stages import Stages
-from plumbline.pipelines.stop_signals import sigterm_interrupts
-from plumbline.pipelines.task_retries import RETRY, may_pass, patiently
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.pipelines.task_retries import RETRY, patiently
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    PlumblineError,
+    UsageProblem,
+    is_outage,
+)
 from plumbline.warehouse.options import declared, part
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
@@ -341,6 +347,6 @@ def _state(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except PlumblineError as e:
-        if isinstance(e, Interrupted) and not may_pass(e):
+        if isinstance(e, Interrupted) and not is_outage(e):
             raise
         return Failed(message=str(e))

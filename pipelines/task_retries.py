@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from plumbline.warehouse.errors import MissingComponent, UsageProblem
-from plumbline.warehouse.outages import is_outage
+from plumbline.warehouse.errors import MissingComponent, UsageProblem, is_outage
 
 _TRIES = 3
 _DELAY_S = 5.0

@@ -269,7 +269,8 @@ def proxied(
 
     class Between(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            is_read = self.command == "GET" and ".parquet" in self.path
+            about = answers[1] if answers[1:] else ".parquet"
+            is_read = self.command == "GET" and about in self.path and "list-type" not in self.path
             answer = answers[0] if answers and is_read else "pass"
             sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             behind = http.client.HTTPConnection(server.removeprefix("http://"))
@@ -387,3 +388,39 @@ def test_an_endpoint_without_encryption_needs_no_more_than_its_address(
     assert main(["sql", "FROM run", "--warehouse", str(root)]) == 2
     assert "AWS_ENDPOINT_URL=127.0.0.1:9000: is not an address" in capsys.readouterr().err
     bucket._store.cache_clear()
+
+
+@pytest.mark.parametrize("about", ["_log/commits", "_log/tables", "_delta_log"])
+@pytest.mark.parametrize(("answer", "status"), [("404", 5), ("noise", 5), ("500", 5), ("403", 3)])
+def test_a_log_that_a_server_does_not_hand_out_is_not_called_damaged(
+    proxied: tuple[Path, list[str]],
+    about: str,
+    answer: str,
+    status: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root, answers = proxied
+    answers += [answer, about]
+    log._read_manifest.cache_clear()
+    assert main(["warehouse", "check", "--warehouse", str(root)]) == status
+    out, err = capsys.readouterr()
+    for line in (out + err).splitlines():
+        assert "damaged" not in line and "restore" not in line and "keep-days" not in line
+
+
+def test_the_printed_forget_works_in_a_bucket(
+    root: Path, server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store.open(root)
+    with recorded(store, "fill", {}) as run_id:
+        for unit in "ab":
+            store.publish("word_count", rows(unit), unit=unit, run_id=run_id)
+    file = store.snapshot().files("word_count")[0]
+    key = f"audits/w/{file.path}"
+    client = boto3.client("s3", endpoint_url=server)
+    client.put_object(Bucket=str(root).split("/")[2], Key=key, Body=os.urandom(file.n_bytes))
+    assert main(["warehouse", "check", "--warehouse", str(root)]) == 3
+    line = next(x for x in capsys.readouterr().out.splitlines() if "is damaged" in x)
+    command = line.partition("(plumbline ")[2].partition(",")[0]
+    assert main(command.split()) == 0
+    assert len(words(store)) == 9

@@ -139,8 +139,9 @@ def test_check_and_restore_read_the_versions_that_are_kept(
         path.unlink()
     log._read_manifest.cache_clear()
     named = {p.path: p for p in check(store) if "its run" not in p.problem}
-    if damage == "gone" and kind != "data":  # as `compact` leaves a version that it drops
-        assert {p.fix for p in named.values()} == {"plumbline warehouse compact"}
+    if damage == "gone" and kind != "data":
+        ((lost, problem),) = named.items()
+        assert lost == store.root / "_log" and "is not there" in problem.problem
     else:
         assert set(named) == {path}
     assert not any("forget" in p.fix for p in named.values())
@@ -169,7 +170,8 @@ def test_a_damaged_delta_log_is_named_and_written_again(
         )
     path.write_bytes(content)
     (problem,) = (p for p in check(store) if "its run" not in p.problem)
-    assert path in (problem.path, problem.path / path.name) and "rm -r" in problem.fix
+    assert path in (problem.path, problem.path / path.name)
+    assert "remove this directory" in problem.fix
     shutil.rmtree(path.parent)
     compact(store, "r", 0)
     assert {p.problem for p in check(store)} == {"its run r is not in `run`"}
@@ -245,3 +247,50 @@ def test_a_decayed_chunk_is_computed_again(tmp_path: Path) -> None:
     rows = pq.read_table(path)
     decayed(path, lambda: not pq.read_table(path).equals(rows))
     assert plan.results() is None and plan.todo() == [path]
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_newest_manifest_that_is_lost_is_named_and_restore_leads_back(
+    store: Store, is_gone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for unit in "ab":
+        publish(store, unit)
+    name = store.snapshot().tables["word_count"]
+    path = store.root / log.MANIFESTS / name
+    whole = path.read_bytes()
+    if is_gone:
+        path.unlink()
+    else:
+        path.write_bytes(whole[:-9])
+    log._read_manifest.cache_clear()
+    where = ["--warehouse", str(store.root)]
+    assert main(["sql", "FROM word_count", *where]) == 3
+    assert name in capsys.readouterr().err
+    assert main(["warehouse", "check", *where]) == 3
+    line = next(x for x in capsys.readouterr().out.splitlines() if name in x)
+    command = line.partition("go back by plumbline ")[2].rstrip(")")
+    assert main(command.split()) == 0
+    assert store.read("word_count")["word"].to_pylist() == ["a"]
+    read = deltalake.DeltaTable(store.root / "word_count").to_pyarrow_table()
+    assert read["word"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("lost", ["commit", "manifest"])
+def test_compact_removes_nothing_where_a_kept_version_lacks_its_log(
+    store: Store, lost: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for unit in "abc":
+        publish(store, unit)
+    state = log.snapshot(store.place, 2)
+    name = state.tables["word_count"]
+    path = f"{log.MANIFESTS}/{name}" if lost == "manifest" else f"{log.COMMITS}/{2:020}.json"
+    (file,) = state.files("word_count")
+    (store.root / path).unlink()
+    log._read_manifest.cache_clear()
+    where = ["--warehouse", str(store.root)]
+    assert main(["warehouse", "compact", *where]) == 3
+    err = capsys.readouterr().err
+    assert "is not there" in err and (store.root / file.path).exists()
+    assert main(["warehouse", "compact", "--keep-days", "0", *where]) == 0
+    assert not (store.root / file.path).exists()
+    assert {p.problem for p in check(store)} == {"its run r is not in `run`"}

@@ -235,8 +235,8 @@ def test_one_model_that_fails_stops_no_other(ran: Ran, capsys: pytest.CaptureFix
     assert main(command) == 3
     captured = capsys.readouterr()
     assert "mine by base" in captured.out
-    (line,) = captured.err.strip().splitlines()
-    assert "1 of 2 failed" in line and "none" in line
+    (failed, line) = captured.err.strip().splitlines()
+    assert failed.startswith("failed: model ") and "1 of 2 failed" in line and "none" in line
 
 
 def test_prompts_are_written_by_a_chat_model(

@@ -104,7 +104,7 @@ def test_every_problem_is_named_with_what_mends_it(
     shutil.copytree(table, kept.root / "_staging" / "7")
     expected = {
         "_staging/7": "not finished | plumbline warehouse compact",
-        "thesis.tex": "belongs to no table | mv",
+        "thesis.tex": "belongs to no table | move it",
         "word_count": "1 keys more than once, such as corpus 'c s', word 'aa'",
         "word_count/corpus=c%20s/notes\x1b[2J.txt": "belongs to no table",
         "word_count/corpus=c%20s/unnamed.parquet": "keep names | plumbline warehouse compact",

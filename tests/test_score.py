@@ -22,6 +22,7 @@ from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.work.runner import NothingUsed
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import new_run_id
@@ -248,7 +249,9 @@ def test_a_tokenizer_that_changes_the_words_gives_no_score(
     tokenizer["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
     file.write_text(json.dumps(tokenizer))
     _pairs(store, TEMPLATES[:3])
-    done = _score(store, model)
+    with pytest.raises(NothingUsed, match=f"could score nothing of demo: .*{reason}") as caught:
+        _score(store, model)
+    (done,) = caught.value.outcomes
     assert (done.n_scored, done.n_rejected) == (0, 3)
     assert all(reason in row["reason"] for row in store.read("reject").to_pylist())
 

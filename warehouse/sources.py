@@ -33,9 +33,9 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
     disk_problems,
+    failure,
 )
 from plumbline.warehouse.files import opened
-from plumbline.warehouse.outages import failure
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.text.redaction import hidden
 
@@ -52,7 +52,15 @@ _ENDPOINTS = (
 )
 _CHECK = "check the address and the credentials in the environment"
 #: How often a request to a bucket or web server is repeated, with pauses that double to 15 s.
-RETRIES = {"max_retries": 8, "retry_timeout": timedelta(minutes=3)}
+RETRIES = {
+    "backoff": {
+        "init_backoff": timedelta(seconds=1),
+        "max_backoff": timedelta(seconds=15),
+        "base": 2,
+    },
+    "max_retries": 8,
+    "retry_timeout": timedelta(minutes=3),
+}
 
 
 def located(text: str | Path) -> Path:
@@ -335,8 +343,14 @@ def _file_system(scheme: str) -> Any:
     async def nothing(self: Any, path: str, detail: bool = False, **_: Any) -> Any:
         raise FileNotFoundError(path)
 
-    # A web server lists nothing: what it has no file of is missing.
-    known = {"protocol": scheme, **({"_ls": nothing} if scheme in _WEB else {})}
+    def split(self: Any, path: str) -> tuple[str, str]:
+        host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
+        return host, rest
+
+    # A web server lists nothing: what it has no file of is missing. Obstore itself takes the host
+    # of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
+    known = {"protocol": scheme, **web}
     kind: Any = type("Files", (FsspecStore,), known)
     client = {"allow_http": is_plain(scheme)}
     return kind(retry_config=RETRIES, skip_instance_cache=True, client_options=client)

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.outages import failure
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, failure
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.sources import describe, open_file, unreadable
 

@@ -18,8 +18,8 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
     disk_problems,
+    failure,
 )
-from plumbline.warehouse.outages import failure
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from plumbline.eval_workers.backends.local.source import CHECKPOINTS, step_of
-from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.outages import failure
+from plumbline.warehouse.errors import UsageProblem, failure
 
 #: Stands for every checkpoint that has a step.
 ALL = "all"

@@ -15,8 +15,7 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
-from plumbline.warehouse.outages import is_outage
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, is_outage
 
 ENGLISH = "__label__en"
 #: The compressed lid.176 (938 kB, CC BY-SA 3.0), and its hash.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from plumbline.pipelines import stop_signals, streams
+from plumbline.pipelines.process import stop_signals, streams
 
 _FIRST_STEPS = """\
 Which way does a language model lean, and does it follow the text it learned from?

@@ -13,6 +13,7 @@ from plumbline.pipelines.cli.sql import show
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.format import MARKER
+from plumbline.warehouse.storage.place import Place, command
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
@@ -71,7 +72,7 @@ def compact(
         done = steps.compact(store, run_id, keep_days)
     say(
         f"merged the files of {len(done.merges)} partitions, removed {len(done.leftovers)} files; "
-        "next: plumbline warehouse check"
+        f"next: {command(store.place, 'check')}"
     )
 
 
@@ -131,7 +132,7 @@ def restore(
     number = version_of(store, version)
     with recorded(store, "warehouse restore", {"version": number}) as run_id:
         past.restore(store, number, run_id)
-    say(f"{warehouse}: as of version {number} again; next: plumbline warehouse check")
+    say(f"{warehouse}: as of version {number} again; next: {command(store.place, 'check')}")
 
 
 def forget(
@@ -184,8 +185,8 @@ def push(uri: Uri, force: Force = False, warehouse: Warehouse = DEFAULT_WAREHOUS
 
     Example: plumbline warehouse push s3://bucket/warehouse
     """
-    _copy(warehouse, uri, force)
-    say(f"next, on another machine: plumbline sql --warehouse {uri}")
+    there = _copy(warehouse, uri, force)
+    say(f"next, on another machine: plumbline sql --warehouse {there}")
 
 
 def pull(uri: Uri, force: Force = False, warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:
@@ -195,14 +196,15 @@ def pull(uri: Uri, force: Force = False, warehouse: Warehouse = DEFAULT_WAREHOUS
 
     Example: plumbline warehouse pull s3://bucket/warehouse
     """
-    _copy(uri, warehouse, force)
-    say("next: plumbline warehouse check")
+    here = _copy(uri, warehouse, force)
+    say(f"next: {command(here, 'check')}")
 
 
-def _copy(source: Path, target: Path, force: bool) -> None:
+def _copy(source: Path, target: Path, force: bool) -> Place:
     from plumbline.warehouse.storage.versions import copy
 
     into = Store.open(target)
     with progress("copy", "files") as update:
         n_files, n_sent = copy(Store.open(source, create=False), into, force, update)
-    say(f"{target}: {n_sent:,} of {n_files:,} files copied")
+    say(f"{into.place}: {n_sent:,} of {n_files:,} files copied; what is there already is not read")
+    return into.place

@@ -8,6 +8,7 @@ other machines must then share.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -22,8 +23,7 @@ from typing import Any
 
 import platformdirs
 
-from plumbline.warehouse.errors import Interrupted, UsageProblem
-from plumbline.warehouse.outages import failure
+from plumbline.warehouse.errors import Interrupted, UsageProblem, failure
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.sources import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
@@ -31,6 +31,8 @@ from plumbline.warehouse.text.redaction import hidden
 
 _AGAIN = "finished work is kept: run the same command again to resume"
 _RETRIES: Any = RETRIES
+#: What was asked, and how long it took, before what was answered.
+_REQUEST = re.compile(r"Error performing \w+ \S+ in \S+?(, after \d+ retries.*?)? +- ")
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
 
 
@@ -53,13 +55,16 @@ class Bucket:
         return str(self.root)
 
     def read(self, name: str) -> bytes:
-        with _one_line(self.root):
-            return bytes(_store(str(self.root)).get(name).bytes())
+        try:
+            with _one_line(self.root, name):
+                return bytes(_store(str(self.root)).get(name).bytes())
+        except FileNotFoundError as e:
+            raise self._gone(name) from e
 
     def create(self, name: str, content: bytes) -> bool:
         from obstore.exceptions import AlreadyExistsError
 
-        with _one_line(self.root):
+        with _one_line(self.root, name, writes=True):
             try:
                 _store(str(self.root)).put(name, content, mode="create")
             except AlreadyExistsError:
@@ -67,7 +72,7 @@ class Bucket:
         return True
 
     def put(self, made: Path, name: str) -> None:
-        with _one_line(self.root):
+        with _one_line(self.root, name, writes=True):
             _store(str(self.root)).put(name, made)
         made.unlink()
 
@@ -82,7 +87,7 @@ class Bucket:
                 yield from (one["path"] for one in page)
 
     def remove(self, name: str) -> None:
-        with _one_line(self.root):
+        with _one_line(self.root, name):
             _store(str(self.root)).delete(name)
 
     def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
@@ -98,10 +103,11 @@ class Bucket:
             tries = [self._fetched(name, temporary)]
             if tries[0] != sha256:
                 tries.append(self._fetched(name, temporary))
-            if tries[-1] != sha256 and len(set(tries)) > 1:
-                problem = f"{name} is other bytes each time that it is read"
-                raise Interrupted(f"warehouse {self}", problem, _AGAIN)
             if tries[-1] != sha256:
+                size = self._size(name)
+                if len(set(tries)) > 1 or size != temporary.stat().st_size:
+                    problem = f"{name} is other bytes each time that it is read, or not of its size"
+                    raise Interrupted(f"warehouse {self}", problem, _AGAIN)
                 raise Damaged("its hash is not that of what was published")
             temporary.replace(path)
         finally:
@@ -112,16 +118,24 @@ class Bucket:
         """Copy a file to a local path; returns the SHA-256 of its bytes."""
         digest = hashlib.sha256()
         try:
-            with path.open("wb") as file, _one_line(self.root):
+            with path.open("wb") as file, _one_line(self.root, name):
                 for piece in _store(str(self.root)).get(name):
                     digest.update(piece)
                     file.write(piece)
         except FileNotFoundError as e:
-            folder, _, last = name.rpartition("/")
-            if last in self.names(folder):
-                raise Interrupted(f"warehouse {self}", f"lists {name}, but has none", _AGAIN) from e
-            raise
+            raise self._gone(name) from e
         return digest.hexdigest()
+
+    def _size(self, name: str) -> int:
+        with _one_line(self.root, name):
+            return int(_store(str(self.root)).head(name)["size"])
+
+    def _gone(self, name: str) -> Exception:
+        """What a missing file means: nothing is there, unless the server lists it."""
+        folder, _, last = name.rpartition("/")
+        if last in self.names(folder):
+            return Interrupted(f"warehouse {self}", f"lists {name}, but has none", _AGAIN)
+        return FileNotFoundError(errno.ENOENT, "is not there", f"{self}/{name}")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -154,7 +168,7 @@ def _store(address: str) -> Any:
 
 
 @contextmanager
-def _one_line(root: Path) -> Iterator[None]:
+def _one_line(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
     """Turn errors of the server inside the block into one line; a missing file stays what it is.
 
     What the server refuses is bad input; when it can't be reached, or fails, the same command may
@@ -164,7 +178,10 @@ def _one_line(root: Path) -> Iterator[None]:
 
     try:
         yield
-    except BaseError as e:
-        reason = hidden(str(e).splitlines()[0])[:300]
+    except (BaseError, FileNotFoundError) as e:
+        if isinstance(e, FileNotFoundError) and not writes:
+            raise
+        reason = _REQUEST.sub("", hidden(str(e).splitlines()[0]))[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"
-        raise failure(e, f"warehouse {root}", reason, fix) from e
+        where = f"warehouse {root}, {name}" if name else f"warehouse {root}"
+        raise failure(e, where, reason, fix) from e

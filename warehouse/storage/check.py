@@ -6,13 +6,13 @@ take all memory. So ``check`` can read each file in a child process with limited
 
 from __future__ import annotations
 
-import shlex
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
@@ -23,21 +23,20 @@ import pyarrow.parquet as pq
 
 from plumbline.warehouse import sandbox
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.opening import README, forget, reading
-from plumbline.warehouse.storage.place import Damaged, Look
+from plumbline.warehouse.storage.opening import README, reading
+from plumbline.warehouse.storage.place import Damaged, Look, command
 from plumbline.warehouse.storage.store import Store
 
 #: Processor time for one file, of the process that reads files apart.
 _MOST_SECONDS = 120
 _TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of a processor"
-#: For what only earlier versions need.
-_DROP = "get it from a copy, or drop them: plumbline warehouse compact --keep-days 0"
 #: More days than any warehouse has: what no version at all needs.
 _ALL_DAYS = 1e6
 
@@ -100,11 +99,15 @@ def check(
     update(len(files.known), len(files.known))
     for name, whole in good.items():
         found += _repeated_keys(store, TABLES[name], [path for _, path in whole])
-        found += _delta_problems(store, snapshot.manifest(name))
-    with suppress(BadInput):  # a damaged version, which is a problem above, may need any file
+        if name not in files.unread:
+            found += _delta_problems(store, snapshot.manifest(name))
+    try:
         for leftover in leftovers(store, _ALL_DAYS):
             path = store.place.scratch() / leftover.path
-            found.append(Problem(path, leftover.why, "plumbline warehouse compact"))
+            found.append(Problem(path, leftover.why, command(store.place, "compact")))
+    except BadInput as e:
+        if not any(problem.path.is_relative_to(store.root / "_log") for problem in found):
+            found.append(Problem(store.root / "_log", *e.args[1:]))
     found += _without_run(store, [file for whole in good.values() for file, _ in whole])
     return sorted(found, key=lambda problem: problem.path)
 
@@ -125,6 +128,8 @@ class _Files:
     def __init__(self) -> None:
         self.known: dict[str, _Known] = {}
         self._manifests: set[str] = set()
+        #: Tables of the newest version whose manifest can't be read.
+        self.unread: set[str] = set()
 
     def add(self, store: Store, state: Snapshot, *, is_newest: bool = True) -> Iterator[Problem]:
         """Take in a version's files, newest version first; report manifests that can't be read."""
@@ -137,13 +142,13 @@ class _Files:
                     one = _Known(table, file, manifest, is_newest)
                     self.known.setdefault(file.path, one)
             except UsageProblem:
-                if is_newest:
-                    raise
                 continue  # `compact` has dropped this version
             except BadInput as e:
-                restore = "plumbline warehouse restore VERSION of an earlier one"
+                self.unread.add(table if is_newest else "")
+                restore = command(store.place, "restore", str(max(state.version - 1, 0)))
+                fix = f"get it from a copy, or go back by {restore}" if is_newest else _drop(store)
                 path = store.root / log.MANIFESTS / manifest
-                yield Problem(path, str(e), restore if is_newest else _DROP)
+                yield Problem(path, e.args[1], fix if _is_lost(e) else e.args[2])
 
     def all(self) -> list[_Known]:
         """In the order of their paths."""
@@ -157,8 +162,7 @@ def _foreign(store: Store) -> Iterator[Problem]:
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
         if top not in known and not (top in TABLES and is_of_table):
             path = store.root / name
-            fix = f"{shlex.join(['mv', str(path)])} elsewhere"
-            yield Problem(path, "belongs to no table", fix)
+            yield Problem(path, "belongs to no table", "move it out of the warehouse")
 
 
 def _past(store: Store, version: int, files: _Files) -> Iterator[Problem]:
@@ -169,7 +173,13 @@ def _past(store: Store, version: int, files: _Files) -> Iterator[Problem]:
     except FileNotFoundError:  # compacted meanwhile
         return
     except BadInput as e:
-        yield Problem(path, str(e), f"{shlex.join(['mv', str(path)])} elsewhere")
+        yield Problem(path, e.args[1], _drop(store) if _is_lost(e) else e.args[2])
+
+
+def _is_lost(error: BadInput) -> bool:
+    """Whether a part of the log is damaged or gone, rather than refused by a disk or server."""
+    of_content = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+    return isinstance(error.__cause__, (*of_content, FileNotFoundError))
 
 
 def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[Problem]:
@@ -179,7 +189,7 @@ def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[Problem]:
         if known.manifest not in store.place.names(log.MANIFESTS):
             return  # compacted meanwhile
         problem = f"{problem}; only earlier versions hold it"
-        fix = _DROP if isinstance(cause, (Damaged, FileNotFoundError)) else fix
+        fix = _drop(store) if isinstance(cause, (Damaged, FileNotFoundError)) else fix
     elif isinstance(cause, Damaged):
         fix = _again(store, known.file)
     yield Problem(store.root / known.file.path, problem, fix)
@@ -189,23 +199,30 @@ def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[Problem]:
     """What is wrong with the log of a table for readers of Delta Lake."""
     directory = f"{manifest.table}/_delta_log"
     where = store.root / directory
-    fix = f"{shlex.join(['rm', '-r', str(where)])}, then plumbline warehouse compact writes it"
+    compact = command(store.place, "compact")
+    fix = f"remove this directory, then {compact} writes it again"
     expected = [delta.log_name(manifest.table, v) for v in range(manifest.version + 1)]
     there = {f"{directory}/{name}" for name in store.place.names(directory)}
     names = [name for name in expected if name in there]
-    if names != expected[: len(names)] or (not names and len(expected) > 1):
+    if names != expected[: len(names)]:
         yield Problem(where, "lacks versions", fix)
         return
     listed: dict[str, int] = {}
     for name in names:
         try:
-            delta.replay(store.place.read(name), listed)
+            listed = log.stable(store.place, name, partial(_replayed, listed))
         except ValueError as e:
             yield Problem(store.root / name, f"is damaged: {e}", fix)
             return
     files = {delta.quoted(manifest.table, file.path): file.n_bytes for file in manifest.files}
-    if names == expected and listed != files:  # a killed writer leaves out the newest entries
+    if names == expected and listed != files:
         yield Problem(where, "does not list the files of the table", fix)
+    elif names != expected and not others_may_be_writing(store):
+        yield Problem(where, "ends before the newest state of the table", compact)
+
+
+def _replayed(files: Mapping[str, int], content: bytes) -> dict[str, int]:
+    return delta.replay(content, dict(files))
 
 
 def _without_run(store: Store, files: list[File]) -> Iterator[Problem]:
@@ -221,7 +238,14 @@ def _without_run(store: Store, files: list[File]) -> Iterator[Problem]:
 
 
 def _again(store: Store, file: File) -> str:
-    return f"{forget(store.place, store.root / file.path)}, then run again what wrote it"
+    forget = command(store.place, "forget", str(store.root / file.path))
+    return f"{forget}, then run again what wrote it"
+
+
+def _drop(store: Store) -> str:
+    """What helps with what only earlier versions need."""
+    drop = command(store.place, "compact", "--keep-days", "0")
+    return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
 class _Apart:
@@ -237,10 +261,10 @@ class _Apart:
         # The child, which inherits this, leaves a terminal's Ctrl-C to its parent.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            rows = self._pool.submit(_limited_problems, table, file, path)
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        try:
+            try:
+                rows = self._pool.submit(_limited_problems, table, file, path)
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             return rows.result()
         except BrokenProcessPool as e:
             self._pool.shutdown()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -19,8 +19,8 @@ from plumbline.warehouse.files import json_object
 from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import Draft, File
-from plumbline.warehouse.storage.place import STAGING
+from plumbline.warehouse.storage.log import Draft, File, Snapshot
+from plumbline.warehouse.storage.place import STAGING, command
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
@@ -147,7 +147,7 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     is_busy, is_quiet = others_may_be_writing(store), store.place.is_quiet()
     found = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
-        kept = _kept(store, keep_days)
+        kept = _kept(store, keep_days, commits_go=bool(is_quiet))
         # Where nobody can be known to be quiet, a commit's name stays taken: a writer that began
         # long ago may still try to create it.
         gone = {n for n in there - kept if _is_data(n) or (is_quiet and _is_commit(n))}
@@ -156,16 +156,20 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     return sorted(found, key=lambda leftover: leftover.path)
 
 
-def _kept(store: Store, keep_days: float) -> set[str]:
+def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
     """Files that the newest version and all of the last days need."""
     *older, newest = log.versions(store.place)
     states = [log.snapshot(store.place, newest)]
     now = datetime.now(timezone.utc)
-    for version in reversed(older):
+    for version in reversed(older if keep_days else []):
+        if version != states[-1].version - 1:
+            raise _lost(store, f"version {states[-1].version - 1}")
         state = log.snapshot(store.place, version)
         if now - state.time > timedelta(days=keep_days):
             break
         states.append(state)
+    if commits_go:
+        _refuse_lost_manifests(store, states)
     manifests = {(table, name): state for state in states for table, name in state.tables.items()}
     names = {f"{log.COMMITS}/{state.version:020}.json" for state in states}
     names |= {f"{log.MANIFESTS}/{name}" for _, name in manifests}
@@ -173,6 +177,23 @@ def _kept(store: Store, keep_days: float) -> set[str]:
         with suppress(UsageProblem):  # only its commit is left
             names |= {file.path for file in state.files(table)}
     return names
+
+
+def _refuse_lost_manifests(store: Store, states: Sequence[Snapshot]) -> None:
+    """Raise ``BadInput`` for a manifest that is gone although its version was not dropped.
+
+    Whatever drops a version removes its commit first, where commits go at all.
+    """
+    there = set(store.place.names(log.MANIFESTS))
+    for state in states:
+        for name in sorted(set(state.tables.values()) - there):
+            raise _lost(store, f"{log.MANIFESTS}/{name} of version {state.version}")
+
+
+def _lost(store: Store, what: str) -> BadInput:
+    drop = command(store.place, "compact", "--keep-days", "0")
+    fix = f"get it from a copy, or drop all earlier versions: {drop}"
+    return BadInput(f"warehouse {store.root}", f"{what} is not there", fix)
 
 
 def _is_commit(name: str) -> bool:

@@ -66,14 +66,12 @@ def entry(
     return "\n".join(lines).encode()
 
 
-def replay(content: bytes, files: dict[str, int]) -> None:
+def replay(content: bytes, files: dict[str, int]) -> dict[str, int]:
     """Apply an entry to the files that a log lists: their ``quoted`` paths, and sizes in bytes.
 
     Raises ``ValueError`` for what is no entry, or whose hash differs; older ones have none.
 
-    >>> files = {}
-    >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), files)
-    >>> files
+    >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), {})
     {'a.parquet': 7}
     """
     try:
@@ -91,6 +89,7 @@ def replay(content: bytes, files: dict[str, int]) -> None:
                 raise ValueError("it holds an unknown action")
     except (KeyError, TypeError, AttributeError, RecursionError) as e:
         raise ValueError("it is not an entry of such a log") from e
+    return files
 
 
 def _digest(lines: Iterable[str]) -> str:

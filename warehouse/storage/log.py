@@ -20,6 +20,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar, cast
+from urllib.parse import unquote
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
@@ -31,7 +32,6 @@ from plumbline.warehouse.storage.place import Place
 COMMITS = "_log/commits"
 MANIFESTS = "_log/tables"
 _NEWER = "upgrade Plumbline, or use another --warehouse directory"
-_EARLIER = "get it from a copy, or move it away: then the version before it counts"
 #: Hexadecimal digits of a manifest's hash in its name.
 _DIGITS = 32
 #: What a commit holds besides its hash.
@@ -149,15 +149,33 @@ _Parsed = TypeVar("_Parsed")
 def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
     """What ``make`` makes of a JSON file of the log; ``BadInput`` where it can't."""
     try:
-        return make(place.read(name))
+        return stable(place, name, make)
     except FileNotFoundError:
         raise
     except OSError as e:
         problem = f"{name[:80]} can't be read: {e.strerror}"
         raise BadInput(f"warehouse {place}", problem, _DAMAGED) from e
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        fix = _EARLIER if name.startswith(COMMITS) else _DAMAGED
+        fix = "get it from a copy; without one see docs/warehouse.md"
         raise BadInput(f"warehouse {place}", f"{name} is damaged", fix) from e
+
+
+def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
+    """What ``make`` makes of a small file, which is read again before ``make``'s error counts.
+
+    Raises ``Interrupted`` where a server, or one between, sends other bytes each time.
+    """
+    content = place.read(name)
+    try:
+        return make(content)
+    except Exception as e:
+        if (again := place.read(name)) == content:
+            raise
+        try:
+            return make(again)
+        except Exception:
+            problem = f"{name} is other bytes each time that it is read"
+            raise Interrupted(f"warehouse {place}", problem, "run the same command again") from e
 
 
 @dataclass(frozen=True)
@@ -183,6 +201,10 @@ class Snapshot:
         try:
             found = _manifest(self.place, table, self.tables[table])
         except FileNotFoundError as e:
+            if self.version == max(versions(self.place), default=-1):
+                problem = f"{MANIFESTS}/{self.tables[table]} is not there"
+                fix = "get it from a copy; without one see docs/warehouse.md"
+                raise BadInput(f"warehouse {self.place}", problem, fix) from e
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
         is_older = self.format < newest_version()  # its columns may have had other names
@@ -288,11 +310,22 @@ class Draft:
         kept = (file for file in self.files(table) if file.path not in gone)
         self._files[table] = (*kept, *new)
 
+    def become(self, table: str, files: Iterable[File]) -> None:
+        """Give a table these files, whatever it had, also where that can't be read."""
+        self._files[table] = tuple(files)
+
+    def _before(self, table: str) -> Manifest:
+        try:
+            return self.base.manifest(table)
+        except BadInput:  # its version is in its name, and all else is to be replaced
+            version = self.base.tables[table].split("-")[1]
+            return Manifest(table, int(version), columns=("unknown",))
+
     def manifests(self) -> dict[str, Manifest]:
         """The manifests of the tables that changed."""
         made = {}
         for table, files in self._files.items():
-            before, columns = self.base.manifest(table), tuple(TABLES[table].names)
+            before, columns = self._before(table), tuple(TABLES[table].names)
             if before.files != files or set(before.columns) - set(columns):
                 previous = self.base.tables.get(table)
                 made[table] = Manifest(table, before.version + 1, previous, columns, files)
@@ -332,36 +365,48 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
 def tell_delta(place: Place, manifest: Manifest) -> None:
     """Write the Delta Lake log of a table up to a manifest: what killed writers left out, too.
 
-    Where the manifests of missing entries are no longer kept, it begins with an empty table.
+    Where a manifest before it can't be read any more, what the log lists until then counts.
     """
     table, missing = manifest.table, [manifest]
     known = {f"{table}/_delta_log/{name}" for name in place.names(f"{table}/_delta_log")}
-    before: Manifest | None = None
+    if delta.log_name(table, manifest.version) in known:
+        return
+    before: Manifest | None = Manifest(table)
     while (previous := missing[-1].previous) is not None:
         try:
             before = _manifest(place, table, previous)
-        except FileNotFoundError:
-            before = Manifest(table, missing[-1].version - 1)
-            for version in range(missing[-1].version):
-                columns = None if version else manifest.columns
-                place.create(delta.log_name(table, version), delta.entry(table, columns, [], []))
+        except (FileNotFoundError, BadInput):
+            before = None
             break
         if delta.log_name(table, before.version) in known:
             break
         missing.append(before)
-        before = None
+        before = Manifest(table)
+    old = {f.path for f in before.files} if before else _listed(place, missing[-1], known)
+    columns = before.columns if before else ()
     for step in reversed(missing):
-        old = {file.path for file in before.files} if before else set()
         new = {file.path: file for file in step.files}
-        is_known = before is not None and before.columns == step.columns
         content = delta.entry(
             table,
-            None if is_known else step.columns,
+            None if columns == step.columns else step.columns,
             sorted(old - new.keys()),
             [(p, f.n_bytes, f.written_ms, f.n_rows) for p, f in new.items() if p not in old],
         )
         place.create(delta.log_name(table, step.version), content)
-        before = step
+        old, columns = set(new), step.columns
+
+
+def _listed(place: Place, manifest: Manifest, known: set[str]) -> set[str]:
+    """The files in a log's entries before that of a manifest; missing entries are made, empty."""
+    listed: dict[str, int] = {}
+    for version in range(manifest.version):
+        name = delta.log_name(manifest.table, version)
+        if name in known:
+            delta.replay(place.read(name), listed)
+        else:
+            columns = None if version else manifest.columns
+            place.create(name, delta.entry(manifest.table, columns, [], []))
+    return {f"{manifest.table}/{unquote(path)}" for path in listed}
 
 
 class LeaseLost(Interrupted):

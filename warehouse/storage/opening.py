@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import json
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -20,7 +19,7 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.bucket import Bucket, address
 from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
 from plumbline.warehouse.storage.log import File, Snapshot
-from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place
+from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place, command
 
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Packages whose errors in reading a file are about that file.
@@ -200,7 +199,8 @@ def reading(place: Place, path: Path) -> Iterator[None]:
     try:
         yield
     except Damaged as e:
-        fix = f"get it from a copy, or `{forget(place, path)}` and run again what wrote it"
+        forget = command(place, "forget", str(path))
+        fix = f"get it from a copy, or `{forget}` and run again what wrote it"
         raise BadInput(where, f"is damaged: {e}", fix) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", _GONE) from e
@@ -216,16 +216,6 @@ def reading(place: Place, path: Path) -> Iterator[None]:
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
         fix = _FIXES.get(number, "check who may read it, and the disk")
         raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", fix) from e
-
-
-def forget(place: Place, path: Path) -> str:
-    """The command that takes a data file out of its table.
-
-    >>> forget(place_of("out/warehouse"), Path("out/warehouse/run/0a.parquet"))
-    'plumbline warehouse forget out/warehouse/run/0a.parquet --warehouse out/warehouse'
-    """
-    command = ("plumbline", "warehouse", "forget", str(path), "--warehouse", str(place))
-    return shlex.join(command)
 
 
 def version_of(store: OpenWarehouse, text: str) -> int:

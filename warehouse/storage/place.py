@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import math
 import os
+import shlex
 import shutil
 import stat
 import time
@@ -231,6 +232,15 @@ class Disk:
                 os.mkdir(directory)
             _sync(directory.parent)
         return target
+
+
+def command(place: Place, *words: str) -> str:
+    """A command line of `plumbline warehouse` for this warehouse.
+
+    >>> command(Disk(Path("out/warehouse")), "forget", "run/0a.parquet")
+    'plumbline warehouse forget run/0a.parquet --warehouse out/warehouse'
+    """
+    return shlex.join(("plumbline", "warehouse", *words, "--warehouse", str(place)))
 
 
 def staging(place: Place) -> Path:

@@ -31,7 +31,7 @@ def restore(store: Store, version: int, run_id: str) -> None:
 
 def _set(draft: Draft, state: Snapshot) -> None:
     for table in {*draft.base.tables, *state.tables} - {"run"}:
-        draft.swap(table, draft.files(table), state.files(table))
+        draft.become(table, state.files(table))
 
 
 def file_of(store: Store, path: Path) -> tuple[str, File]:
@@ -39,7 +39,8 @@ def file_of(store: Store, path: Path) -> tuple[str, File]:
     now = store.snapshot()
     for table in now.tables:
         for file in now.files(table):
-            if str(path) in (file.path, str(store.root / file.path)):
+            where = store.root / file.path
+            if str(path) in (file.path, str(where), str(Path(str(where)))):  # Path makes s3:// s3:/
                 return table, file
     raise UsageProblem(f"file {path}", "belongs to no table of the newest version")
 
@@ -69,7 +70,7 @@ def copy(
 
     def change(draft: Draft) -> None:
         for table in {*draft.base.tables, *state.tables}:
-            draft.swap(table, draft.files(table), state.files(table))
+            draft.become(table, state.files(table))
 
     with target.place.writing():
         for done, file in enumerate(missing):

@@ -20,9 +20,8 @@ from transformers.utils.hub import cached_file, extract_commit_hash
 from plumbline.eval_workers import model_lists
 from plumbline.eval_workers.backends.local.source import ADAPTER_CONFIG, Source
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, failure
 from plumbline.warehouse.files import json_object
-from plumbline.warehouse.outages import failure
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 #: What a configuration calls its numbers of layers and experts, and the most that are built.

@@ -1,0 +1,91 @@
+"""Commands whose standard streams are closed, whose reader left, or whose files may not grow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
+
+_ENTRY = (sys.executable, "-c", "from plumbline.pipelines.cli.main import entry; entry()")
+
+
+def _shell(script: str, place: Path, *words: str | bytes) -> subprocess.CompletedProcess[bytes]:
+    """A line of bash in which ``"$@"`` is the command with these words."""
+    return subprocess.run(
+        ["bash", "-c", script, "bash", *_ENTRY, *words],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("streams")
+    import_benchmark(Store.open(place / "out/warehouse"), "closed-world", None, "r")
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streams", [">&-", "2>&-", "<&-", ">&- 2>&- <&-", "| (exit 0)"])
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--version",), ("benchmark", "list"), ("sql", "FROM benchmark_pair"), ("runs", "list")],
+    ids=" ".join,
+)
+def test_a_stream_that_is_closed_stops_no_command(
+    words: tuple[str, ...], streams: str, place: Path
+) -> None:
+    done = _shell(f'set -o pipefail; "$@" {streams}', place, *words)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_work_is_done_although_nobody_hears_of_it(tmp_path: Path) -> None:
+    done = _shell('"$@" >&-', tmp_path, "benchmark", "import", "closed-world")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert Store.open(tmp_path / "out/warehouse", create=False).read("benchmark_pair").num_rows > 9
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_is_still_said_by_the_status(place: Path) -> None:
+    assert _shell('"$@" >&- 2>&-', place, "sql", "FROM nothing").returncode == 2
+
+
+def test_a_limit_of_file_sizes_is_one_line(tmp_path: Path) -> None:
+    done = _shell('ulimit -f 1; "$@"', tmp_path, "benchmark", "import", "closed-world")
+    lines = done.stderr.decode().splitlines()
+    assert done.returncode == 3 and len(lines) == 1 and "File too large" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (("benchmark", "import", "m", "--source", "pipe.csv"), 3, "not a regular file"),
+        (("benchmark", "import", "m", "--source", "pipe.parquet"), 3, "not a regular file"),
+        (("sql", "--init", "pipe.csv"), 3, "is not a regular file"),
+        (("sql", "SELECT 1", "--out", "pipe.csv"), 3, "is not a regular file"),
+        (("benchmark", "import", "m", "--source", b"\xff.csv"), 3, "is not in UTF-8"),
+        (("benchmark", "card", "closed-world", "--out", b"\xff"), 3, "is not in UTF-8"),
+    ],
+)
+def test_a_pipe_or_a_name_that_is_not_utf_8_is_one_line(
+    words: tuple[str | bytes, ...], status: int, says: str, place: Path
+) -> None:
+    for name in ("pipe.csv", "pipe.parquet"):
+        if not (place / name).exists():
+            os.mkfifo(place / name)
+    own = place / os.fsdecode(b"\xff.csv")
+    own.write_text("sentence_a,sentence_b\nShe ran.,He ran.\n")
+    done = _shell('"$@"', place, *words)
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (status, 1) and says in lines[0], lines
