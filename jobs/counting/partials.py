@@ -62,7 +62,7 @@ class Ledger:
     away: bool = False
 
     def row(self) -> dict[str, Any]:
-        """Its row of ``corpus_shard``, without corpus and run."""
+        """Its row of ``corpus_shard``, without corpus and run; also what a kept ledger holds."""
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
@@ -278,7 +278,7 @@ class _Writer:
         """Make this attempt the shard's partial, unless another attempt was first."""
         temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
         hashes = [sha256_of(self._out / name) for name in self._files]
-        facts = {**asdict(ledger), "files": self._files, "sha256": hashes}
+        facts = {**ledger.row(), "files": self._files, "sha256": hashes}
         temporary.write_text(json.dumps(facts), encoding="utf-8")
         final = self._out / f"{self._mark}.json"
         try:
