@@ -152,9 +152,12 @@ class LocalEngine:
 @contextmanager
 def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[None]:
     """Show the progress of the block's query, which DuckDB estimates, in percent."""
+    import duckdb
+
     ended = threading.Event()
-    for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
-        connection.execute(f"SET {setting}")
+    with suppress(duckdb.InvalidInputException):  # in notebooks it wants ipywidgets
+        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
+            connection.execute(f"SET {setting}")
 
     def poll() -> None:
         n_done = 0
