@@ -29,7 +29,7 @@ from plumbline.warehouse.files import json_object
 class NgramBackend(Continuer):
     """A count-based model; see ``Reader`` for what it raises."""
 
-    _knows_all_words = False  # a word that the text doesn't hold is the unknown one
+    knows_all_words = False  # a word that the text doesn't hold is the unknown one
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         if not is_ngram(model):

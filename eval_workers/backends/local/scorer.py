@@ -48,7 +48,7 @@ class Reader(ABC):
     """
 
     #: Whether every word has tokens of its own, so that what is decoded must be what was given.
-    _knows_all_words = True
+    knows_all_words = True
 
     kind: ClassVar[Kind] = "causal"
     #: Those of ``_NOT_EVERYWHERE`` that the backend takes.
@@ -260,7 +260,7 @@ class Reader(ABC):
             return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
         if bounded and self._n_context is not None and len(ids) > self._n_context:
             return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
-        if bounded and self._knows_all_words:
+        if bounded and self.knows_all_words:
             read = self.tokenizer.decode(
                 ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
