@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.change_points import holm, lasting_changes, onsets
+from plumbline.eval_workers.statistics.change_points import lasting_changes, onsets
+from plumbline.eval_workers.statistics.multiplicity import holm
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
 from plumbline.pipelines.report.sections import checkpoints

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.scoring.change_points import changes, word_onsets
+from plumbline.eval_workers.statistics.change_points import changes, word_onsets
 from plumbline.pipelines.requests import controls
 from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumbline.eval_workers.statistics.multiplicity import holm
 from plumbline.warehouse.query.connection import rows_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -63,20 +64,6 @@ def _p_of_t(value: float, se: float | None, df: float | None) -> float | None:
     from scipy.special import stdtr
 
     return float(2 * stdtr(df, -abs(value) / se)) if se and df else None
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """p-values that bound the chance of any false find (Holm 1979); ``None`` stays ``None``.
-
-    >>> holm([0.01, None, 0.04, 0.03])
-    [0.03, None, 0.06, 0.06]
-    """
-    adjusted, most = list(p_values), 0.0
-    order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
-    for rank, (p, i) in enumerate(order):
-        most = max(most, min(1.0, p * (len(order) - rank)))
-        adjusted[i] = most
-    return adjusted
 
 
 def lasting_changes(

@@ -1,0 +1,1 @@
+"""Inference over many figures at once: when curves change, ranks, power, corrections."""
