@@ -123,10 +123,11 @@ def import_benchmark(settings: Settings, name: str) -> None:
 
 def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     """MaxPMI of every pair of a benchmark against a corpus."""
-    from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
+    from plumbline.pipelines.requests.constrain import constrain as constrain_benchmark
 
     store = Store.open(settings.warehouse_path())
-    constrain_benchmark(store, corpus, benchmark, settings.contrast)
+    for line in constrain_benchmark(store, corpus, benchmark, settings.contrast):
+        say(line)
 
 
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
