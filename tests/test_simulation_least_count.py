@@ -1,4 +1,4 @@
-"""The default least count keeps the errors of constraints below the levels that docs/methods.md says."""
+"""The default least count keeps the errors of constraints below the levels of docs/methods.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def within(n_wrong: float, n: float, level: float) -> bool:
 
 
 @pytest.mark.parametrize("eta", simulation.ETAS)
-def test_the_default_is_the_smallest_that_keeps_the_levels_in_every_world(eta: float) -> None:
+def test_the_default_keeps_the_levels_in_every_world_and_the_old_rule_does_not(eta: float) -> None:
     n = 5_000
     drawn = simulation.worlds(n, seed=3)
 

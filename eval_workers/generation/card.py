@@ -275,16 +275,16 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
     if constraint.eta_nats is None:
         return data
     eta_nats = constraint.eta_nats
-    is_kept = [_is_kept(found.get(i, {}), eta_nats) for i in data["pair_id"].to_pylist()]
-    if not any(is_kept):
+    meets = [_meets(found.get(i, {}), eta_nats) for i in data["pair_id"].to_pylist()]
+    if not any(meets):
         fix = f"`plumbline benchmark card {benchmark} --corpus {corpus} --eta` takes a larger one"
         fix += "; a smaller `plumbline constrain --least-count` decides more pairs"
         raise NothingKept(f"benchmark {benchmark}", f"no pair is {within(constraint)}", fix)
-    return data.filter(pa.array(is_kept))
+    return data.filter(pa.array(meets))
 
 
-def _is_kept(row: Mapping[str, Any], eta_nats: float) -> bool:
-    """As the SQL macro of this name, so that metrics take the same pairs."""
+def _meets(row: Mapping[str, Any], eta_nats: float) -> bool:
+    """As the SQL macro `meets_constraint`, so that metrics take the same pairs."""
     most = row.get("max_pmi_nats")
     return most is not None and abs(most) <= eta_nats + 1e-9 and not row.get("n_words_unknown")
 

@@ -125,11 +125,13 @@ def constrain(
 
     Example: plumbline constrain --corpus novels --benchmark winobias
     """
-    from plumbline.pipelines.requests.constrain import constrain as run
+    from plumbline.jobs.association.max_pmi import constrain as run
+    from plumbline.jobs.association.verdicts import verdict_lines
 
     store = open_existing(warehouse)
     for name in benchmark:
-        for line in run(store, corpus, name, contrast, least_count):
+        done = run(store, corpus, name, contrast, least_count)
+        for line in verdict_lines(store, corpus, name, done):
             say(line)
     say("Table: pair_association")
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")

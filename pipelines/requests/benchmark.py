@@ -272,10 +272,12 @@ def opinion(request: BuildRequest, run_id: str) -> second.Opinion:
 
 def constrain(request: BuildRequest) -> None:
     """MaxPMI of every pair against the corpus."""
-    from plumbline.pipelines.requests.constrain import constrain as constrain_benchmark
+    from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
+    from plumbline.jobs.association.verdicts import verdict_lines
 
-    spec = request.spec
-    for line in constrain_benchmark(_store(request), spec.corpus, request.name, spec.contrast):
+    spec, store = request.spec, _store(request)
+    done = constrain_benchmark(store, spec.corpus, request.name, spec.contrast)
+    for line in verdict_lines(store, spec.corpus, request.name, done):
         say(line)
 
 

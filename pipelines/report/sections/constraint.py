@@ -17,7 +17,7 @@ from plumbline.pipelines.report.model import (
     stem,
 )
 from plumbline.pipelines.report.plots.svg import Panel, looks, short, svg
-from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 300
 NAMES = ("constraint", "kept")

@@ -10,7 +10,7 @@ SELECT
         WHEN corpus IS NULL THEN 'not constrained yet'
         WHEN n_words = 0 THEN 'no kept word'
         WHEN max_pmi_nats IS NULL AND n_words IS NULL THEN 'came after the constraint'
-        WHEN max_pmi_nats IS NULL THEN 'no word with a delta that counts'
+        WHEN max_pmi_nats IS NULL THEN 'no word with a delta'
         WHEN n_words_unknown > 0 THEN 'a MaxPMI of some words, others are unknown'
         ELSE 'has a MaxPMI'
     END AS state,

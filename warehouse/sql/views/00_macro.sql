@@ -14,7 +14,7 @@ CREATE OR REPLACE MACRO constraint_verdict(max_pmi, of_unknown, limit_nats) AS C
     WHEN max_pmi IS NULL OR of_unknown > 0 THEN 'undecided'
     ELSE 'kept'
 END;
-CREATE OR REPLACE MACRO is_kept(max_pmi, of_unknown, limit_nats) AS
+CREATE OR REPLACE MACRO meets_constraint(max_pmi, of_unknown, limit_nats) AS
     constraint_verdict(max_pmi, of_unknown, limit_nats) = 'kept';
 
 -- Upper 97.5% points of the normal and of Student's t distribution. The second is the expansion of

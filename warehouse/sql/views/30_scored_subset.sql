@@ -42,6 +42,6 @@ SELECT
     END,
     e.eta_nats, p.pair_id, p.log_ratio_nats,
     p.max_pmi_nats IS NOT NULL
-        AND (e.eta_nats IS NULL OR is_kept(p.max_pmi_nats, p.n_words_unknown, e.eta_nats))
+        AND (e.eta_nats IS NULL OR meets_constraint(p.max_pmi_nats, p.n_words_unknown, e.eta_nats))
 FROM scored_pair_association AS p
 CROSS JOIN eta AS e;

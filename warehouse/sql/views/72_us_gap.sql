@@ -14,8 +14,14 @@ WITH scored AS (
         rank() OVER (ORDER BY p.model_key, p.groups, p.contrast) AS first_place,
         count(*) OVER (PARTITION BY p.model_key, p.groups, p.contrast) AS n,
         (lean(p.log_ratio_nats, epsilon) = 0)::INTEGER AS even,
-        CASE WHEN eta_a IS NULL OR is_kept(p.max_pmi_nats, p.n_words_unknown, eta_a) THEN even END AS even_a,
-        CASE WHEN eta_b IS NULL OR is_kept(p.max_pmi_nats, p.n_words_unknown, eta_b) THEN even END AS even_b
+        CASE
+            WHEN eta_a IS NULL OR meets_constraint(p.max_pmi_nats, p.n_words_unknown, eta_a)
+                THEN even
+        END AS even_a,
+        CASE
+            WHEN eta_b IS NULL OR meets_constraint(p.max_pmi_nats, p.n_words_unknown, eta_b)
+                THEN even
+        END AS even_b
     FROM scored_pair_association AS p
     WHERE p.benchmark = benchmark_name
         AND p.corpus = corpus_name

@@ -47,7 +47,7 @@ kept AS (
 ),
 constrained AS (
     SELECT u.benchmark, u.word, a.corpus, a.contrast, count(*) AS n_used,
-        count_if(is_kept(a.max_pmi_nats, a.n_words_unknown, eta_limit)) AS n_within
+        count_if(meets_constraint(a.max_pmi_nats, a.n_words_unknown, eta_limit)) AS n_within
     FROM used AS u
     JOIN pair_association AS a USING (benchmark, pair_id)
     GROUP BY ALL

@@ -38,7 +38,7 @@ subset_of AS (
         '|max_pmi| <= ' || eta_limit::DOUBLE
     FROM leaning
     JOIN pair_association AS a USING (benchmark, pair_id)
-    WHERE is_kept(a.max_pmi_nats, a.n_words_unknown, eta_limit)
+    WHERE meets_constraint(a.max_pmi_nats, a.n_words_unknown, eta_limit)
 ),
 measured AS (
     SELECT

@@ -1,12 +1,11 @@
-"""MaxPMI of a benchmark's pairs, and how many of them the papers' limits keep."""
+"""How many pairs of a constrained benchmark the papers' limits keep, drop and leave undecided."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from plumbline.jobs.association.max_pmi import LEAST_COUNT
-from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
+from plumbline.jobs.association.max_pmi import Constrained
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -33,30 +32,23 @@ ORDER BY ALL
 """
 
 
-def constrain(
-    store: Store,
-    corpus: str,
-    benchmark: str,
-    contrast: str | None = None,
-    least_count: int = LEAST_COUNT,
-) -> Iterator[str]:
-    """Constrain a benchmark, see ``max_pmi.constrain``; yields lines that say what came of it."""
-    done = constrain_benchmark(store, corpus, benchmark, contrast, least_count)
+def verdict_lines(store: Store, corpus: str, benchmark: str, done: Constrained) -> Iterator[str]:
+    """What ``constrain`` found, which returned ``done``: pairs by contrast, and by the limits."""
     of = {"corpus": corpus, "benchmark": benchmark, "contrasts": list(done), "etas": list(ETAS)}
     verdicts = rows_of(store.root, _VERDICTS, of)
     for name, n in done.items():
         yield f"{benchmark}: MaxPMI of {n:,} pairs in corpus {corpus} ({name})"
-        yield from (outcome(row) for row in verdicts if row["contrast"] == name)
+        yield from (_line(row) for row in verdicts if row["contrast"] == name)
 
 
-def outcome(row: Mapping[str, Any]) -> str:
+def _line(row: Mapping[str, Any]) -> str:
     """What a limit makes of the natural pairs, as a line.
 
     >>> row = {"eta_nats": 0.5, "n_kept": 1, "n_dropped": 1000, "n_undecided": 3}
-    >>> outcome({**row, "known_share": 0.8, "least_count": 10})  # doctest: +NORMALIZE_WHITESPACE
+    >>> _line({**row, "known_share": 0.8, "least_count": 10})  # doctest: +NORMALIZE_WHITESPACE
     '  |MaxPMI| <= 0.5 nats: kept 1, dropped 1,000, undecided 3; 80% of the words are known, with 10
     co-occurrences or more on both sides'
-    >>> outcome({**row, "known_share": None, "least_count": None})
+    >>> _line({**row, "known_share": None, "least_count": None})
     '  |MaxPMI| <= 0.5 nats: kept 1, dropped 1,000, undecided 3'
     """
     line = (
