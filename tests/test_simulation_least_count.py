@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from plumbline.jobs.association.max_pmi import LEAST_COUNT
+from plumbline.jobs.options import LEAST_COUNT
 from tools.simulations import least_count as simulation
 
 pytestmark = pytest.mark.slow

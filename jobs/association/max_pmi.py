@@ -17,6 +17,7 @@ from plumbline.jobs.corpus_lookup import (
 )
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize_all
+from plumbline.jobs.options import LEAST_COUNT
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
@@ -24,10 +25,6 @@ from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 
 #: Pairs that got a MaxPMI, by contrast.
 Constrained: TypeAlias = dict[str, int]
-
-#: Co-occurrences on either side from which a word's delta counts. It is the smallest of 1, 3, 5,
-#: 10, 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` below its levels.
-LEAST_COUNT = 10
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plumbline.jobs.options import LEAST_COUNT
 from plumbline.pipelines.cli.corpus import open_existing
 from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
@@ -115,7 +116,7 @@ def constrain(
     least_count: Annotated[
         int,
         typer.Option(min=1, help="Co-occurrences on either side from which a word's delta counts."),
-    ] = 10,
+    ] = LEAST_COUNT,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
