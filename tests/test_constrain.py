@@ -157,7 +157,7 @@ def test_the_command_says_what_is_kept_dropped_and_undecided(store: Store) -> No
     filled(store, DELTA | {"ran": 0.1}, RARE)
     command = ["constrain", "--corpus", "c", "--benchmark", "b", "--warehouse", str(store.root)]
     said = CliRunner().invoke(app, command).output
-    known = "25% of the words are known, with 10 co-occurrences or more on both sides"
+    known = "25% of the words have 10 or more co-occurrences on both sides"
     assert f"|MaxPMI| <= 0.65 nats: kept 1, dropped 2, undecided 1; {known}" in said
     said = CliRunner().invoke(app, [*command, "--least-count", "9"]).output
     assert "kept 2, dropped 2, undecided 0; 67% of the words" in said

@@ -46,8 +46,8 @@ def _line(row: Mapping[str, Any]) -> str:
 
     >>> row = {"eta_nats": 0.5, "n_kept": 1, "n_dropped": 1000, "n_undecided": 3}
     >>> _line({**row, "known_share": 0.8, "least_count": 10})  # doctest: +NORMALIZE_WHITESPACE
-    '  |MaxPMI| <= 0.5 nats: kept 1, dropped 1,000, undecided 3; 80% of the words are known, with 10
-    co-occurrences or more on both sides'
+    '  |MaxPMI| <= 0.5 nats: kept 1, dropped 1,000, undecided 3; 80% of the words have 10 or more
+    co-occurrences on both sides'
     >>> _line({**row, "known_share": None, "least_count": None})
     '  |MaxPMI| <= 0.5 nats: kept 1, dropped 1,000, undecided 3'
     """
@@ -58,6 +58,6 @@ def _line(row: Mapping[str, Any]) -> str:
     if row["least_count"] is None or row["known_share"] is None:
         return line
     return (
-        f"{line}; {100 * row['known_share']:.0f}% of the words are known, with "
-        f"{row['least_count']} co-occurrences or more on both sides"
+        f"{line}; {100 * row['known_share']:.0f}% of the words have "
+        f"{row['least_count']} or more co-occurrences on both sides"
     )

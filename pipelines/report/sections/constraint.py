@@ -65,7 +65,8 @@ def _verdicts(row: Row) -> str:
     if row["least_count"] is None:
         return text
     known = shown(100 * row["known_share"], 1)
-    return f"{text} ({known}% of the words are known: {row['least_count']} co-occurrences a side)"
+    least = f"{row['least_count']} or more co-occurrences on both sides"
+    return f"{text} ({known}% of the words have {least})"
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
