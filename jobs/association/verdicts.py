@@ -17,7 +17,7 @@ SELECT
     count_if(verdict = 'kept') AS n_kept,
     count_if(verdict = 'dropped') AS n_dropped,
     count_if(verdict = 'undecided') AS n_undecided,
-    sum(n_words_defined) / sum(n_words) AS known_share,
+    sum(n_words_defined) / nullif(sum(n_words), 0) AS known_share,
     min(least_count) AS least_count
 FROM pair_association
 JOIN benchmark_pair USING (benchmark, pair_id)

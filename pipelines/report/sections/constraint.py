@@ -62,7 +62,7 @@ def _verdicts(row: Row) -> str:
     """The shares of pairs kept and undecided, and of words that are known, of one set."""
     kept, undecided = (shown(100 * row[f"n_{of}"] / row["n"], 1) for of in ("kept", "undecided"))
     text = f"{set_name(row)} {kept}% kept, {undecided}% undecided"
-    if row["least_count"] is None:
+    if row["least_count"] is None or row["known_share"] is None:
         return text
     known = shown(100 * row["known_share"], 1)
     least = f"{row['least_count']} or more co-occurrences on both sides"

@@ -15,7 +15,7 @@ SELECT
         ELSE 'has a MaxPMI'
     END AS state,
     count(DISTINCT pair_id) AS n_pairs,
-    round(100 * sum(n_words_defined) / sum(n_words), 1) AS percent_known
+    round(100 * sum(n_words_defined) / nullif(sum(n_words), 0), 1) AS percent_known
 FROM audited_pair
 GROUP BY ALL
 ORDER BY ALL;

@@ -6,7 +6,7 @@ SELECT
     count(*) FILTER (verdict = 'kept') AS n_kept,
     count(*) FILTER (verdict = 'dropped') AS n_dropped,
     count(*) FILTER (verdict = 'undecided') AS n_undecided,
-    sum(a.n_words_defined) / sum(a.n_words) AS known_share,
+    sum(a.n_words_defined) / nullif(sum(a.n_words), 0) AS known_share,
     min(a.least_count) AS least_count
 FROM pair_association AS a
 JOIN benchmark_pair AS b USING (benchmark, pair_id)
