@@ -466,7 +466,7 @@ def run(settings: Settings, work: Work | None = None) -> None:
         say(sentence)
     for written in plan.written:
         if written.offline and written.name != OFFLINE:
-            say(f"{written.name}: {WORTH}")
+            say(f"{written.name}: {WORTH}.")
     say(f"next: open the report, or plumbline sql --warehouse {warehouse}")
     if failures:
         raise BadInput(failures[0])
