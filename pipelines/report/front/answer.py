@@ -119,17 +119,20 @@ def _bounds(head: Headline) -> str:
         f"changes by {shown(row['value'], 2, signed=True)} nats "
         f"({sureness(row, 2, signed=True)}){among}; {row['n']:,} words of {set_name(row)}",
         by_training_text(head.texts, head.slopes),
-        elsewhere(head),
+        _elsewhere(head),
     ]
     return " ".join(f"{sentence}." for sentence in said if sentence) + f" {cause}"
 
 
-def elsewhere(head: Headline) -> str:
-    """How many of the headline's models go with the text on each other benchmark."""
+def _elsewhere(head: Headline) -> str:
+    """On which other benchmarks the headline's models go with the text, or how many of them."""
     keys = {r["model_key"] for r in head.about}
-    rows = head.elsewhere.only(lambda r: r["model_key"] in keys)
-    said = [
+    groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
+    counts = [
         f"{sum(finding(r).verdict == 'above' for r in of)} of {len(of)} on {set_name(of[0])}"
-        for of in by_set(rows)
+        for of in groups
     ]
-    return f"On other benchmarks: {', '.join(said)}" if said else ""
+    if len(keys) == 1:
+        counts = [set_name(of[0]) for of in groups if finding(of[0]).verdict == "above"]
+        counts = counts or ["none"] if groups else []
+    return f"Slopes above 0 on other benchmarks: {', '.join(counts)}" if counts else ""
