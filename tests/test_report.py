@@ -309,7 +309,10 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
             [-2.0] * 30,
             r"m prefers the male sentence of b by 100.0 points \(95% interval \d+.\d to 100",
         ),
-        ([2.0, -2.0] * 15, r"m shows no clear direction on b: PD 0\.0 points \(95% interval −\S+ to \+"),
+        (
+            [2.0, -2.0] * 15,
+            r"m shows no clear direction on b: PD 0\.0 points \(95% interval −\S+ to \+",
+        ),
         ([0.0] * 30, r"m shows no clear direction on b: PD 0\.0 points"),
     ],
 )

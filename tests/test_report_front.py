@@ -20,6 +20,7 @@ from plumbline.pipelines.report.findings.sentences import (
     by_training_text,
     following,
     preferences,
+    prefers,
 )
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.answer import answer
@@ -32,6 +33,7 @@ from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.requests.pipeline import worth
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, browser, program, violations
@@ -245,6 +247,30 @@ def test_the_closed_world_passes_and_fails(facts: Facts) -> None:
     failed = closed_world(Turned(facts.warehouse))
     assert failed is not None and not failed.has_passed
     assert passed.sentence.split(";")[0] == failed.sentence.split(";")[0]
+
+
+def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
+    """As of fewer than five words."""
+    store = Store.open(tmp_path / "warehouse")
+    build_world(store, n_words=6)
+    rows = store.read("metric_value", benchmark="made").to_pylist()
+    bare = [{**row, "ci_low": None, "ci_high": None} for row in rows]
+    store.replace("metric_value", bare, {"benchmark": "made"}, "r")
+    index = write_report(store, tmp_path / "report", is_site=True)
+    pages = [index, index.with_name("appendix.html"), *index.parent.glob("[mb]*/*.html")]
+    texts = [Page(page).text for page in pages]
+    assert len(texts) == 5 and "follows text-straight, its text, on made can't be told" in texts[0]
+    for text in texts:
+        assert not re.search(r"follows?( \S+,)? (it|its text,) word by word", text)
+        assert not re.search(r"prefers? the (female|male) sentence of", text)
+    assert 'class="pd first"' not in index.read_text("utf-8")
+
+
+def test_what_frames_are_worth_is_what_they_measured(facts: Facts) -> None:
+    said = worth(Store.open(facts.warehouse.root), "made")
+    assert said.startswith("made: its sentences are fixed frames") and "audit" not in said
+    for row in facts.metrics("pd", subset="all"):
+        assert f" {prefers(row)}." in said
 
 
 def test_an_empty_warehouse_says_what_to_run(tmp_path: Path) -> None:

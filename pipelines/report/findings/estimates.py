@@ -88,4 +88,4 @@ def of_groups(row: Row, p: str) -> Finding:
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
-    return Finding(row["model"], "B - V", gap, p=row[p])
+    return Finding(str(row.get("model", "")), "B - V", gap, p=row[p])

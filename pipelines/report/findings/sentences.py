@@ -17,6 +17,8 @@ from plumbline.pipelines.report.model import interval, shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
 
+#: What is said of a preference whose side can't be told.
+UNTOLD = "no clear direction"
 #: The contrast that goes without saying.
 _USUAL = "she/he"
 
@@ -66,41 +68,41 @@ def points(row: Row) -> str:
     return f"{shown(row['value'], 1)} points ({sureness(row, 1)})"
 
 
-def prefers(row: Row, who: str = "") -> str:
+def prefers(row: Row) -> str:
     """Which sentence of a benchmark a model prefers: of its row of PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "ci_low": 1.0,
     ...        "ci_high": 3.0}
     >>> prefers(row)
     'm prefers the she sentence of b (she/they) by 2.0 points (95% interval 1.0 to 3.0)'
-    >>> prefers({**row, "ci_low": -1.0}, "it")
-    'it shows no clear direction on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
+    >>> prefers({**row, "ci_low": -1.0})
+    'm shows no clear direction on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
     """
-    who, name = who or str(row["model"]), set_name(row)
+    who, name = row["model"], set_name(row)
     if way := side(row):
         return f"{who} prefers the {way} sentence of {name} by {points(row)}"
     figure = f"PD {shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
-    return f"{who} shows no clear direction on {name}: {figure}"
+    return f"{who} shows {UNTOLD} on {name}: {figure}"
 
 
-def preferences(texts: TrainingTexts, rows: Rows, who: str = "") -> str:
+def preferences(texts: TrainingTexts, rows: Rows) -> str:
     """Which sentence of a benchmark models prefer: of their rows of PD.
 
     Of several models, how many prefer which; over families only of ``LEAST_CLUSTERS`` or more, of
     fewer what each has.
     """
     if len(rows) == 1:
-        return prefers(rows[0], who)
+        return prefers(rows[0])
     name, n = set_name(rows[0]), len(rows)
     ways = Counter(map(side, rows))
     named = sorted(((ways[way], way) for way in sides(rows[0]) if ways[way]), reverse=True)
-    said = f"none of {n} models shows a clear direction on {name}"
+    said = f"{n} models show {UNTOLD} on {name}"
     if named:
         k, way = named[0]
         many = f"all {n}" if k == n else f"{k} of {n}"
         said = f"{many} models prefer the {way} sentence of {name}"
         said += "".join(f", {k} the {way} one" for k, way in named[1:])
-        said += f", and {ways['']} show no clear direction" if ways[""] else ""
+        said += f", and {ways['']} show {UNTOLD}" if ways[""] else ""
     return said + _over_families(texts, rows, "PD", 1, " points")
 
 

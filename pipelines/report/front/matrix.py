@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import side
-from plumbline.pipelines.report.findings.sentences import sureness
+from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import counted, shown
@@ -97,7 +97,7 @@ def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip]:
         return 50 + 50 * max(-1.0, min(1.0, value / reach))
 
     share_ends, point_ends = _ends(us), _ends(pd)
-    how = f"prefers {way}" if way else "no clear direction"
+    how = f"prefers {way}" if way else UNTOLD
     return (
         Strip(
             f"{share}%",
