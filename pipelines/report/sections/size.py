@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plumbline.eval_workers.model_texts import family
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
 from plumbline.pipelines.report.findings.sentences import moved
@@ -56,12 +57,12 @@ def sections(facts: Facts) -> Iterator[Section]:
 
 def _size(facts: Facts, trends: Rows) -> Section:
     intro = [
-        _found(trends.where(family=""), "all models"),
-        _found(trends.but(family=""), "families of models, each by itself,"),
+        _found(trends.but(family="")),
         "Spearman's rank correlation of the number of parameters with what was measured of a "
         "model, with Bonett and Wright's 95% interval over models, as if these were independent. "
         "Size goes with a model's family and text, so a trend over all models need not be one of "
-        "size. Ranks that agree wholly have no interval.",
+        "size: its intervals give no verdict, those within a family do. Ranks that agree wholly "
+        "have no interval.",
     ]
     points = facts.rows("size_point")
     figures = [_points(points.where(measure=m), m) for m in _DRAWN if trends.where(measure=m)]
@@ -73,26 +74,28 @@ def _size(facts: Facts, trends: Rows) -> Section:
     return Section("size", "Comparisons: size", [s for s in intro if s], (), figures, tables)
 
 
-def _found(rows: Rows, whose: str) -> str:
-    """How many correlations can be told from 0, beside how many chance makes."""
+def _found(rows: Rows) -> str:
+    """How many correlations within families can be told from 0, beside how many chance makes."""
     known = [r for r in rows if r["rho_low"] is not None]
     if not known:
         return ""
     told = [r for r in known if finding(r, _RHO).verdict != "cannot be told"]
     said = "; ".join(
-        f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)}"
-        f"{' in ' + r['family'] if r['family'] else ''} (rho {shown(r['rho'], 2, signed=True)})"
+        f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)} in {r['family']} "
+        f"(rho {shown(r['rho'], 2, signed=True)})"
         for r in told
     )
     return (
-        f"Over {whose} {len(told)} of {len(known)} correlations of size with a measure have an "
+        f"Within families {len(told)} of {len(known)} correlations of size with a measure have an "
         "interval without 0, where chance alone makes about one in 20"
         f"{': ' + said if said else ''}."
     )
 
 
 def _trend(row: Row) -> str:
-    """What a measure does as models grow."""
+    """What a measure does as models of a family grow."""
+    if not row["family"]:
+        return "families mixed"
     return finding(row, _RHO).pick(above="rises", below="falls", untold="not shown")
 
 
@@ -136,7 +139,7 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
     rows = facts.rows("deduplication")
     of_pairs = means.where(subset="all")
     intro = [
-        " ".join(_mean(r) for r in of_pairs if r["measure"] == "us"),
+        " ".join(_mean(r, rows) for r in of_pairs if r["measure"] == "us"),
         "A model is compared with the one whose name has -deduped, on what both scored: the twin's "
         "figure less the model's, with Student's 95% interval over pairs (over words for slopes), "
         "and the mean over models with its interval over models. Twins are two trainings too: what "
@@ -151,10 +154,12 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
     return Section("deduplication", "Comparisons: deduplication", intro, (), figures, tables)
 
 
-def _mean(row: Row) -> str:
+def _mean(row: Row, rows: Rows) -> str:
+    """The mean change of US, with the families of the models: few, so that they are listed."""
+    families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
-        f"{set_name(row)}: over {row['n_models']} models US {moved(finding(row, DIFFERENCE))}, on "
-        f"average by {_change(row, 1).text} points; of single models it rose in {row['n_rose']} "
+        f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
+        f"{moved(finding(row, DIFFERENCE))}, on average by {_change(row, 1).text} points; of single models it rose in {row['n_rose']} "
         f"and fell in {row['n_fell']}."
     )
 
