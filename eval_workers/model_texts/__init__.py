@@ -59,16 +59,19 @@ def relation(model: str, corpus: str) -> Relation:
 
 
 def family(model: str) -> str:
-    """The family that a model belongs to: that of its entry, else how its name begins.
+    """The family that a model belongs to: of its entry, else the letters that its name begins with.
 
     Models that aren't listed count as one family where their names begin alike: too few families
     claim less than too many.
 
     >>> family("EleutherAI/pythia-70m"), family("openai-community/gpt2-xl"), family("a/Qwen2.5-7B")
-    ('Pythia', 'gpt2', 'Qwen2')
+    ('Pythia', 'gpt', 'Qwen')
     """
-    of = known(model)
-    return of.family if of else re.split(r"[-_. ]", model.rpartition("/")[2])[0]
+    of, name = known(model), model.rpartition("/")[2]
+    if of:
+        return of.family
+    letters = re.match(r"[^\W\d_]+", name)
+    return letters[0] if letters else name
 
 
 @cache

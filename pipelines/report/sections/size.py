@@ -159,8 +159,8 @@ def _mean(row: Row, rows: Rows) -> str:
     families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
         f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
-        f"{moved(finding(row, DIFFERENCE))}, on average by {_change(row, 1).text} points; of single models it rose in {row['n_rose']} "
-        f"and fell in {row['n_fell']}."
+        f"{moved(finding(row, DIFFERENCE))}, on average by {_change(row, 1).text} points; of "
+        f"single models it rose in {row['n_rose']} and fell in {row['n_fell']}."
     )
 
 
