@@ -72,7 +72,8 @@ class Finding:
         null: the value of no effect.
         small: figures that are less than this from ``null`` count as nothing. None: all count.
         p: of its own test. ``q``: p corrected for the number of tests. None where there is none.
-        n_clusters: how many things of the kind ``clusters`` it is over. None where nobody counted.
+        n_clusters: how many things of the kind ``clusters`` it is over, of two kinds (``frame,
+            word``) of the one with fewer. None where nobody counted.
         query: SQL that gives it.
     """
 
@@ -120,11 +121,15 @@ class Finding:
 
         >>> Finding("m", "pd", 2.0, n_clusters=40, clusters="word").over
         '40 words'
+        >>> Finding("m", "pd", 2.0, n_clusters=20, clusters="frame, word").over
+        'frames and words, 20 of the fewer'
         """
         if self.n_clusters is None:
             return ""
-        plural = f"{self.clusters[:-1]}ies" if self.clusters.endswith("y") else f"{self.clusters}s"
-        return f"{self.n_clusters:,} {self.clusters if self.n_clusters == 1 else plural}"
+        names = [f"{c[:-1]}ies" if c.endswith("y") else f"{c}s" for c in self.clusters.split(", ")]
+        if len(names) > 1:
+            return f"{' and '.join(names)}, {self.n_clusters:,} of the fewer"
+        return f"{self.n_clusters:,} {self.clusters if self.n_clusters == 1 else names[0]}"
 
     @property
     def lack(self) -> str:
