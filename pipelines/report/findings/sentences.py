@@ -102,7 +102,7 @@ def preferences(texts: TrainingTexts, rows: Rows) -> str:
         many = f"all {n}" if k == n else f"{k} of {n}"
         said = f"{many} models prefer the {way} sentence of {name}"
         said += "".join(f", {k} the {way} one" for k, way in named[1:])
-        said += f", and {ways['']} show {UNTOLD}" if ways[""] else ""
+        said += f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
     return said + _over_families(texts, rows, "PD", 1, " points")
 
 
