@@ -64,7 +64,7 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
     >>> found = over_families([(name, 1.0 + k % 2) for k, name in enumerate("aabcdef")])
     >>> found.over, found.verdict, round(found.estimate, 2)
-    ('6 families', 'above', 1.58)
+    ('6 families', 'above', 1.42)
     """
     from scipy.special import stdtrit
 
