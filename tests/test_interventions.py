@@ -300,7 +300,7 @@ def test_views_of_an_intervention(store: Store) -> None:
         lead.sentences,
         strict=True,
     ):
-        assert ("did not clearly" in sentence) == (row["ci_low"] <= 0 <= row["ci_high"])
+        assert ("is not shown to change" in sentence) == (row["ci_low"] <= 0 <= row["ci_high"])
 
 
 @pytest.mark.slow

@@ -196,7 +196,7 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
         assert cell.value == n[True] and sum(n.values()) == 21
     more = sum(row[4].text == "more even" for row in table.rows)
     less = sum(row[4].text == "less even" for row in table.rows)
-    said = f"{more} are clearly more even, {less} clearly less, and {6 - more - less} are not told"
+    said = f"{more} are more even, {less} less, and {6 - more - less} can't be told apart"
     assert said in found.intro[0] and 0 < more + less < 6
     path = publish(make_page(facts), tmp_path / "report")
     lock(facts.connection)

@@ -251,6 +251,7 @@ def test_the_verdict_goes_by_the_test_and_the_interval(
     row = {"side": "original", "entity": "John", "perturbed_entity": "Jane", "model": "m"}
     row |= {"phi": "jaccard", "n_folds": 0, "n_prompts": 60, "n_left_out": 0}
     row |= {"fairpair_f": 1.0, "ci_low": high and 0.98, "ci_high": high, "p_permutation": p}
+    row |= {"bias_b": 0.55, "variability_pg": 0.5, "variability_gp": 0.5}
     said = verdict({**row, "options": json.dumps({"level": 0.9})})
     assert expected in said and f"p = {p:g}" in said
     assert ("90% interval" in said) == (high is not None)

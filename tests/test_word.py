@@ -66,7 +66,8 @@ def test_without_a_standard_error_no_lean_is_called_clear(store: Store) -> None:
     store.replace("word_count", counts, {"corpus": "c"}, "r")
     text = "\n".join(describe_word(store, "c", "w4"))
     assert "standard error unknown" in text
-    assert "leans female: rank 2 of the 3 words that lean female" in text
+    assert "rank 2 of the 3 words whose estimate is female; without an interval no lean" in text
+    assert "leans" not in text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from plumbline.jobs.corpus_lookup import (
 )
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 
 _COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
@@ -44,7 +45,7 @@ FROM ranked WHERE word = $word
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
     """Lines with a word's count, its PMI with both words of a contrast, its lean and its rank.
 
-    A word has a clear lean when the 95% interval of delta excludes 0. Only such words are ranked,
+    A word leans when the 95% interval of delta excludes 0. Only such words are ranked,
     among those that lean the same way, by the bound nearer 0; words of imported statistics, which
     have no interval, by delta. If a word has no delta, a line says why.
 
@@ -71,6 +72,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         fix = f"run plumbline corpus associate --corpus {corpus}"
         return [*lines, f"  no delta for {contrast}: {'a count is 0' if has_deltas else fix}"]
     n_f, n_m, n_defined, delta, low, high, side, lean_rank, n = lean
+    found = Finding(word, "delta", delta, low, high, unit="nats")
     if len(targets) == 1:
         lines.append(f"  {n_defined} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences")
     interval = (
@@ -82,9 +84,10 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     if side == 0:
         return [*lines, "  no clear lean: the interval holds 0"]
     way = "female" if side > 0 else "male"
-    clearly = "" if low is None else "clearly "
-    ranked = f"rank {lean_rank:,} of the {n:,} words that {clearly}lean {way}"
-    return [*lines, f"  leans {way}: {ranked}"]
+    ranked = f"rank {lean_rank:,} of the {n:,} words"
+    leans = f"leans {way}: {ranked} that do"
+    untold = f"{ranked} whose estimate is {way}; without an interval no lean can be told"
+    return [*lines, f"  {found.pick(above=leans, below=leans, untold=untold)}"]
 
 
 def _unknown(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.evidence.sightings import Ints, Sightings
+from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.wordlists import WordPair
 
 
@@ -43,7 +44,9 @@ class WordLean:
     @property
     def side(self) -> int:
         """1 or -1 when the interval is above or below 0, 0 when it holds 0 or is unknown."""
-        return int(self.low_nats > 0) - int(self.high_nats < 0)
+        return {"above": 1, "below": -1}.get(
+            verdict(self.delta_nats, self.low_nats, self.high_nats), 0
+        )
 
 
 def lean(

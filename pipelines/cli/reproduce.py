@@ -399,7 +399,7 @@ def _print_analyses(console: Console, outcome: Outcome) -> None:
         for r in outcome.deduplication
     ]
     title = "Deduplication: mean change from a model to its -deduped twin (95% over models)"
-    headings = ("set", "subset", "measure", "n", "change", "fell, rose clearly")
+    headings = ("set", "subset", "measure", "n", "change", "fell, rose")
     _print_rows(console, title, headings, changes)
 
 

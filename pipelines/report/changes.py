@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.model import Cell, Section, estimate, number, shown, stem, table
 from plumbline.pipelines.report.rows import Rows
+from plumbline.warehouse.query.finding import ALPHA
 
-#: Share of false ones among the words that are said to lean otherwise.
-CLEAR = 0.05
 _CHANGE = ("change_nats", "change_low_nats", "change_high_nats")
 
 
 def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     """The section of two texts, from their rows of ``word_change``; ``n`` words are listed."""
     a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
-    clear = [row for row in rows if row["q"] < CLEAR]
+    ways = Counter(finding(row, _CHANGE).verdict for row in rows)
+    n_told = ways["above"] + ways["below"]
     surest = sorted(rows, key=lambda row: (row["q"], row["p"], -abs(row["change_nats"])))
-    sentence = f"Of {len(rows):,} words compared none leans clearly otherwise in {b} than in {a}"
-    if clear:
-        ways = [sum(row["change_nats"] > 0 for row in clear)]
-        ways.append(len(clear) - ways[0])
+    sentence = f"Of {len(rows):,} words compared none is shown to lean otherwise in {b} than in {a}"
+    if n_told:
         female, _, male = contrast.partition("/")
         sentence = (
-            f"Of {len(rows):,} words compared {len(clear):,} lean otherwise in {b} than in {a}: "
-            f"{ways[0]:,} more to {female}, {ways[1]:,} more to {male} (adjusted p < "
-            f"{CLEAR:.0%}: of such words one in {1 / CLEAR:.0f} is expected by chance)"
+            f"Of {len(rows):,} words compared {n_told:,} lean otherwise in {b} than in {a}: "
+            f"{ways['above']:,} more to {female}, {ways['below']:,} more to {male} (q ≤ "
+            f"{ALPHA:.0%}: of such words one in {1 / ALPHA:.0f} is expected by chance)"
         )
     listed = table(
         f"Words with the smallest adjusted p ({contrast})",
@@ -46,8 +47,8 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     )
     title = f"Words that lean otherwise in {b} than in {a}"
     smallest = min(row["q"] for row in rows)
-    if not clear:
-        sentence += f" (smallest adjusted p {shown(smallest, 2)})"
+    if not n_told:
+        sentence += f" (smallest q {shown(smallest, 2)})"
     return Section(stem("change", a, b, contrast), title, [f"{sentence}. {how}"], tables=[listed])
 
 

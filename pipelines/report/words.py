@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import (
     Cell,
     PageTable,
@@ -16,11 +18,13 @@ from plumbline.pipelines.report.model import (
     text,
 )
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.finding import ALPHA
 
+#: Columns of a lean and of a difference, with the ends of their intervals.
+_LEAN = ("delta_nats", "delta_low_nats", "delta_high_nats")
+_LOG_ODDS = ("log_odds_nats", "log_odds_low_nats", "log_odds_high_nats")
 #: Collocates listed for each side, and sources; the tables of the warehouse hold more.
 _COLLOCATES, _SOURCES = 10, 12
-#: Share of false ones among the collocates that are called clear.
-_CLEAR = 0.05
 #: What a section is made of: by table, the query of all words' rows, in the order shown.
 QUERIES = {
     "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
@@ -72,29 +76,27 @@ def headline(lean: Row) -> str:
         near = " or with ".join(sides.values())
         return f"The lean of {word} in {lean['corpus']} is undefined: a count is 0, with {near}."
     figure = f"{shown(lean['delta_nats'], 2, signed=True)} nats"
+    said = f"{word} {word_leans(finding(lean, _LEAN), *sides.values())} in {lean['corpus']}"
     if low is None:
-        unclear = f"{word} has no clear lean in {lean['corpus']}: {figure}"
-        return f"{unclear}, all from one {lean['clusters']}."
+        return f"{said}: {figure}, all from one {lean['clusters']}."
     ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
     interval = f"(95% interval {ends} over {lean['n_clusters']:,} {lean['clusters']}s)"
-    if low <= 0 <= high:
-        return f"{word} has no clear lean in {lean['corpus']}: {figure} {interval}."
-    way = sides["female" if low > 0 else "male"]
-    return f"{word} leans to {way} in {lean['corpus']}: {figure} {interval}."
+    return f"{said}: {figure} {interval}."
 
 
 def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
-    """A clear lean between two words as a ratio.
+    """A lean between two words as a ratio; empty where the side can't be told.
 
     >>> _ratio({"contrast": "she/he", "delta_low_nats": -1.2, "delta_nats": -0.7,
     ...         "delta_high_nats": -0.2}, _sides("she/he"))
     'A “he” has it nearby 2.0 times as often as a “she” (1.2 to 3.3 times).'
     """
     ends = [lean[end] for end in ("delta_low_nats", "delta_nats", "delta_high_nats")]
-    if "/" not in lean["contrast"] or None in ends or ends[0] <= 0 <= ends[2]:
+    way = finding(lean, _LEAN).verdict
+    if "/" not in lean["contrast"] or way == "cannot be told":
         return ""
     more, less = sides.values()
-    if ends[1] < 0:
+    if way == "below":
         more, less, ends = less, more, [-end for end in reversed(ends)]
     low, ratio, high = (shown(math.exp(end), 1) for end in ends)
     return f"A “{more}” has it nearby {ratio} times as often as a “{less}” ({low} to {high} times)."
@@ -179,20 +181,21 @@ def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable
         [cell for column in columns for cell in _collocate(column[k] if k < len(column) else None)]
         for k in range(length)
     ]
-    n_clear = sum(r["q"] < _CLEAR for column in columns for r in column)
+    n_told = sum(
+        finding(r, _LOG_ODDS).verdict != "cannot be told" for column in columns for r in column
+    )
     headings = [f"more near {female}", "log odds", f"{female} / {male}"]
     headings += [f"more near {male}", "log odds", f"{female} / {male}"]
-    clear = f"{n_clear} of them clearly" if n_clear else "none of them clearly"
-    caption = f"Words around it that differ most between the two sides, {clear} (adjusted p < 5%)"
+    told = f"{n_told or 'none'} of them beyond chance"
+    caption = f"Words around it that differ most between the two sides, {told} (q ≤ {ALPHA:.0%})"
     return PageTable(caption, headings, lines, folded, listed.sql)
 
 
 def _collocate(row: Row | None) -> list[Cell]:
     if row is None:
         return [text(""), text(""), text("")]
-    ends = ("log_odds_nats", "log_odds_low_nats", "log_odds_high_nats")
     counts = text(f"{row['n_f']:,} / {row['n_m']:,}")
-    return [text(row["collocate"]), estimate(row, 2, signed=True, of=ends), counts]
+    return [text(row["collocate"]), estimate(row, 2, signed=True, of=_LOG_ODDS), counts]
 
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:

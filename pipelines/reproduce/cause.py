@@ -21,6 +21,7 @@ from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
@@ -239,7 +240,8 @@ def side(low: float | None, high: float | None) -> str:
     """
     if low is None or high is None:
         return "no interval"
-    return "below 0" if high < 0 else "above 0" if low > 0 else "holds 0"
+    ways = {"above": "above 0", "below": "below 0"}
+    return ways.get(verdict((low + high) / 2, low, high), "holds 0")
 
 
 def as_rows(found: list[Figure]) -> list[dict[str, Any]]:

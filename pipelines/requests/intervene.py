@@ -29,6 +29,7 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
@@ -319,5 +320,6 @@ def _estimate(row: Row) -> str:
     if row["ci_low"] is None:
         return f"{row['response']:.3f} (one seed, no interval)"
     low, high = row["ci_low"], row["ci_high"]
-    verdict = "no clear response" if low <= 0 <= high else "a response"
+    found = Finding(row["study"], row["outcome"], row["response"], low, high)
+    verdict = found.pick(above="a response", below="a response", untold="no clear response")
     return f"{row['response']:.3f} ({low:.3f} to {high:.3f}) over {row['n_seeds']} seeds: {verdict}"

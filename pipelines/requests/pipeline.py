@@ -16,6 +16,7 @@ from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.options import ModelOptions, of_loading
 from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
 from plumbline.pipelines import extras
+from plumbline.pipelines.report.findings.sentences import prefers
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.requests import counting
 from plumbline.pipelines.requests.benchmark import BuildRequest, check_key, checked_request
@@ -189,6 +190,13 @@ def measure(settings: Settings) -> None:
     store, options = Store.open(settings.warehouse_path()), settings.measure
     with recorded(store, "measure", asdict(options)) as run_id:
         measure_all(store, run_id, options)
+
+
+def worth(store: Store, benchmark: str) -> str:
+    """What a benchmark of fixed frames measures, and what it measured of each model."""
+    rows = store.read("metric_value", benchmark=benchmark).to_pylist()
+    found = [prefers(r) for r in rows if (r["metric"], r["subset"]) == ("pd", "all") and r["n"]]
+    return " ".join(f"{said}." for said in [f"{benchmark}: {WORTH}", *found])
 
 
 def recovered(store: Store) -> list[str]:
@@ -469,7 +477,7 @@ def run(settings: Settings, work: Work | None = None) -> None:
         say(sentence)
     for written in plan.written:
         if written.offline and written.name != OFFLINE:
-            say(f"{written.name}: {WORTH}")
+            say(worth(Store.open(warehouse), written.name))
     say(f"next: open the report, or plumbline sql --warehouse {warehouse}")
     if failures:
         raise BadInput(failures[0])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.comparison.answer import leads
 from plumbline.pipelines.report.comparison.results import MEASURES, Results, read_results
+from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Cell,
@@ -174,10 +176,9 @@ def _measured(results: Results) -> list[str]:
 
 def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
     """Columns of the difference, with its sign and interval, and of which way it goes."""
-    of = ("difference", "difference_low", "difference_high")
     return [
-        (heading, lambda r: estimate(r, digits, scale=_scale(r), signed=True, of=of)),
-        ("it", lambda r: text(r["direction"] or "one alone: unknown")),
+        (heading, lambda r: estimate(r, digits, scale=_scale(r), signed=True, of=DIFFERENCE)),
+        ("it", lambda r: text(moved(finding(r, DIFFERENCE), "not shown to change"))),
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.changes import change_section
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.model import (
     Columns,
     Lead,
@@ -31,8 +32,8 @@ _MEANING = (
     "delta of the same word in two corpora. Words seen fewer than "
     f"{MIN_PAIRS} times with either side in one of them are left out; so is what only one has. A "
     "difference comes with the 95% interval that both counts give, the texts taken as "
-    "independent; it is clear where that leaves out 0, as chance alone makes it for one word in "
-    "20. The noise of counting lowers a correlation."
+    "independent; chance alone makes one that leaves out 0 for one word in 20. The noise of "
+    "counting lowers a correlation."
 )
 _CORRELATION = ("correlation", "r_low", "r_high")
 _RANK = ("rank_correlation", "rho_low", "rho_high")
@@ -61,7 +62,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         ("rank correlation", lambda r: estimate(r, 3, of=_RANK)),
         ("lean the other way", "n_opposite"),
         ("with an interval", "n_with_se"),
-        ("differ clearly", "n_different"),
+        ("interval without 0", "n_different"),
     ]
     caption = "Corpora two by two, those that agree least first; 95% intervals in brackets"
     tables = [table(caption, pairs, columns, folded=len(pairs) > 20)]
@@ -96,18 +97,21 @@ def _sentence(row: Row) -> str:
     over = f"over {row['n_words']:,} shared words"
     if row["correlation"] is None:
         return f"{names}: delta does not vary {over}, so the correlation is undefined."
-    verdict = "are not shown to go together"
-    if row["r_low"] is not None and row["r_low"] > 0:
-        verdict = "go together"
-    if row["r_high"] is not None and row["r_high"] < 0:
-        verdict = "run against each other"
-    clear = ""
+    verdict = finding(row, _CORRELATION).pick(
+        above="go together",
+        below="run against each other",
+        untold="are not shown to go together",
+    )
+    different = ""
     if row["n_with_se"]:
-        clear = f"; {row['n_different']:,} of {row['n_with_se']:,} with an interval differ clearly"
+        different = (
+            f"; of {row['n_with_se']:,} with an interval of the difference {row['n_different']:,} "
+            "have one without 0"
+        )
     return (
         f"{names} {verdict}: correlation {estimate(row, 3, of=_CORRELATION).text} {over}; "
         f"{_of(row, 'n_same')} lean the same way in both, {_of(row, 'n_opposite')} the other "
-        f"way{clear}."
+        f"way{different}."
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import moved, sureness
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import (
     Figure,
     Lead,
     Missing,
     Section,
-    interval,
     shown,
     span,
     stem,
@@ -87,11 +89,12 @@ def _sentence(gaps: Rows) -> str:
 
 
 def _change(gaps: Rows) -> str:
-    """The gap of one model with its interval, or the range of several and how many are clear."""
+    """The gap of one model with its interval, or the range of several and how many are told."""
     change = span([100 * r["value"] for r in gaps])
     if len(gaps) == 1:
-        return f"{change} points ({interval(gaps[0], 1, scale=100, signed=True)})"
-    n_up, n_down = sum(r["ci_low"] > 0 for r in gaps), sum(r["ci_high"] < 0 for r in gaps)
+        return f"{change} points ({sureness(gaps[0], 1, scale=100, signed=True)})"
+    ways = Counter(moved(finding(row)) for row in gaps)
     return (
-        f"{change} points; clearly up for {n_up}, clearly down for {n_down} of {len(gaps)} models"
+        f"{change} points; it rose for {ways['rose']} and fell for {ways['fell']} of {len(gaps)} "
+        "models"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -135,8 +137,7 @@ def _effect_sentence(effect: Row) -> str:
     ends = interval(effect, digits, scale=scale, signed=True, of=_CHANGE)
     ends = ends.replace("interval", "interval of the change")
     change = f"from {before} to {after}" + (f" ({ends})" if ends else "")
-    says = {"fell": "fell", "rose": "rose", "unclear": "did not clearly fall:"}
-    return f"{where} {says[effect['verdict']]} {change}."
+    return f"{where} {moved(finding(effect, _CHANGE), 'is not shown to change,')} {change}."
 
 
 def _measures(rows: Rows) -> PageTable:

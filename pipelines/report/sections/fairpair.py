@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import of_groups
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -26,6 +27,7 @@ from plumbline.pipelines.report.ngrams import KEY, ngram_parts
 from plumbline.pipelines.report.plots import fairpair as plots
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.query.finding import ALPHA
 
 PLACE = 500
 NAMES = ("fairpair",)
@@ -43,8 +45,6 @@ _FAILURES = (
     "Texts whose perturbation failed are left out, of p(g(x)) and of g(p(x)) alike: a group that "
     "is sifted by what its texts say differs from one that is not. What is measured is the rest."
 )
-#: Level of the tests that the sentences go by, before and after correction.
-ALPHA = 0.05
 #: F this close to 1 is shown with three digits after the point, else with two.
 _NEAR = 0.1
 #: Prompts listed at the most, prompts named, and models of a set described one by one.
@@ -136,7 +136,7 @@ def _main_rows(rows: Rows) -> Rows:
 
 def _differs(row: Row) -> bool:
     """Whether the permutation test over a set's prompts finds that its groups differ."""
-    return row["p_permutation"] is not None and row["p_permutation"] <= ALPHA
+    return of_groups(row, "p_permutation").verdict == "above"
 
 
 def verdict(row: Row) -> str:
@@ -173,14 +173,14 @@ def _which(prompts: Sequence[Row]) -> str:
     tested = [row for row in prompts if row["p_adjusted"] is not None]
     if not tested:
         return ""
-    clear = [row for row in tested if row["p_adjusted"] <= ALPHA]
-    clear.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
-    count = f"{len(clear):,} of {len(tested):,} prompts differ after correction"
+    differ = [row for row in tested if of_groups(row, "p_adjusted").verdict == "above"]
+    differ.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
+    count = f"{len(differ):,} of {len(tested):,} prompts differ after correction"
     count += f" (Benjamini-Hochberg at {100 * ALPHA:g}%)"
-    if not clear:
+    if not differ:
         return f"{count}."
-    named = ", ".join(f"{r['prompt']} (F = {shown(r['fairpair_f'])})" for r in clear[:_NAMED])
-    return f"{count}{', most of all' if len(clear) > _NAMED else ':'} {named}."
+    named = ", ".join(f"{r['prompt']} (F = {shown(r['fairpair_f'])})" for r in differ[:_NAMED])
+    return f"{count}{', most of all' if len(differ) > _NAMED else ':'} {named}."
 
 
 def _summed_up(rows: Sequence[Row]) -> str:
@@ -212,7 +212,7 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
     if None in drawn:
         caption += f" Drawn are the {plots.TOP} largest and the {plots.BOTTOM} smallest."
     name = stem("fairpair", "prompts", how, row["probe_set"], row["model"])
-    plot = plots.by_prompt(prompts, ALPHA, f"F of each prompt ({how})")
+    plot = plots.by_prompt(prompts, f"F of each prompt ({how})")
     return [Figure(name, alt, caption, plot, prompts)]
 
 

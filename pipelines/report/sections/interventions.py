@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from statistics import fmean
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Cell,
@@ -134,10 +136,9 @@ def _sentence(row: Row) -> str:
         "aimed": "she and he were exchanged near some words",
         "placebo": "two other words were exchanged (placebo)",
     }[row["kind"]]
-    clear = not row["ci_low"] <= 0 <= row["ci_high"]
-    verb = "changed" if clear else "did not clearly change"
     return (
-        f"{_name(row)}: when {what}, how far the models follow the text {verb}: slope "
+        f"{_name(row)}: when {what}, how far the models follow the text "
+        f"{moved(finding(row, _RESPONSE))}: slope "
         f"{shown(row['lean_at_0'], 3)} without, response {shown(row['response'], 3, signed=True)} "
         f"({interval(row, 3, signed=True, of=_RESPONSE)}, {row['n_seeds']} seeds)."
     )

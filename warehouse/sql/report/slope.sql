@@ -1,8 +1,8 @@
--- grain: as metric_value, slopes on the lean of a text that have an interval
+-- grain: as metric_value, slopes on the lean of a text; few words have one without an interval
 -- Of a model that was trained on a corpus of this warehouse, only those on this corpus.
 SELECT *
 FROM metric_value
-WHERE metric = 'slope' AND ci_low IS NOT NULL
+WHERE metric = 'slope' AND value IS NOT NULL
     AND (
         model_key NOT IN (SELECT model_key FROM trained_key)
         OR (model_key, corpus) IN (SELECT (model_key, corpus) FROM trained_key)
