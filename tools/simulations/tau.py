@@ -2,7 +2,8 @@
 
 A document has more or fewer of each word than others (gamma, shape ``_SHAPE``), and of *she*
 beside *he*: both pairs meet a word in the same windows, so that they share both. A word has a lean
-with each pair, alike by ``alike``; sources, ten documents each, have leans of their own.
+with each pair, alike by ``alike``; sources, ten documents each, have leans of their own, shared by
+the words of a topic, of which there are ten.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WORLDS = {
     "rare words": (400, 200, False, 0.03, 0.5),
     "pairs not alike": (200, 200, False, 0.2, 0.0),
     "few words": (60, 100, False, 0.3, 0.8),
-    "30 sources": (200, 300, True, 0.1, 0.5),
+    "30 sources": (1_000, 300, True, 0.1, 0.5),
 }
 
 
@@ -85,8 +86,8 @@ def _counts(name: str, leans: NDArray[np.float64], draw: np.random.Generator) ->
     shape = n_documents, 2, n_words
     bursts = draw.gamma(_SHAPE, 1 / _SHAPE, shape)  # of the sides, which both pairs share
     if in_sources:
-        of_source = np.exp(0.7 * draw.normal(size=(n_documents // 10, 2, n_words)))
-        bursts *= np.repeat(of_source, 10, axis=0)
+        of_source = np.exp(1.5 * draw.normal(size=(n_documents // 10, 2, 10)))
+        bursts *= of_source.repeat(10, axis=0).repeat(n_words // 10, axis=2)
     of_target = np.exp(np.stack([leans, -leans], axis=1) / 2).reshape(4, n_words)
     rate = mean * bursts[:, [0, 1, 0, 1]] * of_target
     found: NDArray[np.int64] = draw.poisson(rate)
