@@ -92,6 +92,12 @@ class Evidence:
         if left is not None:
             yield left.documents
 
+    def sources(self) -> pa.Array:
+        """The sources that documents name, each once; NULL among them where some name none."""
+        files = [f for s in self.shards for f, _ in token_files(self.directory, s.fingerprint)]
+        found = [pq.read_table(file, columns=["source"])["source"].unique() for file in files]
+        return pa.chunked_array(found, pa.string()).unique()
+
 
 def evidence_of(store: Store, corpus: str) -> Evidence:
     """What counting kept of a corpus's documents.

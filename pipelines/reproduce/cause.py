@@ -1,8 +1,9 @@
-"""The study of docs/cause-study.md: a registered design, run from the text to its outcomes.
+"""The study of docs/cause-study.md: a pre-specified design, run from the text to its outcomes.
 
 A design is a TOML file: the text, the intervention's options, a benchmark of templates and words,
-and what is predicted of which row of which view. The packaged one was registered before its
-trainings; a figure carries the SHA-256 of the file it was predicted in.
+and what is predicted of which row of which view. The packaged one was written before its
+trainings, which nobody outside can check: it is pre-specified, not registered. A figure carries the
+SHA-256 of the file it was predicted in.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Design:
-    """A registered study; ``sha256`` of its file, 64 hex digits. ``shards``: patterns."""
+    """A pre-specified study; ``sha256`` of its file, 64 hex digits. ``shards``: patterns."""
 
     question: str
     corpus: str
@@ -72,6 +73,8 @@ class Figure:
     """A prediction's estimate with its 95% interval, and what came of the prediction.
 
     ``found`` is ``below 0``, ``above 0``, ``holds 0``, or ``no interval`` of a study of one seed.
+    An interval that holds 0 doesn't show that there is no response: ``size_bound``, in ``unit``,
+    and ``share_bound`` are how small it is shown to be (view ``dose_response``; None in others).
     """
 
     prediction: str
@@ -81,6 +84,9 @@ class Figure:
     ci_low: float | None
     ci_high: float | None
     n_seeds: int
+    size_bound: float | None
+    unit: str | None
+    share_bound: float | None
     design_sha256: str
 
     @property
@@ -90,7 +96,7 @@ class Figure:
 
 
 def read_design(path: Path | None = None) -> Design:
-    """The design in a TOML file; without one the registered one.
+    """The design in a TOML file; without one the packaged one.
 
     Raises ``BadInput`` or ``UsageProblem`` that name the file and the key that does not fit.
     """
@@ -228,6 +234,9 @@ def _figure(design: Design, prediction: Prediction, warehouse: Path) -> Figure:
         ci_low=low,
         ci_high=high,
         n_seeds=rows[0]["n_seeds"],
+        size_bound=rows[0].get("size_bound"),
+        unit=rows[0].get("unit"),
+        share_bound=rows[0].get("share_bound"),
         design_sha256=design.sha256,
     )
 

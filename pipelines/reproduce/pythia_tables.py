@@ -23,7 +23,7 @@ LIMITS = (
     "No scores of swapped checkpoints on these pairs are at hand: this is a power analysis, not a "
     "result.",
     "Shares of pronouns assume that a lean follows the text in proportion to the dose, and that "
-    "exchanging all of them turns it round.",
+    "exchanging all of them turns it round. Our own study contradicts both (docs/cause-study.md).",
     "How alike two models' errors on the CrowS-Pairs are is unknown: unpaired takes them as "
     "independent, best pairing as alike as can be.",
     "The seed words of USE sets were chosen because they don't lean: slopes on their delta say "

@@ -23,6 +23,7 @@ from plumbline.eval_workers.training.models import (
     train_model,
 )
 from plumbline.eval_workers.training.options import Base, LearnerOptions, Window
+from plumbline.pipelines.report.sections.interventions import bounded
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -304,7 +305,7 @@ def lines(responses: list[Row], windows: list[Row]) -> Iterator[str]:
     for row in responses:
         yield (
             f"{_what(row)}: {row['lean_at_0']:.3f} without a dose, response to the whole dose "
-            f"{_estimate(row)}"
+            f"{_estimate(row)}{'' if row['kind'] == GENDER else bounded(row)}"
         )
     for row in windows:
         part = f"{row['window_start']:g} to {row['window_end']:g} of the training"

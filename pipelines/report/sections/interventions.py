@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from statistics import fmean
 
@@ -29,13 +30,18 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 205
 NAMES = ("intervention",)
+#: Share of the response to exchanging she and he below which another is small: margin of interest.
+MARGIN = 0.5
 _TITLE = "Does the text make the lean?"
 _MEANING = (
     "Models were trained on a text in which she and he change places in a share of the documents, "
     "the dose, or two words that should not matter do (placebo). The slope is that "
     "of a model's log ratios of words on their lean in the unchanged text: a text whose leans are "
     "turned round turns its sign. The response is the slope of either outcome on the dose, a mean "
-    "over trainings with other seeds; its 95% interval is over those, not over texts."
+    "over trainings with other seeds; its 95% interval is over those: it covers models trained on "
+    "this text with these documents changed, not on another text. How small a response is shown to "
+    f"be is tested by two one-sided tests at 5% (TOST); less than {MARGIN:.0%} of the response to "
+    "exchanging she and he is called small."
 )
 _OF = ("study", "benchmark", "groups", "corpus", "contrast")
 _RESPONSE = ("response", "ci_low", "ci_high")
@@ -98,6 +104,9 @@ def _responses(rows: Rows) -> PageTable:
         "outcome",
         ("without a dose", lambda r: text(shown(r["lean_at_0"], 3))),
         ("response to the whole dose", _estimate(_RESPONSE)),
+        ("unit", "unit"),
+        ("its size is at most", lambda r: text(_upwards(r["size_bound"], 3))),
+        ("and of the exchange's", lambda r: text(_percent(r["share_bound"]))),
         ("trainings of a dose", "n_seeds"),
     ]
     return table(f"Response to the dose: {_name(rows[0])}", rows, columns)
@@ -140,5 +149,34 @@ def _sentence(row: Row) -> str:
         f"{_name(row)}: when {what}, how far the models follow the text "
         f"{moved(finding(row, _RESPONSE))}: slope "
         f"{shown(row['lean_at_0'], 3)} without, response {shown(row['response'], 3, signed=True)} "
-        f"({interval(row, 3, signed=True, of=_RESPONSE)}, {row['n_seeds']} seeds)."
+        f"({interval(row, 3, signed=True, of=_RESPONSE)}, {row['n_seeds']} seeds)"
+        f"{'' if row['kind'] == 'gender' else bounded(row)}."
     )
+
+
+def bounded(row: Row) -> str:
+    """How small a response of view ``dose_response`` is shown to be, after a semicolon.
+
+    Empty where that can't be told. Bounds are rounded upwards.
+
+    >>> row = {"size_bound": 0.0531, "unit": "nats per nat", "share_bound": 0.381}
+    >>> bounded(row)
+    "; its size is at most 0.054 nats per nat and 39% of the exchange's (TOST, 5%), which is small"
+    >>> bounded({**row, "share_bound": None})
+    '; its size is at most 0.054 nats per nat (TOST, 5%)'
+    """
+    if row["size_bound"] is None:
+        return ""
+    said = f"; its size is at most {_upwards(row['size_bound'], 3)} {row['unit']}"
+    if (share := row["share_bound"]) is None:
+        return f"{said} (TOST, 5%)"
+    small = "which is small" if share < MARGIN else "not shown to be small"
+    return f"{said} and {_percent(share)} of the exchange's (TOST, 5%), {small}"
+
+
+def _upwards(bound: float | None, digits: int) -> str:
+    return shown(None if bound is None else math.ceil(bound * 10**digits) / 10**digits, digits)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{_upwards(100 * share, 0)}%"
