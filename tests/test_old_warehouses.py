@@ -12,6 +12,7 @@ import pytest
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.renamed import OLD_SCHEMA, RENAMED
 from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
 
@@ -35,7 +36,8 @@ def figures(store: Store) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         for one in json.loads((DATA / f"{KEPT[0]}.json").read_text(encoding="utf-8")):
             columns = ", ".join(f'"{name}"' for name in one["figures"])
             key = " AND ".join(f'"{name}" = ${name}' for name in one["key"])
-            query = f"SELECT {columns} FROM {one['of']} WHERE {key}"
+            of = f"{OLD_SCHEMA}.{one['of']}" if one["of"] in RENAMED else one["of"]
+            query = f"SELECT {columns} FROM {of} WHERE {key}"
             rows = connection.execute(query, one["key"]).fetchall()
             assert len(rows) == 1, one
             row = dict(zip(one["figures"], rows[0], strict=True))

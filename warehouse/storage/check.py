@@ -324,6 +324,8 @@ def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
     """Problems of what a file holds, whose bytes are those that were published."""
     try:
         rows = pq.ParquetFile(path).read()
+        if file.columns != columns_id(table):
+            rows = table.with_new_names(rows)
     except MemoryError:
         raise
     except (pa.ArrowException, OSError, ValueError) as e:
