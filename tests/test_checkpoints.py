@@ -286,7 +286,7 @@ def by_resampling(curve: Floats, n_series: int) -> tuple[int, float]:
         one, two = (
             np.mean([(values[k] - values[k - d]) ** 2 for k in range(d, n)]) for d in (1, 2)
         )
-        rho = min(max(rho, 0), two / one - 1 + 1.5 / n**0.5, 0.98)
+        rho = min(max(rho, 0), two / one - 1 + 3 / n**0.5, 0.98)
         innovations = rest[1:] - rho * rest[:-1]
         return k, max(weighted) / (np.std(innovations) / (1 - rho)), rho, innovations
 

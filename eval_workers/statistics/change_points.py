@@ -182,12 +182,12 @@ def _autocorrelation(values: Floats, rest: Floats) -> Floats:
     checkpoints; a correction by 5 and 10 keeps the rate of false finds up to a rho of 0.9. Further
     shifts would still look like memory. Differences of values hardly hold any: their mean squares
     two and one apart have the ratio 1 + rho (after Chakar et al. 2017). That is noisier, so it only
-    bounds the estimate, with 1.5 / sqrt(n) to spare.
+    bounds the estimate, with 3 / sqrt(n) to spare.
     """
     n = values.shape[1]
     r = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), _TINY)
     one, two = (((values[:, d:] - values[:, :-d]) ** 2).mean(axis=1) for d in (1, 2))
-    most = two / np.maximum(one, _TINY) - 1 + 1.5 / np.sqrt(n)
+    most = two / np.maximum(one, _TINY) - 1 + 3 / np.sqrt(n)
     rho: Floats = np.clip(np.minimum((n * r + 5) / max(n - 10, 1), most), 0, MOST_RHO)
     return rho
 
