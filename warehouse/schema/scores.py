@@ -118,7 +118,8 @@ key: benchmark / series setting groups corpus contrast measure step
     change: float -- from step_before to step, in the measure's unit
     p_moved: float? -- of no change over words, by Student's t; Holm's over all steps and curves
     shift: float? -- of a lasting change: mean of the checkpoints from here on less that of before
-    p_lasting: float? -- of one no larger by the order of checkpoints alone, for all curves; or NULL
+    p_lasting: float? -- of one as clear by autocorrelation alone, for all curves; or NULL
+    power: float? [share] -- to find a shift of three sd of innovations; below 0.3 p_lasting is NULL
     n_tests: int -- steps of curves of the model that were tested together
     run_id
 
@@ -131,9 +132,11 @@ key: benchmark / series setting groups word
     word
     n_pairs: int -- pairs made for the word at the last step
     last_nats: float [nats] -- mean log ratio at the last step
-    p: float -- of no lean at the last step, by Student's t over pairs
+    relative_nats: float? [nats] -- the same, less that of the other words of its sentence frames
+    relative_nats_low, relative_nats_high: float? [nats] -- its 95% interval, for one word and step
+    p: float -- of no lean more than the others' at the last step, by Student's t over pairs
     q: float -- p adjusted for all words (Benjamini and Hochberg)
-    onset_step: int? -- step from which it leans to one side until the last; NULL: shows no lean
+    onset_step: int? -- from which it leans more than others until the last; NULL: no lean
     run_id
 
 control: Whether each predictor of a model's log ratios tells something that the others don't.

@@ -37,3 +37,8 @@ CREATE OR REPLACE MACRO aufc(log_ratio) AS
 -- the same resamples in every query of one version of DuckDB.
 CREATE OR REPLACE MACRO resampled(seed, resample, draw, n) AS
     (hash(seed::BIGINT, resample::BIGINT, draw::BIGINT) % n)::BIGINT;
+
+-- The sentence frame of a pair: its template with the word taken out. Pairs of one frame differ in
+-- the word alone.
+CREATE OR REPLACE MACRO frame_of(template, word) AS
+    regexp_replace(lower(template), '\b' || regexp_escape(lower(word)) || '\b', '_', 'g');
