@@ -12,6 +12,10 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 #: A pair's place in a dimension in which it has no cluster.
 NO_CLUSTER = -1
+#: Variances below this are rounding: a figure, or a difference, is the same in every pair.
+ROUNDING = 1e-18
+#: With fewer there are no intervals and no tests.
+LEAST_CLUSTERS = 5
 
 
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
@@ -51,7 +55,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
         clusters: of each pair in each dimension, numbered from 0; ``NO_CLUSTER`` for none.
 
     Returns:
-        ways x means x means; NaN where a cluster holds every pair.
+        ways x means x means; 0 where a cluster holds every pair.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -71,38 +75,50 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     return np.array(ways)
 
 
+def variances(products: Floats) -> Floats:
+    """The variance of each mean, from ``clustered_variance``."""
+    return np.asarray(np.diagonal(products, axis1=1, axis2=2).max(axis=0))
+
+
+def difference_variances(products: Floats) -> Floats:
+    """The variance of each mean (row) less each other (column), from ``clustered_variance``."""
+    own = np.diagonal(products, axis1=1, axis2=2)
+    return np.asarray((own[:, :, None] + own[:, None, :] - 2 * products).max(axis=0))
+
+
 def degrees_of_freedom(clusters: Ints) -> float:
     """How many degrees of freedom Student's t of such a mean has.
 
-    Of one dimension Satterthwaite's for pairs that are alike as can be: as many as clusters less
-    one where all are of one size, fewer where they aren't (Bell and McCaffrey 2002). Of two, the
-    clusters of the dimension that has fewer, less one; half of it where both have the same
-    clusters, whose terms share pairs. 0 for one cluster.
+    Satterthwaite's for the shares of the clusters (Bell and McCaffrey 2002): as many as clusters
+    less one where all are of one size, fewer where they aren't; of two dimensions the smaller. A
+    dimension with one cluster doesn't count; 0 without any other.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
-    [2.0, 1.11]
+    [2.0, 1.22]
     """
-    if clusters.shape[1] > 1:
-        is_shared = bool(set(clusters[:, 0]) & set(clusters[:, 1]) - {NO_CLUSTER})
-        return (n_clusters(clusters) - 1) / (1 + is_shared)
-    w = np.unique(clusters, return_counts=True)[1] / len(clusters)
-    if len(w) < 2:
-        return 0.0
-    a, q = (w / (1 - w)) ** 2, (w**2).sum()
-    # The matrix a_g a_h (1[g = h] - w_g - w_h + q)^2, summed without making it.
-    s0, s1, s2 = a.sum(), a @ w, a @ w**2
-    whole = q**2 * s0**2 + 2 * s0 * s2 - 4 * q * s0 * s1 + 2 * s1**2
-    alike = (a**2 * ((1 - 2 * w + q) ** 2 - (q - 2 * w) ** 2)).sum()
-    return float((a * (1 - 2 * w + q)).sum() ** 2 / (whole + alike))
+    return min(map(_df, _used(clusters)), default=0.0)
 
 
 def n_clusters(clusters: Ints) -> int:
-    """How many clusters there are, in the dimension that has fewer.
+    """How many clusters there are, in the dimension that has fewer; one with one doesn't count.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
     """
-    return min(len(np.unique(ids[ids != NO_CLUSTER])) for ids in clusters.T)
+    return min((len(np.unique(ids)) for ids in _used(clusters)), default=1)
+
+
+def _used(clusters: Ints) -> list[Ints]:
+    """Clusters of each dimension that has more than one."""
+    of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
+    return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
+
+
+def _df(ids: Ints) -> float:
+    share = np.unique(ids, return_counts=True)[1] / len(ids)
+    ratio = share / (1 - share)
+    squares = (ratio**2).sum() ** 2 + (ratio**2 - ratio**4).sum()
+    return float(ratio.sum() ** 2 / squares)
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
@@ -111,8 +127,8 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)
     share = _sums(is_known[pairs].astype(float), ids) / is_known.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = _sums(np.nan_to_num(of_pair)[pairs], ids) / (1 - share)
+    # A cluster that holds every pair has no influence.
+    terms = _sums(np.nan_to_num(of_pair)[pairs], ids) / np.where(share < 1, 1 - share, np.inf)
     products: Floats = terms.T @ terms
     return products
 

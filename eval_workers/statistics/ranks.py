@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from plumbline.eval_workers.statistics.clusters import (
+    LEAST_CLUSTERS,
+    NO_CLUSTER,
+    ROUNDING,
+    clustered_variance,
+    degrees_of_freedom,
+    difference_variances,
+    influences,
+    n_clusters,
+)
 from plumbline.eval_workers.statistics.multiplicity import holm
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -14,8 +25,6 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 #: Chance that any model's set of ranks is wrong, at the most.
 ALPHA = 0.05
-#: Variances of a difference below this are rounding: the figures differ by as much in every pair.
-_NONE = 1e-18
 
 
 def ranks(values: Floats) -> Ints:
@@ -27,6 +36,41 @@ def ranks(values: Floats) -> Ints:
     return np.asarray(1 + (values[:, None] < values).sum(axis=1))
 
 
+@dataclass(frozen=True)
+class Board:
+    """Figures of models, their ranks, and the sets of ranks that they may have."""
+
+    values: Floats
+    ranks: Ints
+    low: Ints
+    high: Ints
+
+
+def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
+    """Models (columns) ranked by the mean over pairs (rows) of a figure, the largest first.
+
+    Below ``LEAST_CLUSTERS`` any model may have any rank.
+
+    Args:
+        figures: of each pair under each model; NaN where it has none.
+        clusters: as of ``clustered_variance``.
+        strata: as of ``influences``.
+
+    >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
+    >>> found = board(figures.astype(float), np.arange(80)[:, None] // 2)
+    >>> found.ranks, found.low, found.high
+    (array([1, 2, 3]), array([1, 2, 2]), array([1, 3, 3]))
+    """
+    covariances = clustered_variance(influences(figures, strata), clusters)
+    df = degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else 0.0
+    if clusters.shape[1] > 1 and set(clusters[:, 0]) & set(clusters[:, 1]) - {NO_CLUSTER}:
+        # Terms of clusters that are in both dimensions share pairs, and so tell half as much of
+        # their own error: an interval hardly shows it, the far tails that many tests reach do.
+        df /= 2
+    values = np.nanmean(figures, axis=0)
+    return Board(values, ranks(values), *rank_sets(values, covariances, df))
+
+
 def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Ints]:
     """The lowest and the highest rank that each model may have, right for all at once.
 
@@ -34,8 +78,8 @@ def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Int
     Student's t with the clustered error of their difference, all by Holm at ``ALPHA``. A model's
     ranks begin after the models that are larger for sure and end before those that are smaller
     (Mogstad, Romano, Shaikh and Wilhelm 2024): with probability 95% no set leaves out its model's
-    true rank, nor one of those that it shares with equal models. Differences without an error,
-    where all pairs differ by as much or there is one cluster, are not told apart.
+    true rank, nor one of those that it shares with equal models. Models that differ by as much in
+    all pairs are not told apart, and none without degrees of freedom.
 
     Args:
         values: means of models.
@@ -57,10 +101,8 @@ def _p_larger(values: Floats, covariances: Floats, df: float) -> Floats:
     """One-sided p of each model (row) being no larger than each other (column)."""
     from scipy.special import stdtr
 
-    own = np.diagonal(covariances, axis1=1, axis2=2)
-    each = own[:, :, None] + own[:, None, :] - 2 * covariances
-    variance = each.max(axis=0, initial=-np.inf)
-    is_known = variance > _NONE  # not so where it is NaN
+    variance = difference_variances(covariances)
+    is_known = variance > ROUNDING
     t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
     p: Floats = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
     return p

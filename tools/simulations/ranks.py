@@ -9,12 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from plumbline.eval_workers.statistics.clusters import (
-    clustered_variance,
-    degrees_of_freedom,
-    influences,
-)
-from plumbline.eval_workers.statistics.ranks import rank_sets
+from plumbline.eval_workers.statistics.ranks import board
 
 ABOUT = (
     "Boards of models by US with planted effects of words on all models and on each; wrong: share "
@@ -26,7 +21,7 @@ _PARTS = (0.1, 0.1, 0.4, 0.4)
 
 
 @dataclass(frozen=True)
-class Board:
+class World:
     """Models and what they are ranked by: ``shares`` of pairs without a preference."""
 
     values: str
@@ -35,7 +30,7 @@ class Board:
     of_pair: npt.NDArray[np.int64]
 
 
-def boards(rng: np.random.Generator) -> Iterator[Board]:
+def worlds(rng: np.random.Generator) -> Iterator[World]:
     """Equal models, ties and near ties, in the middle and at the end, of words of several sizes."""
     even = np.repeat(np.arange(40), 20)[:, None]
     unequal = np.repeat(np.arange(20), rng.integers(5, 60, 20))[:, None]
@@ -49,44 +44,42 @@ def boards(rng: np.random.Generator) -> Iterator[Board]:
             ("threes, apart", 0.05 + 0.06 * step),
         ):
             for clusters, of_pair in shapes.items():
-                yield Board(values, clusters, shares, of_pair)
+                yield World(values, clusters, shares, of_pair)
 
 
 def rows(draws: int, seed: int) -> list[Mapping[str, object]]:
-    """A line for each board."""
+    """A line for each world."""
     rng = np.random.default_rng(seed)
-    return [_row(board, draws, rng) for board in boards(rng)]
+    return [_row(world, draws, rng) for world in worlds(rng)]
 
 
-def _row(board: Board, draws: int, rng: np.random.Generator) -> Mapping[str, object]:
-    df, n = degrees_of_freedom(board.of_pair), len(board.shares)
-    best = 1 + (board.shares[:, None] < board.shares).sum(axis=1)
-    worst = n - (board.shares[:, None] > board.shares).sum(axis=1)
+def _row(world: World, draws: int, rng: np.random.Generator) -> Mapping[str, object]:
+    n = len(world.shares)
+    best = 1 + (world.shares[:, None] < world.shares).sum(axis=1)
+    worst = n - (world.shares[:, None] > world.shares).sum(axis=1)
     n_wrong, n_ranks = 0, 0.0
     for _ in range(draws):
-        figures = _drawn(board, rng)
-        forms = clustered_variance(influences(figures), board.of_pair)
-        low, high = rank_sets(figures.mean(axis=0), forms, df)
-        n_wrong += bool((low > best).any() or (high < worst).any())
-        n_ranks += float((high - low + 1).mean())
+        found = board(_drawn(world, rng), world.of_pair)
+        n_wrong += bool((found.low > best).any() or (found.high < worst).any())
+        n_ranks += float((found.high - found.low + 1).mean())
     return {
         "models": n,
-        "US": board.values,
-        "words": board.clusters,
-        "pairs": len(board.of_pair),
+        "US": world.values,
+        "words": world.clusters,
+        "pairs": len(world.of_pair),
         "wrong": n_wrong / draws,
         "ranks in a set": n_ranks / draws,
     }
 
 
-def _drawn(board: Board, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def _drawn(world: World, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Which pairs (rows) have no preference under each model (columns)."""
-    n_pairs, n_places = board.of_pair.shape
-    n_models, n_words = len(board.shares), int(board.of_pair.max()) + 1
+    n_pairs, n_places = world.of_pair.shape
+    n_models, n_words = len(world.shares), int(world.of_pair.max()) + 1
     word, own, pair, rest = np.sqrt(_PARTS)
     lean = word * rng.standard_normal((n_words, 1))
     lean = (lean + own * rng.standard_normal((n_words, n_models))) / np.sqrt(n_places)
-    latent = sum(lean[ids] for ids in board.of_pair.T)
+    latent = sum(lean[ids] for ids in world.of_pair.T)
     latent = latent + pair * rng.standard_normal((n_pairs, 1))
     latent = latent + rest * rng.standard_normal((n_pairs, n_models))
-    return (latent < norm.ppf(board.shares)).astype(float)
+    return (latent < norm.ppf(world.shares)).astype(float)
