@@ -37,7 +37,8 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
     is_known = ~np.isnan(figures)
     n = _sums(is_known.astype(float), parts)
     means = _sums(np.nan_to_num(figures), parts) / np.maximum(n, 1)
-    return (figures - means[parts]) / is_known.sum(axis=0)
+    of_pair: Floats = (figures - means[parts]) / is_known.sum(axis=0)
+    return of_pair
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:

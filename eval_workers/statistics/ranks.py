@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,6 +20,7 @@ from plumbline.eval_workers.statistics.clusters import (
     n_clusters,
 )
 from plumbline.eval_workers.statistics.multiplicity import holm
+from plumbline.eval_workers.statistics.scored import Scored
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -44,6 +46,36 @@ class Board:
     ranks: Ints
     low: Ints
     high: Ints
+
+
+def model_ranks(every: Iterable[Scored], epsilon_nats: float) -> list[dict[str, object]]:
+    """Rows of ``model_rank``, without their run, by US, AuFC and PD, for two models or more."""
+    return [row for of in every if len(of.models) > 1 for row in _rows(of, epsilon_nats)]
+
+
+def _rows(of: Scored, epsilon_nats: float) -> Iterator[dict[str, object]]:
+    for metric, figures, epsilon in (
+        ("us", of.even, epsilon_nats),
+        ("aufc", of.area, None),
+        ("pd", 100 * of.lean, epsilon_nats),
+    ):
+        found = board(figures, of.cells.clusters, of.cells.strata)
+        for i, (model_key, model) in enumerate(of.models):
+            yield {
+                "benchmark": of.cells.benchmark,
+                "groups": of.cells.groups,
+                "metric": metric,
+                "model_key": model_key,
+                "model": model,
+                "epsilon_nats": epsilon,
+                "value": float(found.values[i]),
+                "rank": int(found.ranks[i]),
+                "rank_low": int(found.low[i]),
+                "rank_high": int(found.high[i]),
+                "n_models": len(of.models),
+                "n_pairs": len(figures),
+                "n_clusters": n_clusters(of.cells.clusters),
+            }
 
 
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
@@ -93,7 +125,7 @@ def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Int
     p = _p_larger(values, covariances, df)
     of = ~np.eye(len(values), dtype=bool)
     is_larger = np.zeros_like(of)
-    is_larger[of] = np.array(holm(p[of]), float) <= ALPHA
+    is_larger[of] = np.array(holm(p[of].tolist()), np.float64) <= ALPHA
     return 1 + is_larger.sum(axis=0), len(values) - is_larger.sum(axis=1)
 
 

@@ -1,2 +1,7 @@
--- grain: as metric_value
-SELECT * FROM metric_value ORDER BY benchmark, groups, model, model_key, corpus, contrast, eta_nats, subset;
+-- grain: as metric_value, with the ranks that a model may have by it (`model_rank`), of all pairs
+SELECT m.*, rank, rank_low, rank_high
+FROM metric_value AS m
+LEFT JOIN model_rank AS r
+    ON r.benchmark = m.benchmark AND r.groups = m.groups AND r.metric = m.metric
+    AND r.model_key = m.model_key AND m.subset = 'all' AND (m.metric <> 'aufc' OR m.unit = 'nats')
+ORDER BY m.benchmark, m.groups, m.model, m.model_key, corpus, contrast, eta_nats, subset;
