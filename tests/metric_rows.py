@@ -21,6 +21,7 @@ def pair(benchmark: str, pair_id: str, **given: object) -> Row:
         "group_a": "female",
         "group_b": "male",
         "pronoun_first": False,
+        "cluster": f"pair: {pair_id}",
         "source_file": "made.csv",
         "source_row": 1,
     }

@@ -116,18 +116,22 @@ def test_curve_equals_brute_force(
         if not len(inside):
             assert row["us"] is None and row["ci_low"] is None
             continue
-        interval = stats.binomtest(int(inside.sum()), len(inside)).proportion_ci(method="wilson")
         assert row["us"] == pytest.approx(inside.mean())
-        assert (row["ci_low"], row["ci_high"]) == pytest.approx(tuple(interval), abs=1e-12)
+        if len(inside) < 5:
+            assert row["ci_low"] is None
+            continue
+        interval = stats.binomtest(int(inside.sum()), len(inside)).proportion_ci(method="wilson")
+        slack = 2 / len(inside)  # Student's t and the jackknife's factor
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx(tuple(interval), abs=slack)
 
 
 def assert_close_to_bootstrap(row: dict[str, Any], resampled: np.ndarray, se: float) -> None:
-    """Bootstrap figures of a row against numpy's resamples and a closed-form standard error.
+    """A row's closed form against numpy's resamples of pairs, each its own cluster here.
 
     4,000 resamples leave the standard error 1.1% of noise, a percentile about 0.04 of it.
     """
     assert row["se"] == pytest.approx(resampled.std(ddof=1), rel=0.06)
-    assert row["se"] == pytest.approx(se, rel=0.06)
+    assert row["se"] == pytest.approx(se, rel=0.02)
     low, high = np.quantile(resampled, [0.025, 0.975])
     assert row["ci_low"] == pytest.approx(low, abs=0.25 * se)
     assert row["ci_high"] == pytest.approx(high, abs=0.25 * se)
@@ -138,14 +142,14 @@ def test_difference_between_models(
 ) -> None:
     even_a, even_b = np.abs(world["a"]) <= EPSILON, np.abs(world["b"]) <= EPSILON
     difference = even_a.astype(float) - even_b
-    row = one(connection, "FROM us_difference('a', 'key-b', 'b', n_resamples := 4000)")
+    row = one(connection, "FROM us_difference('a', 'key-b', 'b')")
     assert (row["us_a"], row["us_b"]) == pytest.approx((even_a.mean(), even_b.mean()))
     assert row["difference"] == pytest.approx(difference.mean())
     assert row["n_pairs"] == N
     draws = np.random.default_rng(1).integers(0, N, (4000, N))
     se = difference.std() / math.sqrt(N)
     assert_close_to_bootstrap(row, difference[draws].mean(axis=1), se)
-    # Were the models resampled apart, the error would be this one, 15% larger.
+    # Were the models taken apart, the error would be this one, 15% larger.
     apart = math.sqrt((even_a.var() + even_b.var()) / N)
     assert row["se"] < 0.92 * apart
 
@@ -153,7 +157,7 @@ def test_difference_between_models(
 def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str, Any]) -> None:
     even = np.abs(world["a"]) <= EPSILON
     inside = np.abs(np.nan_to_num(world["max_pmi"], nan=np.inf)) <= 0.4
-    row = one(connection, "FROM us_gap('a', 'b', 'c', 0.4, NULL, n_resamples := 4000)")
+    row = one(connection, "FROM us_gap('a', 'b', 'c', 0.4, NULL)")
     assert row["gap"] == pytest.approx(even[inside].mean() - even.mean())
     assert (row["n_a"], row["n_b"]) == (inside.sum(), N)
     draws = np.random.default_rng(2).integers(0, N, (4000, N))
@@ -164,26 +168,10 @@ def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str
     assert_close_to_bootstrap(row, gaps, influence.std() / math.sqrt(N))
     metrics = compute(world["root"], MeasureOptions(eta=(0.4,)), "r").to_pylist()
     (measured,) = (
-        r["value"] for r in metrics if (r["metric"], r["model"], r["eta_nats"]) == ("gap", "a", 0.4)
+        r for r in metrics if (r["metric"], r["model"], r["eta_nats"]) == ("gap", "a", 0.4)
     )
-    assert row["gap"] == pytest.approx(measured)
-
-
-@pytest.mark.parametrize(
-    "call", ["us_difference('a', 'b', 'b', {})", "us_gap('a', 'b', 'c', 0.4, 0.9, {})"]
-)
-def test_a_seed_decides_the_resamples(
-    connection: duckdb.DuckDBPyConnection, world: dict[str, Any], call: str
-) -> None:
-    first = one(connection, "FROM " + call.format("seed := 3"))
-    again = connect(world["root"])
-    again.execute("SET threads = 1")
-    assert one(again, "FROM " + call.format("seed := 3")) == first
-    other = one(connection, "FROM " + call.format("seed := 4"))
-    assert other["se"] != first["se"]
-    assert other["se"] == pytest.approx(first["se"], rel=0.15)
-    none = one(connection, "FROM " + call.format("n_resamples := 0"))
-    assert none["se"] is None and none["us_a"] == first["us_a"]
+    for ours, theirs in (("gap", "value"), ("se", "sd"), ("ci_low", "ci_low")):
+        assert row[ours] == pytest.approx(measured[theirs])
 
 
 def test_resamples_of_seeds_and_numbers_are_unrelated(
@@ -203,7 +191,7 @@ def test_resamples_of_seeds_and_numbers_are_unrelated(
     assert np.abs(correlated).max() < 4.5 / math.sqrt(1000)
 
 
-def test_each_scoring_identity_is_resampled_by_itself(store: Store) -> None:
+def test_each_scoring_identity_is_compared_by_itself(store: Store) -> None:
     """Two revisions of a model: a row each, the figures those of a call by key."""
     fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(30)])
     for key in ("k1", "k2", "k3"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.pipelines.reproduce.figures import (
+    SD_N_PAIRS,
     TOLERANCE,
     PrintedFigure,
     convention,
@@ -143,7 +144,9 @@ def _compared(
     figure: PrintedFigure, row: Mapping[str, Any] | None, repeats_table_1: bool
 ) -> Compared:
     scale = _SCALE.get(figure.metric, 1.0)
-    value = None if row is None else row["sd" if figure.metric == "US_std" else "value"]
+    value = None if row is None else row["value"]
+    if value is not None and figure.metric == "US_std":
+        value = math.sqrt(value * (1 - value) / SD_N_PAIRS)
     if row is None or value is None:
         return Compared(figure, None, (math.nan, math.nan), NOT_IMPORTED, "")
     ours = scale * value

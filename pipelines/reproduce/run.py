@@ -15,7 +15,6 @@ from plumbline.pipelines.reproduce.compare import Compared, Start, compare, star
 from plumbline.pipelines.reproduce.figures import (
     DEDUPLICATION,
     DEDUPLICATION_ETA_NATS,
-    SD_N_PAIRS,
     PrintedFigure,
     unprinted,
 )
@@ -130,7 +129,6 @@ def reproduce(
         options = MeasureOptions(
             eta=tuple(etas),
             log_base=tuple({f.log_base for f in figures}),
-            sd_pairs=SD_N_PAIRS,
         )
         table = measure(store, run_id, options)
     rows = _of_release(store, table, corpus, imported)

@@ -32,9 +32,26 @@ def compute(
     parts = []
     for name in names:
         rows = query(connection, name, options.params())
-        parts.append(cast(schema, rows.append_column("run_id", pa.array([run_id] * len(rows)))))
+        if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
+            connection.register("pair", rows)
+            rows = connection.sql("FROM metric_of_pairs('pair')").to_arrow_table()
+        rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
+        parts.append(cast(schema, rows))
     table = pa.concat_tables(parts)
     return table.sort_by([(column, "ascending") for column in schema.key])
+
+
+def _with_p(rows: pa.Table) -> pa.Table:
+    """Rows with the two-sided p of their ``statistic``, by Student's t with their ``df``."""
+    if "statistic" not in rows.column_names:
+        return rows
+    from scipy.special import stdtr
+
+    statistic, df = (
+        rows[name].cast(pa.float64()).to_numpy(zero_copy_only=False) for name in ("statistic", "df")
+    )
+    p = pa.array(2 * stdtr(df, -statistic), from_pandas=True)
+    return rows.drop_columns("statistic").append_column("p", p)
 
 
 def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:

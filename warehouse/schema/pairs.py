@@ -42,6 +42,7 @@ key: benchmark / pair_id
     stereotype: text? -- `pro` or `anti` where the source says so
     category: text? -- kind of pair, such as `religion`: metrics have a subset for each
     direction: text? -- `a` or `b`: the sentence that a stereotype favours
+    cluster, cluster_2: text? -- what makes it alike with others, if named at import: `pair_cell`
     weight: float? -- weight of the pair in its source; metrics count every pair once
     extra: text? -- further columns of the source, as JSON
     is_natural: bool? -- naturalness verdict of its source or build; NULL without one

@@ -97,6 +97,11 @@ key: benchmark / metric model_key groups corpus contrast subset options
     ci_low, ci_high: float? -- ends of the 95% interval
     interval: text -- method of the interval
     n: int -- pairs (or words) behind the figure
+    df: float? -- degrees of freedom of Student's t in the interval
+    n_clusters: int? -- clusters that the interval is over: of two kinds, of the one with fewer
+    clusters: text? -- what they are, such as `word` or `frame, word`; see view `pair_cell`
+    cluster_values: text? -- of too few for an interval: the value of each, as JSON
+    p: float? -- two-sided, of no preference, by the same error; NULL without such a null
     options: text -- further conventions, as JSON
     run_id
 

@@ -37,27 +37,50 @@ CREATE OR REPLACE MACRO end_within(mean_figure, half_width, reach) AS
     CASE WHEN half_width IS NOT NULL
         THEN greatest(-reach, least(reach, mean_figure + half_width))
     END;
-
--- Wilson's score interval of a share p of n. It contains p, even after rounding.
-CREATE OR REPLACE MACRO wilson_half(p, n) AS
-    z975() * sqrt(p * (1 - p) / n + z975() ** 2 / (4 * n * n)) / (1 + z975() ** 2 / n);
-CREATE OR REPLACE MACRO wilson_centre(p, n) AS
-    (p + z975() ** 2 / (2 * n)) / (1 + z975() ** 2 / n);
-CREATE OR REPLACE MACRO wilson_low(p, n) AS
-    CASE WHEN n > 0 THEN greatest(0, least(p, wilson_centre(p, n) - wilson_half(p, n))) END;
-CREATE OR REPLACE MACRO wilson_high(p, n) AS
-    CASE WHEN n > 0 THEN least(1, greatest(p, wilson_centre(p, n) + wilson_half(p, n))) END;
-
--- Ends of the 95% interval of a measure of disclosure, the mean of n_of prompts: Wilson's of the
--- shares gas, gas_f and gas_m, else Student's by student_half, within what the measure can be.
-CREATE OR REPLACE MACRO disclosure_low(of_measure, mean_figure, n_of, half_width) AS CASE
-    WHEN of_measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(mean_figure, n_of)
-    WHEN half_width IS NOT NULL THEN greatest(mean_figure - half_width, 0)
+-- Wilson's score interval of a share p of n, where t_point is the 97.5% point of Student's t for
+-- errors that are estimated (`clustered`) and n what the share is worth in independent rows. It
+-- contains p, even after rounding.
+CREATE OR REPLACE MACRO wilson_half(p, n, t_point := z975()) AS
+    t_point * sqrt(p * (1 - p) / n + t_point ** 2 / (4 * n * n)) / (1 + t_point ** 2 / n);
+CREATE OR REPLACE MACRO wilson_centre(p, n, t_point := z975()) AS
+    (p + t_point ** 2 / (2 * n)) / (1 + t_point ** 2 / n);
+CREATE OR REPLACE MACRO wilson_low(p, n, t_point := z975()) AS CASE
+    WHEN n > 0 AND t_point IS NOT NULL
+        THEN greatest(0, least(p, wilson_centre(p, n, t_point) - wilson_half(p, n, t_point)))
 END;
-CREATE OR REPLACE MACRO disclosure_high(of_measure, mean_figure, n_of, half_width) AS CASE
-    WHEN of_measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_high(mean_figure, n_of)
-    WHEN of_measure NOT IN ('gld', 'p_gendered') THEN mean_figure + half_width
-    WHEN half_width IS NOT NULL THEN least(mean_figure + half_width, 1)
+CREATE OR REPLACE MACRO wilson_high(p, n, t_point := z975()) AS CASE
+    WHEN n > 0 AND t_point IS NOT NULL
+        THEN least(1, greatest(p, wilson_centre(p, n, t_point) + wilson_half(p, n, t_point)))
+END;
+
+-- Ends of the interval of a mean with a standard error, from `clustered`: Wilson's on the range of what
+-- the mean can be, from lowest to highest, as if of `n_rows` rows at most; else Student's. NULL where
+-- nothing varies, unless n_rows says what that is worth.
+CREATE OR REPLACE MACRO range_n(mean_figure, error, lowest, highest, n_rows) AS least(
+    if(error > 1e-9, (mean_figure - lowest) * (highest - mean_figure) / error ** 2, 'infinity'::DOUBLE),
+    n_rows
+);
+CREATE OR REPLACE MACRO range_share(mean_figure, lowest, highest) AS
+    (mean_figure - lowest) / (highest - lowest);
+CREATE OR REPLACE MACRO mean_low(
+    mean_figure, error, t_point, lowest := NULL, highest := NULL, n_rows := 'infinity'::DOUBLE
+) AS CASE
+    WHEN t_point IS NULL OR (isinf(n_rows) AND NOT error > 1e-9) THEN NULL
+    WHEN lowest IS NULL OR highest IS NULL THEN mean_figure - t_point * error
+    ELSE lowest + (highest - lowest) * wilson_low(
+        range_share(mean_figure, lowest, highest),
+        range_n(mean_figure, error, lowest, highest, n_rows), t_point
+    )
+END;
+CREATE OR REPLACE MACRO mean_high(
+    mean_figure, error, t_point, lowest := NULL, highest := NULL, n_rows := 'infinity'::DOUBLE
+) AS CASE
+    WHEN t_point IS NULL OR (isinf(n_rows) AND NOT error > 1e-9) THEN NULL
+    WHEN lowest IS NULL OR highest IS NULL THEN mean_figure + t_point * error
+    ELSE lowest + (highest - lowest) * wilson_high(
+        range_share(mean_figure, lowest, highest),
+        range_n(mean_figure, error, lowest, highest, n_rows), t_point
+    )
 END;
 
 -- A bound of Fisher's z interval of a correlation r; offset_z is its signed distance on the z
@@ -65,11 +88,15 @@ END;
 CREATE OR REPLACE MACRO fisher_bound(r, offset_z) AS
     CASE WHEN abs(r) < 1 - 1e-12 THEN tanh(atanh(r) + offset_z) ELSE r END;
 
--- Bonett and Price's adjusted Wald bound of a difference of paired shares, (n_a - n_b) / n, in
--- percentage points: one pair is added to each side. offset_z is a point of the normal, signed.
-CREATE OR REPLACE MACRO pd_bound(n_a, n_b, n, offset_z) AS CASE
-    WHEN n > 0 THEN 100 * greatest(-1, least(1,
-        (n_a - n_b) / (n + 2)
-        + offset_z * sqrt((n_a + n_b + 2) / (n + 2) - ((n_a - n_b) / (n + 2)) ** 2) / sqrt(n + 2)
+-- Bonett and Price's adjusted Wald interval of a difference of paired shares, such as PD / 100 or the
+-- difference of two models' US: one row is added to each side. above and below are the shares of n
+-- rows; t_point is a signed point of Student's t, as in `wilson_half`.
+CREATE OR REPLACE MACRO bonett_price_centre(above, below, n) AS n * (above - below) / (n + 2);
+CREATE OR REPLACE MACRO bonett_price_se(above, below, n) AS sqrt(
+    ((n * (above + below) + 2) / (n + 2) - bonett_price_centre(above, below, n) ** 2) / (n + 2)
+);
+CREATE OR REPLACE MACRO bonett_price(above, below, n, t_point) AS CASE
+    WHEN n > 0 AND t_point IS NOT NULL THEN greatest(-1, least(1,
+        bonett_price_centre(above, below, n) + t_point * bonett_price_se(above, below, n)
     ))
 END;

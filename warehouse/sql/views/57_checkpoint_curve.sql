@@ -4,8 +4,8 @@
 -- each corpus the slope on the lean of its text (nats per nat) and its explained variance (the
 -- square of the correlation) over n words. See `checkpoint_part`.
 --
--- low, high   95% interval of the value, that of the metrics us, pd, slope and correlation; of the
---             mean log ratio Student's, clustered by word
+-- low, high   95% interval of the value: of us and pd Wilson's on their range and of the mean log ratio
+--             Student's, clustered by point; of the others that of the metrics slope and correlation
 -- change      the value minus that of the step before (NULL at the first step), with Student's 95%
 --             interval. It is paired over steps, because the same words are at both, and clustered
 --             by word, because pairs made for one word are alike: the closed form of the variance
@@ -42,8 +42,7 @@ beside AS (
             PARTITION BY series, setting, benchmark, groups, corpus, contrast, measure
             ORDER BY step
         ) AS change,
-        -- what the intervals of pd and slope take beside their own value
-        max(value) FILTER (measure = 'us') OVER of_step AS us,
+        -- what the interval of the slope takes beside its own value
         max(value) FILTER (measure = 'explained variance') OVER of_step AS r2
     FROM gathered
     WINDOW of_step AS (
@@ -54,23 +53,24 @@ bounded AS (
     SELECT
         *,
         abs(value) * sqrt((1 / nullif(r2, 0) - 1) / (n - 2)) * t975(nullif(n - 2, 0)) AS slope_half,
-        n * (1 - us + value / 100) / 2 AS n_a,
-        n * (1 - us - value / 100) / 2 AS n_b
+        sqrt(squares / df) AS se,
+        -- where nothing varies, as many independent rows as there are points
+        if(se > 1e-9, 'infinity'::DOUBLE, n_points) AS n_rows
     FROM beside
 )
 SELECT
     series, setting, step, model_key, benchmark, groups, corpus, contrast, measure, n, value,
     CASE measure
-        WHEN 'us' THEN wilson_low(value, n)
-        WHEN 'pd' THEN pd_bound(n_a, n_b, n, -z975())
+        WHEN 'us' THEN mean_low(value, se, t975(df), 0, 1, n_rows)
+        WHEN 'pd' THEN mean_low(value, se, t975(df), -100, 100, n_rows)
         WHEN 'slope' THEN value - slope_half
         WHEN 'explained variance'
             THEN greatest(0, fisher_bound(sqrt(value), -z975() / sqrt(nullif(n - 3, 0)))) ** 2
         ELSE value - half
     END AS low,
     CASE measure
-        WHEN 'us' THEN wilson_high(value, n)
-        WHEN 'pd' THEN pd_bound(n_a, n_b, n, z975())
+        WHEN 'us' THEN mean_high(value, se, t975(df), 0, 1, n_rows)
+        WHEN 'pd' THEN mean_high(value, se, t975(df), -100, 100, n_rows)
         WHEN 'slope' THEN value + slope_half
         WHEN 'explained variance'
             THEN fisher_bound(sqrt(value), z975() / sqrt(nullif(n - 3, 0))) ** 2
