@@ -20,6 +20,7 @@ from plumbline.eval_workers.statistics.clusters import (
     n_clusters,
     variances,
 )
+from plumbline.eval_workers.statistics.multiplicity import holm
 from plumbline.eval_workers.statistics.power import (
     STATED,
     Design,
@@ -30,12 +31,14 @@ from plumbline.eval_workers.statistics.power import (
 )
 from plumbline.eval_workers.statistics.ranks import board
 from plumbline.eval_workers.statistics.scored import Cells, Scored
+from plumbline.eval_workers.statistics.scored import scored as scored_pairs
 from plumbline.pipelines.cli.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import preference
 from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
 
@@ -194,7 +197,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store.open(tmp_path_factory.mktemp("ranks") / "warehouse")
     ids = [(f"word{w}", f"{w}-{i}") for w in range(40) for i in range(5)]
     for name in ("scored", "unscored"):
-        fill(store, "benchmark_pair", [pair(name, pair_id, word=w) for w, pair_id in ids])
+        fill(store, "benchmark_pair", [pair(name, i, word=w, cluster=None) for w, i in ids])
     for model, spread in (("even", 0.3), ("alike", 0.3), ("uneven", 2.0)):
         ratios = rng.normal(0, spread, len(ids))
         rows = [score("scored", i, x, model) for (_, i), x in zip(ids, ratios, strict=True)]
@@ -203,6 +206,34 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
     return store
+
+
+def test_the_error_of_a_metric_is_that_of_the_arrays(store: Store) -> None:
+    """The macro behind intervals, `clustered`, and ``clustered_variance`` are one estimator."""
+    (of,) = scored_pairs(store.root, math.log(1.65))
+    metrics = store.read("metric_value", benchmark="scored").to_pylist()
+    for name, figures in (("us", of.even), ("pd", 100 * of.lean), ("aufc", of.area)):
+        se = np.sqrt(variances(clustered_variance(influences(figures), of.cells.clusters)))
+        rows = {r["model_key"]: r for r in metrics if (r["metric"], r["subset"]) == (name, "all")}
+        assert [rows[key]["sd"] for key, _ in of.models] == pytest.approx(se)
+        df = {row["df"] for row in rows.values()}
+        assert max(df) == pytest.approx(degrees_of_freedom(of.cells.clusters))
+
+
+def test_results_of_a_list_are_corrected_by_holm(store: Store) -> None:
+    rows = rows_of(store, "FROM corrected_metric WHERE metric = 'pd' AND subset = 'all'")
+    assert len(rows) == 3
+    wanted = multipletests([row["p"] for row in rows])
+    assert [row["q"] for row in rows] == pytest.approx(wanted)
+    assert {row["q"] for row in rows_of(store, "FROM corrected_metric WHERE metric = 'us'")} == {
+        None
+    }
+    assert holm([row["p"] for row in rows]) == pytest.approx(wanted)
+
+
+def multipletests(p: list[float]) -> list[float]:
+    """Holm's p, each by its definition: the largest of those that come no later."""
+    return [max(min(1.0, q * sum(other >= q for other in p)) for q in p if q <= each) for each in p]
 
 
 def test_ranks_are_of_the_figures_that_are_measured(store: Store) -> None:

@@ -1,6 +1,7 @@
--- grain: as metric_value, with the ranks that a model may have by it (`model_rank`), of all pairs
+-- grain: as metric_value, with q, p corrected for the models of its list (`corrected_metric`), and
+-- of all pairs the ranks that a model may have by it (`model_rank`)
 SELECT m.*, rank, rank_low, rank_high
-FROM metric_value AS m
+FROM corrected_metric AS m
 LEFT JOIN model_rank AS r
     ON r.benchmark = m.benchmark AND r.groups = m.groups AND r.metric = m.metric
     AND r.model_key = m.model_key AND m.subset = 'all' AND (m.metric <> 'aufc' OR m.unit = 'nats')

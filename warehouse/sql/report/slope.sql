@@ -1,7 +1,7 @@
--- grain: as metric_value, slopes on the lean of a text that have an interval
+-- grain: as corrected_metric, slopes on the lean of a text that have an interval
 -- Of a model that was trained on a corpus of this warehouse, only those on this corpus.
 SELECT *
-FROM metric_value
+FROM corrected_metric
 WHERE metric = 'slope' AND ci_low IS NOT NULL
     AND (
         model_key NOT IN (SELECT model_key FROM trained_key)
