@@ -63,20 +63,30 @@ def test_figures_by_hand(connection: duckdb.DuckDBPyConnection) -> None:
     assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
 
 
-def test_intervals_of_disclosure_stay_within_what_it_can_be(
+def test_intervals_of_means_stay_within_what_they_can_be(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
-    for measure, mean, half, expected in (
-        ("gld", 0.9, 0.3, (0.6, 1.0)),
-        ("p_gendered", 0.1, 0.3, (0.0, 0.4)),
-        ("add_nats", 0.9, 0.3, (0.6, 1.2)),
-        ("gld", 0.9, None, (None, None)),
-        ("gas_f", 0.5, None, tuple(stats.binomtest(2, 4).proportion_ci(method="wilson"))),
+    for mean, se, low, high, n in (
+        (0.9, 0.1, 0, 1, math.inf),
+        (0.1, 0.2, 0, 1, math.inf),
+        (0.5, 0.0, 0, 1, 4),
+        (3.0, 0.5, 0, 6, math.inf),
+        (0.9, 0.1, 0, 1, 3),
     ):
-        given = {"m": measure, "x": mean, "half": half}
-        query = "SELECT disclosure_low($m, $x, 4, $half), disclosure_high($m, $x, 4, $half)"
+        given = {"x": mean, "se": se, "low": low, "high": high, "n": n}
+        ends = (f"mean_{end}($x, $se, 2.0, $low, $high, $n)" for end in ("low", "high"))
+        query = f"SELECT {', '.join(ends)}"
         (found,) = connection.execute(query, given).fetchall()
-        assert found == pytest.approx(expected)
+        p = (mean - low) / (high - low)
+        rows = min(n, p * (1 - p) / (se / (high - low)) ** 2 if se else math.inf)
+        roots = np.roots([1 + 4 / rows, -(2 * p + 4 / rows), p * p]).real
+        expected = low + (high - low) * np.sort(roots)
+        assert found == pytest.approx(tuple(expected), abs=1e-9)
+        assert low <= found[0] <= mean <= found[1] <= high
+    (row,) = connection.execute(
+        "SELECT mean_low(1, 0.1, 2.0), mean_low(1, 0, 2.0), mean_low(1, 0.1, NULL, 0, 1)"
+    ).fetchall()
+    assert row == (pytest.approx(0.8), None, None)
 
 
 @pytest.mark.parametrize("nothing", ["NULL", "'nan'", "'-inf'"])

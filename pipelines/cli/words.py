@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plumbline.jobs.options import LEAST_COUNT
 from plumbline.pipelines.cli.corpus import open_existing
 from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
@@ -112,18 +113,27 @@ def constrain(
             show_default=False,
         ),
     ] = None,
+    least_count: Annotated[
+        int,
+        typer.Option(min=1, help="Co-occurrences on either side from which a word's delta counts."),
+    ] = LEAST_COUNT,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
 
+    A pair with a word counted more rarely than `--least-count` is undecided, unless another word
+    leans beyond the limit: constrained subsets hold only pairs all of whose words are known.
+
     Example: plumbline constrain --corpus novels --benchmark winobias
     """
     from plumbline.jobs.association.max_pmi import constrain as run
+    from plumbline.jobs.association.verdicts import verdict_lines
 
     store = open_existing(warehouse)
     for name in benchmark:
-        for used, n in run(store, corpus, name, contrast).items():
-            say(f"{name}: MaxPMI of {n:,} pairs in corpus {corpus} ({used})")
+        done = run(store, corpus, name, contrast, least_count)
+        for line in verdict_lines(store, corpus, name, done):
+            say(line)
     say("Table: pair_association")
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
 

@@ -124,9 +124,12 @@ def import_benchmark(settings: Settings, name: str) -> None:
 def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     """MaxPMI of every pair of a benchmark against a corpus."""
     from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
+    from plumbline.jobs.association.verdicts import verdict_lines
 
     store = Store.open(settings.warehouse_path())
-    constrain_benchmark(store, corpus, benchmark, settings.contrast)
+    done = constrain_benchmark(store, corpus, benchmark, settings.contrast)
+    for line in verdict_lines(store, corpus, benchmark, done):
+        say(line)
 
 
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:

@@ -93,11 +93,13 @@ class Recipe:
         {'sentence_a': 'Old sentence'}
         """
         columns = dict(self.columns)
-        is_named = False
+        free = ["cluster", "cluster_2"]
         for text in given:
             ours, is_pair, theirs = text.partition("=")
             if ours == "cluster":
-                ours, is_named = "cluster_2" if is_named else ours, True
+                if not free:
+                    raise UsageProblem(f"--column {text}", "a pair has at most two clusters")
+                ours = free.pop(0)
             if not is_pair or ours not in COLUMNS or not theirs:
                 known = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
                 raise UsageProblem(f"--column {text}", "is not a column", known)

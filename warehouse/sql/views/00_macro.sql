@@ -6,6 +6,17 @@
 -- a limit is inclusive with a tolerance far below the precision of any score (1e-9 nats).
 CREATE OR REPLACE MACRO within(x, upper) AS abs(x) <= upper + 1e-9;
 
+-- What the constraint |MaxPMI| <= eta makes of a pair: `dropped` if a word leans more, `undecided` if
+-- an unknown word could (or no word has a delta), else `kept`. Statistics without counts don't say how
+-- many words are unknown: NULL passes.
+CREATE OR REPLACE MACRO constraint_verdict(max_pmi, of_unknown, limit_nats) AS CASE
+    WHEN NOT within(max_pmi, limit_nats) THEN 'dropped'
+    WHEN max_pmi IS NULL OR of_unknown > 0 THEN 'undecided'
+    ELSE 'kept'
+END;
+CREATE OR REPLACE MACRO meets_constraint(max_pmi, of_unknown, limit_nats) AS
+    constraint_verdict(max_pmi, of_unknown, limit_nats) = 'kept';
+
 -- Upper 97.5% points of the normal and of Student's t distribution. The second is the expansion of
 -- Cornish and Fisher in 1/df: relative error 0.8% at df = 2, below 1e-4 from df = 6.
 CREATE OR REPLACE MACRO z975() AS 1.959963984540054;

@@ -48,7 +48,13 @@ found AS (
         unnest(e.subject), e.n, e.value AS even_share, e.n_star AS even_n, e.t, e.n_clusters, e.df,
         e.cluster_values,
         d.value AS divergence,
-        if(d.se > 1e-9, d.se, 1 / sqrt(d.n_most + e.subject.n_groups)) AS se
+        -- of as many items as n_most at this distance, and one more for each group
+        e.subject.n_groups AS k,
+        if(isinf(d.n_most), 0, sqrt(
+            (d.n_most * d.value ** 2 + k / (k - 1) - (d.n_most * d.value) ** 2 / (d.n_most + k))
+            / (d.n_most + k - 1) / (d.n_most + k)
+        )) AS least_se,
+        greatest(d.se, least_se) AS se
     FROM clustered('even') AS e
     JOIN clustered('item') AS d USING (subject)
 )

@@ -4,8 +4,8 @@
 -- each corpus the slope on the lean of its text (nats per nat) and its explained variance (the
 -- square of the correlation) over n words. See `checkpoint_part`.
 --
--- low, high   95% interval of the value: of us and pd Wilson's on their range and of the mean log ratio
---             Student's, clustered by point; of the others that of the metrics slope and correlation
+-- low, high   95% interval of the value: that of the metrics us, pd, slope and correlation; of the
+--             mean log ratio Student's, clustered by word
 -- change      the value minus that of the step before (NULL at the first step), with Student's 95%
 --             interval. It is paired over steps, because the same words are at both, and clustered
 --             by word, because pairs made for one word are alike: the closed form of the variance
@@ -13,7 +13,35 @@
 --             counts as too sure where both explained variances are near 0. change_se is its
 --             standard error with df degrees of freedom
 CREATE OR REPLACE VIEW checkpoint_curve AS
-WITH moved AS (
+WITH figure AS (
+    SELECT
+        {
+            'series': series, 'setting': setting, 'step': step, 'benchmark': c.benchmark,
+            'groups': groups, 'measure': measure
+        } AS subject,
+        cluster_1, cluster_2, stratum, numerator, 1 AS denominator
+    FROM (
+        SELECT
+            *, unnest(['us', 'pd']) AS measure,
+            unnest([(lean(log_ratio_nats) = 0)::INTEGER, lean(log_ratio_nats)]) AS numerator
+        FROM checkpoint_pair
+    ) AS c
+    JOIN pair_cell USING (benchmark, pair_id)
+),
+of_pairs AS (
+    SELECT
+        unnest(subject),
+        if(
+            subject.measure = 'us', wilson_low(value, n_star, t),
+            100 * bonett_price(share_above, share_below, n_star, -t)
+        ) AS pair_low,
+        if(
+            subject.measure = 'us', wilson_high(value, n_star, t),
+            100 * bonett_price(share_above, share_below, n_star, t)
+        ) AS pair_high
+    FROM clustered('figure')
+),
+moved AS (
     SELECT
         *,
         influence - lag(influence) OVER (
@@ -52,25 +80,22 @@ beside AS (
 bounded AS (
     SELECT
         *,
-        abs(value) * sqrt((1 / nullif(r2, 0) - 1) / (n - 2)) * t975(nullif(n - 2, 0)) AS slope_half,
-        sqrt(squares / df) AS se,
-        -- where nothing varies, as many independent rows as there are points
-        if(se > 1e-9, 'infinity'::DOUBLE, n_points) AS n_rows
+        abs(value) * sqrt((1 / nullif(r2, 0) - 1) / (n - 2)) * t975(nullif(n - 2, 0)) AS slope_half
     FROM beside
 )
 SELECT
     series, setting, step, model_key, benchmark, groups, corpus, contrast, measure, n, value,
     CASE measure
-        WHEN 'us' THEN mean_low(value, se, t975(df), 0, 1, n_rows)
-        WHEN 'pd' THEN mean_low(value, se, t975(df), -100, 100, n_rows)
+        WHEN 'us' THEN pair_low
+        WHEN 'pd' THEN pair_low
         WHEN 'slope' THEN value - slope_half
         WHEN 'explained variance'
             THEN greatest(0, fisher_bound(sqrt(value), -z975() / sqrt(nullif(n - 3, 0)))) ** 2
         ELSE value - half
     END AS low,
     CASE measure
-        WHEN 'us' THEN mean_high(value, se, t975(df), 0, 1, n_rows)
-        WHEN 'pd' THEN mean_high(value, se, t975(df), -100, 100, n_rows)
+        WHEN 'us' THEN pair_high
+        WHEN 'pd' THEN pair_high
         WHEN 'slope' THEN value + slope_half
         WHEN 'explained variance'
             THEN fisher_bound(sqrt(value), z975() / sqrt(nullif(n - 3, 0))) ** 2
@@ -78,4 +103,5 @@ SELECT
     END AS high,
     change, change - t975(df) * change_se AS change_low, change + t975(df) * change_se AS change_high,
     change_se, df
-FROM bounded;
+FROM bounded
+LEFT JOIN of_pairs USING (series, setting, step, benchmark, groups, measure);

@@ -14,8 +14,14 @@ WITH scored AS (
         } AS subject,
         cluster_1, cluster_2, stratum,
         (lean(log_ratio_nats, epsilon) = 0)::INTEGER AS even,
-        CASE WHEN eta_a IS NULL OR within(max_pmi_nats, eta_a) THEN even END AS even_a,
-        CASE WHEN eta_b IS NULL OR within(max_pmi_nats, eta_b) THEN even END AS even_b
+        CASE
+            WHEN eta_a IS NULL OR meets_constraint(p.max_pmi_nats, p.n_words_unknown, eta_a)
+                THEN even
+        END AS even_a,
+        CASE
+            WHEN eta_b IS NULL OR meets_constraint(p.max_pmi_nats, p.n_words_unknown, eta_b)
+                THEN even
+        END AS even_b
     FROM scored_pair_association AS p
     JOIN pair_cell AS c ON c.benchmark = p.benchmark AND c.pair_id = p.pair_id
     WHERE p.benchmark = benchmark_name

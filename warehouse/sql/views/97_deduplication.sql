@@ -36,7 +36,7 @@ subset_of AS (
     SELECT leaning.*, a.corpus, a.contrast, '|max_pmi| <= ' || eta_limit::DOUBLE
     FROM leaning
     JOIN pair_association AS a USING (benchmark, pair_id)
-    WHERE within(a.max_pmi_nats, eta_limit)
+    WHERE meets_constraint(a.max_pmi_nats, a.n_words_unknown, eta_limit)
 ),
 figure AS (
     SELECT
