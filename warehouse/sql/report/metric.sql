@@ -5,4 +5,5 @@ FROM corrected_metric AS m
 LEFT JOIN model_rank AS r
     ON r.benchmark = m.benchmark AND r.groups = m.groups AND r.metric = m.metric
     AND r.model_key = m.model_key AND m.subset = 'all' AND (m.metric <> 'aufc' OR m.unit = 'nats')
-ORDER BY m.benchmark, m.groups, m.model, m.model_key, corpus, contrast, eta_nats, subset;
+ORDER BY
+    m.benchmark, m.groups, m.model, m.model_key, corpus, contrast, eta_nats, subset, m.metric, options;

@@ -7,4 +7,4 @@ WHERE metric = 'slope' AND ci_low IS NOT NULL
         model_key NOT IN (SELECT model_key FROM trained_key)
         OR (model_key, corpus) IN (SELECT (model_key, corpus) FROM trained_key)
     )
-ORDER BY benchmark, groups, model, model_key, corpus, contrast, eta_nats, subset;
+ORDER BY benchmark, groups, model, model_key, corpus, contrast, eta_nats, subset, options;
