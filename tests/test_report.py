@@ -205,8 +205,13 @@ def test_metric_tables_show_what_metric_value_holds(world: Store, written: Path)
 
     found = page.tables["made, all pairs"][1:]
     assert len(found) == 2
-    for model, *cells in found:
+    ranks = {(r["metric"], r["model"]): r for r in world.read("model_rank").to_pylist()}
+    for model, *cells, by_us, by_aufc in found:
         check(cells, model[0], "", "all", ["n", "us", "pd", "aufc"])
+        for (text, value), name in ((by_us, "us"), (by_aufc, "aufc")):
+            row = ranks[name, model[0]]
+            assert int(value) == row["rank"]
+            assert text in (f"{row['rank_low']} to {row['rank_high']}", f"{row['rank_low']}")
     (caption,) = [c for c in page.tables if c.startswith("made, by subset")]
     n_rows = 0
     for model, subset, of_corpus, *cells in page.tables[caption][1:]:
@@ -253,8 +258,8 @@ def test_a_metric_of_any_name_has_its_column(store: Store, tmp_path: Path) -> No
     fill(store, "metric_value", added)
     page = Page(appendix(store, tmp_path / "report"))
     pairs = page.tables["made, all pairs"][1:]
-    assert all(us == share for _, _, us, *_, share, _ in pairs)
-    assert [part[1] for *_, part in pairs] == ["25.0", "25.0"]
+    assert all(us == share for _, _, us, *_, share, _, _, _ in pairs)
+    assert [part[1] for *_, part, _, _ in pairs] == ["25.0", "25.0"]
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
     assert all(slope[1] == steepness[1] for *_, slope, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share (part 2) %", "steepness"))

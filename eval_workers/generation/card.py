@@ -16,6 +16,7 @@ from plumbline.eval_workers.benchmarks import find
 from plumbline.eval_workers.benchmarks.own.recipe import RECIPES, load
 from plumbline.eval_workers.generation.card_text import Card, card_text
 from plumbline.eval_workers.ratings.summary import people_say
+from plumbline.eval_workers.statistics.power import power_of, said
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.files import kept_object
@@ -151,6 +152,7 @@ def described(
         _kinds(data),
         _language(store, benchmark),
         n_bytes=laid_out(data).nbytes,
+        power=said(power_of(store.root, benchmark)),
     )
     return card, shared
 

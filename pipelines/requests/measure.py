@@ -9,6 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.statistics.change_points import changes, word_onsets
+from plumbline.eval_workers.statistics.power import powers
+from plumbline.eval_workers.statistics.ranks import model_ranks
+from plumbline.eval_workers.statistics.scored import scored
 from plumbline.pipelines.requests import controls
 from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
@@ -54,13 +57,18 @@ def _with_p(rows: pa.Table) -> pa.Table:
 def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:
     """Compute every metric and replace ``metric_value`` with the result, benchmark by benchmark.
 
-    So are `change_point` and `word_onset` of models with checkpoints, and `control` where there are
-    scores of an n-gram model. Returns the metrics written.
+    So are `model_rank`, `benchmark_power`, `change_point` and `word_onset` of models with
+    checkpoints, and `control` where there are scores of an n-gram model. Returns the metrics
+    written.
     Benchmarks that have no rows any more lose their old ones.
     """
-    rows = compute(store.root, options or MeasureOptions(), run_id)
+    options = options or MeasureOptions()
+    rows = compute(store.root, options, run_id)
+    every = list(scored(store.root, options.epsilon))
     made = {
         "metric_value": rows,
+        "model_rank": _cast("model_rank", model_ranks(every, options.epsilon), run_id),
+        "benchmark_power": _cast("benchmark_power", powers(every), run_id),
         "change_point": _cast("change_point", changes(store.root), run_id),
         "word_onset": _cast("word_onset", word_onsets(store.root), run_id),
         "control": _cast("control", controls.effects_of_all(store.root), run_id),

@@ -105,6 +105,37 @@ key: benchmark / metric model_key groups corpus contrast subset options
     options: text -- further conventions, as JSON
     run_id
 
+model_rank: Which ranks models may have on a benchmark, right for all of its models at once.
+by: measure, for benchmarks that two models scored
+key: benchmark / metric groups model_key
+    benchmark
+    groups: text -- groups of the pairs, such as `female/male`
+    metric: text -- `us`, `aufc` or `pd`, of all pairs: the largest figure has rank 1
+    model_key model
+    epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL for `aufc`
+    value: float -- the figure
+    rank: int -- its place among the models; equal figures share the first
+    rank_low, rank_high: int -- first and last rank that it may have: 95% for all models together
+    n_models, n_pairs: int -- models of the benchmark, and pairs that one of them scored
+    n_clusters: int -- clusters that differences are tested over, as in `metric_value`
+    run_id
+
+benchmark_power: The smallest effect that a benchmark finds four times in five, by its scores.
+by: measure
+key: benchmark / measure groups
+    benchmark
+    groups: text -- groups of the pairs, such as `female/male`
+    measure: text -- `pd`, `us` (against a half), `pd difference`, `us difference` of two models
+    unit: text -- `percentage points` or `share`
+    smallest: float? -- effect found with 80% at the 5% level; NULL where none is as large
+    sd: float -- deviation of the figure over pairs
+    icc: float -- correlation of two pairs of one cluster, the median over models
+    n_alike: float -- other pairs that share a cluster with a pair, on average
+    n_pairs, n_clusters: int -- pairs, and clusters as in `metric_value`
+    df: float -- degrees of freedom of Student's t
+    n_models: int -- models that sd and icc are measured on; 0: stated, see docs/methods.md
+    run_id
+
 change_point: Every step of every curve of a model's checkpoints, tested for a change.
 by: measure, for models with checkpoints
 key: benchmark / series setting groups corpus contrast measure step

@@ -164,7 +164,9 @@ def _counts(facts: Facts) -> PageTable:
         ("models", "n_models"),
         ("pairs of models", "n_model_pairs"),
         ("differ in US", "n_us_differ"),
+        ("after correction", "n_us_corrected"),
         ("differ in PD", "n_pd_differ"),
+        ("after correction", "n_pd_corrected"),
     ]
     caption = (
         "Of all pairs of models, those whose difference has an interval without 0; chance alone "

@@ -16,7 +16,7 @@ from plumbline.pipelines.report.findings.sentences import (
 )
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name, sets, sides
-from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_pairs
+from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_pairs, rank_columns
 from plumbline.pipelines.report.model import (
     Columns,
     Figure,
@@ -65,6 +65,14 @@ _GENERATORS = (
     "Chat models that wrote for the same seed words: the second benchmark's figures less the "
     "first's, word by word (shares from 0 to 1, pd in points, log_ratio in nats)"
 )
+_POWER = (
+    "The smallest PD, US off 50% and differences of two models that each benchmark finds with 80% "
+    "at the 5% level; a dash where none is as large"
+)
+_RANKS = (
+    "Ranks: the places that a model may have among all models of its benchmark, the largest figure "
+    "first. With 95% every model's true place is among its own."
+)
 #: Up to this many models of a benchmark are described one by one, more are summed up.
 ONE_BY_ONE = 4
 #: Share of a benchmark's pairs below which a model's figures come with a warning.
@@ -88,9 +96,14 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     )
     figures = [figure for of in found for figure in _figures(facts, of)]
     tables = [one for of in found for one in _tables(facts, of)]
+    if power := facts.rows("power"):
+        tables.append(_power(power))
     if generators := facts.rows("generator"):
         tables.append(_generators(generators))
-    yield Section("preference", _TITLE, _meaning(found), _alerts(scores), figures, tables)
+    intro = _meaning(found)
+    if any(row["rank"] is not None for row in facts.rows("metric")):
+        intro.append(_RANKS)
+    yield Section("preference", _TITLE, intro, _alerts(scores), figures, tables)
 
 
 def _meaning(found: Sequence[Mapping[str, str]]) -> list[str]:
@@ -194,7 +207,12 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
     everything, subsets = metrics.where(subset="all"), metrics.but(subset="all")
     keys = ("model", "model_key", "corpus", "contrast", "subset")
     unit = "items" if of["groups"].count("/") > 1 else "pairs"
-    columns: Columns = ["model", (unit, "n"), *metric_columns(everything)]
+    columns: Columns = [
+        "model",
+        (unit, "n"),
+        *metric_columns(everything),
+        *rank_columns(everything),
+    ]
     tables = [table(f"{name}, all {unit}", by_metric(everything, *keys), columns)]
     every = by_metric(subsets, *keys)
     rows = every.only(lambda r: r["n"])
@@ -210,6 +228,26 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
         caption = f"{name}, by subset ({len(rows)} rows{note})"
         tables.append(table(caption, rows, columns, folded=len(rows) > 20, searchable=True))
     return tables
+
+
+def _power(rows: Rows) -> PageTable:
+    """What each benchmark can find, by what its models' scores show."""
+    columns: Columns = [
+        ("benchmark", lambda r: text(set_name(r))),
+        "measure",
+        ("smallest, points", lambda r: number(_scaled(r, "smallest"), 1)),
+        ("deviation", lambda r: number(_scaled(r, "sd"), 1)),
+        ("correlation within clusters", lambda r: number(r["icc"], 3)),
+        ("pairs", "n_pairs"),
+        ("clusters", "n_clusters"),
+        ("models", "n_models"),
+    ]
+    return table(_POWER, rows, columns, folded=True)
+
+
+def _scaled(row: Row, column: str) -> float | None:
+    value: float | None = row[column]
+    return value if value is None or row["unit"] != "share" else 100 * value
 
 
 def _generators(rows: Rows) -> PageTable:

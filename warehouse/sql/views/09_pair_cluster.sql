@@ -4,9 +4,6 @@
 -- without a word the template, which is what both sentences share. Names say of what kind a cluster
 -- is, so that a word and a frame are never the same one, and the two occupations of a pair may be.
 -- The stratum is the stereotype of a set that was made half of either.
-CREATE OR REPLACE MACRO frame_of(template, word) AS
-    regexp_replace(template, '(?i)\b' || regexp_escape(word) || '\b', '{word}', 'g');
-
 CREATE OR REPLACE VIEW pair_cell AS
 WITH framed AS (
     SELECT
