@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from plumbline.pipelines.report.model import Cell, Section, estimate, number, shown, stem, table
+from plumbline.pipelines.report.model import (
+    Section,
+    estimate,
+    number,
+    probability,
+    shown,
+    stem,
+    table,
+)
 from plumbline.pipelines.report.rows import Rows
 
 #: Share of false ones among the words that are said to lean otherwise.
@@ -33,7 +41,7 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
             (f"lean in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
             (f"lean in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
             ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_CHANGE)),
-            ("adjusted p", lambda r: _p(r["q"])),
+            ("adjusted p", lambda r: probability(r["q"])),
         ],
         folded=folded,
         searchable=True,
@@ -49,7 +57,3 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     if not clear:
         sentence += f" (smallest adjusted p {shown(smallest, 2)})"
     return Section(stem("change", a, b, contrast), title, [f"{sentence}. {how}"], tables=[listed])
-
-
-def _p(p: float) -> Cell:
-    return Cell("< 0.0001" if p < 0.0001 else shown(p, 4), p, True)

@@ -13,7 +13,6 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     estimate,
-    number,
     shown,
     table,
     text,
@@ -29,10 +28,11 @@ MAX_PAIRS = 4
 _TITLE = "Comparisons: corpora"
 _MEANING = (
     "delta of the same word in two corpora. Words seen fewer than "
-    f"{MIN_PAIRS} times with either side in one of them are left out; so is what only one has. A "
-    "difference comes with the 95% interval that both counts give, the texts taken as "
-    "independent; it is clear where that leaves out 0, as chance alone makes it for one word in "
-    "20. The noise of counting lowers a correlation."
+    f"{MIN_PAIRS} times with either side in one of them are left out of correlations; so is what "
+    "only one has. A difference comes with the 95% interval that both counts give, the texts taken "
+    "as independent: a lower bound of the uncertainty. It is clear where that leaves out 0, as "
+    "chance alone makes it for up to one word in 20; so is a word that one corpus has near one "
+    "side only if its bounds leave no other way. The noise of counting lowers a correlation."
 )
 _CORRELATION = ("correlation", "r_low", "r_high")
 _RANK = ("rank_correlation", "rho_low", "rho_high")
@@ -61,6 +61,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         ("rank correlation", lambda r: estimate(r, 3, of=_RANK)),
         ("lean the other way", "n_opposite"),
         ("with an interval", "n_with_se"),
+        ("near one side only", "n_one_sided"),
         ("differ clearly", "n_different"),
     ]
     caption = "Corpora two by two, those that agree least first; 95% intervals in brackets"
@@ -103,7 +104,11 @@ def _sentence(row: Row) -> str:
         verdict = "run against each other"
     clear = ""
     if row["n_with_se"]:
-        clear = f"; {row['n_different']:,} of {row['n_with_se']:,} with an interval differ clearly"
+        clear = (
+            f"; {row['n_different']:,} of {row['n_with_se']:,} with an interval "
+            f"({row['n_one_sided']:,} near one side only in one of them) differ clearly, up to "
+            f"{row['n_with_se'] / 20:,.0f} by chance"
+        )
     return (
         f"{names} {verdict}: correlation {estimate(row, 3, of=_CORRELATION).text} {over}; "
         f"{_of(row, 'n_same')} lean the same way in both, {_of(row, 'n_opposite')} the other "
@@ -120,14 +125,17 @@ def _of(row: Row, name: str) -> str:
     return f"{row[name]:,} ({shown(100 * row[name] / row['n_words'], 1)}%)"
 
 
+def _ends(text: str) -> tuple[str, str, str]:
+    return f"lean_{text}_nats", f"lean_{text}_low_nats", f"lean_{text}_high_nats"
+
+
 def _words(pair: Row, words: Rows) -> PageTable:
     a, b, contrast = (pair[name] for name in ("corpus_a", "corpus_b", "contrast"))
     columns: Columns = [
         "word",
-        (f"delta in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
-        (f"delta in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
+        (f"lean in {a}", lambda r: estimate(r, 2, signed=True, of=_ends("a"))),
+        (f"lean in {b}", lambda r: estimate(r, 2, signed=True, of=_ends("b"))),
         ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_DIFFERENCE)),
-        ("standard error", lambda r: number(r["se_nats"])),
     ]
     caption = f"Words that differ most between {a} and {b} ({contrast}), the surest first"
     rows = words.where(corpus_a=a, corpus_b=b, contrast=contrast)
