@@ -267,8 +267,8 @@ def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
     ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair, and its interval that of
     :func:`~plumbline.jobs.association.bounds.lean_bounds` with the counts c_g / D_g, which contains
-    it. N_g is taken as exact. Pairs of weight 0 don't count; without occurrences of both sides
-    there is no row.
+    it. N_g is taken as exact. Pairs of weight 0 don't count. The words of the pairs have no rows;
+    nor have others without occurrences of both sides.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where
@@ -278,7 +278,9 @@ def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
     weighed = [pair for pair in pairs if pair.weight > 0]
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in ("female", "male"))
     is_defined = f.n_target > 0 and m.n_target > 0
-    rows = np.flatnonzero((f.n_pair + m.n_pair > 0) & is_defined)
+    own = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.female, p.male)]))
+    is_met = (f.n_pair + m.n_pair > 0) & ~own.to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(is_met & is_defined)
     # Most words are rare: thousands of them have the same few counts.
     both = np.stack([f.n_pair[rows], m.n_pair[rows]])
     (n_f, n_m), at = np.unique(both, axis=1, return_inverse=True)

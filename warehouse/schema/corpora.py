@@ -152,7 +152,7 @@ key: corpus / contrast word
     delta_se_nats: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
 
 word_bound: How far every word that co-occurs with a contrast leans at least and at most, also a
-word that has no delta because only one side has it nearby.
+word that has no delta because only one side has it nearby; but the words of the contrast itself.
 by: corpus associate
 key: corpus / contrast word
     corpus contrast word

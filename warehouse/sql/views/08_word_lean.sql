@@ -12,10 +12,10 @@ END;
 -- `word_bound`, beside delta_nats. For a pair of words lean_nats is delta_nats. A word that only one
 -- side has nearby has neither, and its interval is infinite at one end. lean_bound_nats is the bound
 -- of the interval nearer 0: 0 when the interval contains 0. Sort by it to list the words that lean
--- most, since a word seen once has a wide interval and can't come first by chance. Corpora without
--- rows of `word_bound` have leans from `word_delta` alone: lean_nats is delta_nats, with the interval
--- of its standard error. Imported deltas have none: their interval is NULL and lean_bound_nats is
--- delta_nats.
+-- most, since a word seen once has a wide interval and can't come first by chance. Words without a
+-- row of `word_bound`, those of the contrast itself and of older or imported corpora, have leans from
+-- `word_delta` alone: lean_nats is delta_nats, with the interval of its standard error. Imported
+-- deltas have none: their interval is NULL and lean_bound_nats is delta_nats.
 CREATE OR REPLACE VIEW word_lean AS
 SELECT
     *,
@@ -32,5 +32,5 @@ FROM (
         delta_nats AS lean_nats,
         delta_nats - z975() * delta_se_nats AS lean_low_nats,
         delta_nats + z975() * delta_se_nats AS lean_high_nats
-    FROM word_delta ANTI JOIN (SELECT DISTINCT corpus FROM word_bound) USING (corpus)
+    FROM word_delta ANTI JOIN word_bound USING (corpus, contrast, word)
 );
