@@ -13,6 +13,8 @@ from plumbline.jobs.association.bounds import Bounds, lean_bounds
 from plumbline.jobs.evidence.sightings import Ints, Sightings
 from plumbline.warehouse.wordlists import WordPair
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class WordLean:
@@ -121,7 +123,7 @@ def lean(
 
 
 def cluster_bounds(
-    n_f: ArrayLike, n_m: ArrayLike, n_clusters: ArrayLike, n_sides: Sequence[float]
+    n_f: ArrayLike, n_m: ArrayLike, n_clusters: ArrayLike, n_sides: Sequence[float] | Floats
 ) -> Bounds:
     """Bounds of leans without a delta, from the clusters that have the word near either side.
 
@@ -135,7 +137,7 @@ def cluster_bounds(
     """
     f, m = np.asarray(n_f, np.float64), np.asarray(n_m, np.float64)
     is_known = (f + m > 0) & (min(n_sides) > 0)
-    each = n_clusters / np.where(is_known, f + m, 1)
+    each = np.asarray(n_clusters, np.float64) / np.where(is_known, f + m, 1)
     odds = np.log(n_sides[0] / n_sides[1]) if min(n_sides) > 0 else 0.0
     bounds = lean_bounds(f * each, m * each, odds)
     return Bounds(*(np.where(is_known, x, np.nan) for x in bounds))
