@@ -20,7 +20,7 @@ from plumbline.jobs.evidence.why import explain
 from plumbline.pipelines.report.explorer.data import Explorer, explorer
 from plumbline.pipelines.report.explorer.pages import page_names, word_page
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.parts import _leaning
+from plumbline.pipelines.report.sections.lean_of_words import clear_words
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -122,12 +122,12 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     assert [w for w, _ in up] == clear[:15]
     # the first page names the same words and counts the same intervals
     rows = Facts(store).rows("word", top=15).where(corpus="c")
-    assert [r["word"] for r in sorted(rows, key=lambda r: r["place"]) if r["delta_nats"] > 0] == [
+    assert [r["word"] for r in sorted(rows, key=lambda r: r["place"]) if r["lean_nats"] > 0] == [
         w for w, _ in up
     ]
     (counted,) = Facts(store).rows("lean_count").where(corpus="c")
     assert counted["n_first"] == len(clear)
-    assert f"interval over documents, {len(clear):,} lean" in next(_leaning(counted))
+    assert f"interval over documents, {len(clear):,} lean" in next(clear_words(counted))
 
 
 def records(page: Path) -> dict[str, Any]:

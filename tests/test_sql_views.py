@@ -73,15 +73,16 @@ def test_words_rank_by_the_bound_of_their_interval_nearer_zero(store: Store) -> 
         holds_zero = low <= 0 <= high
         bound = 0 if holds_zero else min(low, high, key=abs)
         row = found[word]
-        assert (row["delta_low_nats"], row["delta_high_nats"]) == pytest.approx((low, high))
+        assert row["lean_nats"] == value
+        assert (row["lean_low_nats"], row["lean_high_nats"]) == pytest.approx((low, high))
         assert row["lean_bound_nats"] == pytest.approx(bound)
     assert 50 < sum(r["lean_bound_nats"] == 0 for r in found.values()) < 250
     assert found["even"]["lean_bound_nats"] == 0
     chance = found["chance"]
-    assert chance["lean_bound_nats"] == 0 and chance["delta_low_nats"] is None
+    assert chance["lean_bound_nats"] == 0 and chance["lean_low_nats"] is None
     assert found["whole"]["lean_bound_nats"] == pytest.approx(1.0 - 0.1 * stats.norm.ppf(0.975))
     unknown = found["unknown"]
-    assert unknown["lean_bound_nats"] == -2.0 and unknown["delta_low_nats"] is None
+    assert unknown["lean_bound_nats"] == -2.0 and unknown["lean_low_nats"] is None
 
 
 def test_us_by_start_equals_the_metrics(store: Store) -> None:

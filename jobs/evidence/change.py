@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.corpus_lookup import corpus_contrast
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.evidence.documents import Documents, Evidence, evidence_of
@@ -303,16 +304,3 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
         }
     )
     return rows.take(np.lexsort((-np.abs(change), rows["q"].to_numpy())))
-
-
-def adjusted(p: Floats) -> Floats:
-    """p adjusted for their number by Benjamini and Hochberg: the share of false ones below each.
-
-    >>> adjusted(np.array([0.01, 0.04, 0.03, 0.5])).round(3).tolist()
-    [0.04, 0.053, 0.053, 0.5]
-    """
-    order = np.argsort(p)
-    scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    q = np.empty(p.size)
-    q[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return np.minimum(q, 1)

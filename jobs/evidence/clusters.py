@@ -54,7 +54,7 @@ def cluster_counts(
     """
     # All targets on one side: which side it is on doesn't matter to a count.
     question = Inquiry((), tuple(targets), (), (), "pairs", evidence.options.window, vocabulary)
-    sources = evidence.sources()
+    sources = pa.array(sorted(evidence.sources(), key=str), pa.string())
     by_source = len(sources) >= FEWEST_SOURCES
     size = len(vocabulary), len(targets)
     cells, counts, start = np.empty(0, np.int64), np.empty(0, np.int64), 0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from plumbline.jobs.evidence.change import adjusted
+from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings
 
 #: Weight of the prior, in words: as if so many had been seen on each side, spread as in the corpus.

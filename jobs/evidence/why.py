@@ -50,8 +50,9 @@ from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordPair
 
-#: What intervals take as drawn.
+#: What intervals take as drawn, and from how many sources these are taken unless told otherwise.
 CLUSTERS = ("document", "source")
+ENOUGH_SOURCES = 10
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
 Row = dict[str, Any]
@@ -73,7 +74,7 @@ def explain(
     words: Sequence[str],
     contrast: str = "she/he",
     sampling: Sampling | None = None,
-    clusters: str = "document",
+    clusters: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[str, list[Row]]:
     """What the documents of a corpus say about words: rows by table, which are written.
@@ -81,8 +82,9 @@ def explain(
     The tables are ``ANSWERS`` of ``warehouse/schema/evidence.py``.
 
     Intervals take each document as drawn for itself or, with ``clusters`` "source", each source as
-    a whole: for pieces of one book, which are not independent. Rows of other words stay. Words that
-    don't occur near the contrast have a row without a delta.
+    a whole: for pieces of one book, which are not independent. By default they take sources if the
+    corpus has ten or more. Rows of other words stay. Words that don't occur near the contrast have
+    a row without a delta.
 
     Raises:
         UsageProblem: unknown corpus, contrast or target; or no word of it is in the corpus.
@@ -102,6 +104,7 @@ def explain(
         evidence.options.window,
         counts["word"].combine_chunks(),
     )
+    clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
     config = {"corpus": corpus, "words": list(question.words), "contrast": contrast}
     config["clusters"] = clusters
@@ -124,6 +127,11 @@ def explain(
                 new = cast(TABLES[table], found)
                 replace_words(store, corpus, contrast, question.words, new, table, run_id)
     return rows
+
+
+def widest_clusters(evidence: Evidence) -> str:
+    """``source`` if the documents of a corpus name ten sources or more, else ``document``."""
+    return "source" if len(evidence.sources()) >= ENOUGH_SOURCES else "document"
 
 
 def check(question: Inquiry, contrast: str, sampling: Sampling, clusters: str) -> None:
@@ -208,6 +216,7 @@ def _of_word(
         "delta_cluster_se_nats": _known(whole.delta_se_nats),
         "delta_low_nats": _known(whole.low_nats),
         "delta_high_nats": _known(whole.high_nats),
+        "p": _known(whole.p),
         "share_copied": float(near[copies > 1].sum() / n) if n else None,
         "share_often": float(near[copies > OFTEN].sum() / n) if n else None,
     }

@@ -44,11 +44,13 @@ def why(
         typer.Option(help="Draw sentences near these words of the contrast only; repeatable."),
     ] = None,
     clusters: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="What intervals take as drawn: document, or source where documents are its pieces."
+            help="What intervals take as drawn: document, or source where documents are its "
+            "pieces. Default: source if the corpus has ten or more.",
+            show_default=False,
         ),
-    ] = "document",
+    ] = None,
     form: Annotated[
         str, typer.Option("--format", help="text, markdown, json (everything) or csv (the leans).")
     ] = "text",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.model import Cell, Section, estimate, number, shown, stem, table
+from plumbline.pipelines.report.model import (
+    Section,
+    estimate,
+    number,
+    probability,
+    shown,
+    stem,
+    table,
+)
 from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.finding import ALPHA
 
@@ -34,7 +42,7 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
             (f"lean in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
             (f"lean in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
             ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_CHANGE)),
-            ("adjusted p", lambda r: _p(r["q"])),
+            ("adjusted p", lambda r: probability(r["q"])),
         ],
         folded=folded,
         searchable=True,
@@ -50,7 +58,3 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     if not n_told:
         sentence += f" (smallest q {shown(smallest, 2)})"
     return Section(stem("change", a, b, contrast), title, [f"{sentence}. {how}"], tables=[listed])
-
-
-def _p(p: float) -> Cell:
-    return Cell("< 0.0001" if p < 0.0001 else shown(p, 4), p, True)

@@ -11,7 +11,9 @@ from plumbline.pipelines.report.model import (
     Cell,
     PageTable,
     Section,
+    counted,
     estimate,
+    one_end,
     shown,
     stem,
     table,
@@ -73,8 +75,7 @@ def headline(lean: Row) -> str:
     word, low, high = f"“{lean['word']}”", lean["delta_low_nats"], lean["delta_high_nats"]
     sides = _sides(lean["contrast"])
     if lean["delta_nats"] is None:
-        near = " or with ".join(sides.values())
-        return f"The lean of {word} in {lean['corpus']} is undefined: a count is 0, with {near}."
+        return _one_sided(lean, sides)
     figure = f"{shown(lean['delta_nats'], 2, signed=True)} nats"
     said = f"{word} {word_leans(finding(lean, _LEAN), *sides.values())} in {lean['corpus']}"
     if low is None:
@@ -82,6 +83,36 @@ def headline(lean: Row) -> str:
     ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
     interval = f"(95% interval {ends} over {lean['n_clusters']:,} {lean['clusters']}s)"
     return f"{said}: {figure} {interval}."
+
+
+def _one_sided(lean: Row, sides: Mapping[str, str]) -> str:
+    """What is known of a word without a delta.
+
+    >>> _one_sided({"word": "tea", "corpus": "c", "delta_low_nats": -math.inf,
+    ...             "delta_high_nats": -1.9, "clusters": "document", "n_clusters": 40},
+    ...            _sides("she/he"))
+    '“tea” leans to he in c, by at least 1.90 nats (95% over 40 documents): it is never near she.'
+    """
+    word, corpus = f"“{lean['word']}”", lean["corpus"]
+    low, high = lean["delta_low_nats"], lean["delta_high_nats"]
+    end = one_end(low, high)
+    if end is None:
+        near = " or with ".join(sides.values())
+        return f"The lean of {word} in {corpus} is undefined: a count is 0, with {near}."
+    over = f"95% over {counted(lean['n_clusters'], lean['clusters'])}"
+    near, never = (sides[x] for x in (("female", "male") if end == low else ("male", "female")))
+    if low <= 0 <= high:
+        why = f"it is near {near} alone, but too rarely to tell"
+        return f"{word} has no clear lean in {corpus}: {why} ({_end(end, low)}, {over})."
+    least = shown(abs(end), 2)
+    return (
+        f"{word} leans to {near} in {corpus}, by at least {least} nats ({over}): it is never near "
+        f"{never}."
+    )
+
+
+def _end(end: float, low: float) -> str:
+    return f"{'at least' if end == low else 'at most'} {shown(end, 2, signed=True)} nats"
 
 
 def _ratio(lean: Row, sides: Mapping[str, str]) -> str:

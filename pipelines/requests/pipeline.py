@@ -40,10 +40,10 @@ from plumbline.warehouse.text.output import say
 
 #: Locked in the output directory.
 _LOCK = "pipeline.claim"
-#: The two words of a corpus that lean most surely each way.
+#: The two words of a corpus that lean most surely each way, of those that both sides have nearby.
 _LEAN_MOST = """
 SELECT word FROM word_lean
-WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0
+WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
 QUALIFY row_number() OVER (
     PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 2

@@ -151,6 +151,19 @@ key: corpus / contrast word
     delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
     delta_se_nats: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
 
+word_bound: How far every word that co-occurs with a contrast leans at least and at most, also a
+word that has no delta because only one side has it nearby; but the words of the contrast itself.
+by: corpus associate
+key: corpus / contrast word
+    corpus contrast word
+    n_word: int [tokens] -- occurrences of the word
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the female, with the male words
+    lean_nats: float? [nats] -- ln of their ratio less ln of the words' own; NULL where one is 0
+    lean_low_nats, lean_high_nats: float [nats] -- 95% interval; infinite at an end where one is 0
+    p: float -- of no lean, by the exact test
+    q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)
+    chance_clear: float [probability] -- of an interval without 0 if the word didn't lean
+
 vocabulary: Whether each word of a corpus is a candidate seed word, and why.
 by: corpus vocabulary
 key: corpus / word

@@ -21,7 +21,8 @@ key: corpus / contrast word
     delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL when a count is 0
     delta_cluster_se_nats: float? [nats] -- standard error over clusters; NULL below two of them
     delta_count_se_nats: float? [nats] -- standard error from the counts, as in `word_delta`
-    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over clusters
+    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over clusters, see `lean.py`
+    p: float? -- of no lean: Student's t over clusters, or the exact test where a count is 0
     share_copied: float? -- share of the co-occurrences in documents that stand there more than once
     share_often: float? -- the same, more than ten times
     run_id

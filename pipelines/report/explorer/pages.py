@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from plumbline.pipelines.report.explorer.data import Explorer, Text, Word
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
-from plumbline.pipelines.report.model import shown, stem
+from plumbline.pipelines.report.model import one_end, shown, stem
 from plumbline.pipelines.report.rows import Row
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
@@ -92,6 +93,13 @@ def says(text: Text, row: Row) -> str:
     'leans to he: −0.50 nats, 95% interval −0.70 to −0.30 over 40 documents'
     """
     delta, low, high = (row[name] for name in _LEAN)
+    end = one_end(low, high)
+    if end is not None and delta is None:
+        near = text.first if end == low else text.second
+        least = f"{'at least' if end == low else 'at most'} {shown(end, 2, signed=True)} nats"
+        is_told = Finding("", "lean", end, low, high).verdict in ("above", "below")
+        way = f"leans to {near}" if is_told else "no lean is shown"
+        return f"{way}: near {near} alone, 95% interval {least}"
     if delta is None:
         return f"No lean is defined: it is not near both {text.first} and {text.second}."
     figure = f"{shown(delta, 2, signed=True)} nats"
@@ -182,7 +190,10 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
 
 
 def _rounded(row: Row, names: Sequence[str]) -> list[Any]:
-    return [round(v, 5) if isinstance(v := row[n], float) else v for n in names]
+    """Its figures for a script; JSON has no infinite ones."""
+    values = [row[name] for name in names]
+    finite = [None if isinstance(v, float) and math.isinf(v) else v for v in values]
+    return [round(v, 5) if isinstance(v, float) else v for v in finite]
 
 
 def _json(value: object) -> str:

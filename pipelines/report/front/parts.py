@@ -132,7 +132,7 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
     return Part(
         "text",
         "The text",
-        [*_leaning(of), *_furthest(words)],
+        [*lean_of_words.clear_words(of), *_furthest(words)],
         _words(words) if _can_be_drawn(words) else figure,
         lean_of_words.words_table(words, folded=True) if words else None,
         "words",
@@ -141,56 +141,43 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
 
 def _can_be_drawn(words: Rows) -> bool:
     """Whether there are any, and no damaged ones: no count gives such a lean."""
-    return bool(words) and all(abs(r["delta_nats"]) < _MOST_NATS for r in words)
-
-
-def _leaning(row: Row) -> Iterator[str]:
-    first, is_pair, second = str(row["contrast"]).partition("/")
-    ways = (first, second) if is_pair else ("the female side", "the male side")
-    if not row["n_known"]:
-        yield (
-            f"{row['corpus']} has a lean for {row['n_words']:,} words, without the counts that an "
-            "interval needs."
-        )
-        return
-    over = "" if row["clusters"] == "count" else f" over {row['clusters']}s"
-    yield (
-        f"Of {row['n_known']:,} words of {row['corpus']} whose lean has a 95% interval{over}, "
-        f"{row['n_first']:,} lean to {ways[0]} and {row['n_second']:,} to {ways[1]}; of the others "
-        "the interval holds 0. By chance it would not in 1 of 20 words without a lean."
-    )
+    return bool(words) and all(abs(r["lean_bound_nats"]) < _MOST_NATS for r in words)
 
 
 def _furthest(words: Rows) -> Iterator[str]:
-    ends = ("delta_nats", "delta_low_nats", "delta_high_nats")
-    named = [
-        f"{r['word']} ({estimate(r, 2, signed=True, of=ends).text.replace(' (', ', ')[:-1]})"
+    found = [
+        (r["word"], estimate(r, 2, signed=True, of=lean_of_words.LEAN).text)
         for r in words
         if r["place"] == 1
     ]
+    named = [f"{word} ({lean.rstrip(')').replace(' (', ', ')})" for word, lean in found]
     if named:
-        how = "Surest" if words[0]["delta_low_nats"] is not None else "Furthest"
+        how = "Surest" if words[0]["lean_low_nats"] is not None else "Furthest"
         yield f"{how}: {' and '.join(named)}, in nats."
 
 
 def _words(rows: Rows) -> Figure:
     """The words that lean most surely, with their intervals; in colour where these leave out 0."""
     kept = [r for r in rows if r["place"] <= _WORDS]
-    kept.sort(key=lambda r: r["delta_nats"])
+    kept.sort(key=lambda r: r["lean_bound_nats"])
     corpus, contrast = kept[0]["corpus"], kept[0]["contrast"]
-    has_ends = kept[0]["delta_low_nats"] is not None
+    has_ends = kept[0]["lean_low_nats"] is not None
     how = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
-    ends = ("delta_nats", "delta_low_nats", "delta_high_nats")
+    told = ("lean_bound_nats", *lean_of_words.LEAN[1:])
     for colour in (FEMALE, MALE, NEUTRAL):
-        at = [(i, r) for i, r in enumerate(kept) if _colour(finding(r, ends)) == colour]
-        panel.estimates(at, ends, colour)
+        at = [(i, r) for i, r in enumerate(kept) if _colour(finding(r, told)) == colour]
+        panel.estimates(at, lean_of_words.LEAN, colour)
+        least = [(i, r["lean_bound_nats"]) for i, r in at if r["lean_nats"] is None]
+        panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
+    is_one_sided = any(r["lean_nats"] is None for r in kept)
+    rings = " A ring: near one side only, at least so far." if is_one_sided else ""
     panel.list_down([short(r["word"], 24) for r in kept], -0.7, len(kept) - 0.3)
     return Figure(
         stem("words", corpus, contrast),
         f"The words of {corpus} that lean {how}.",
-        f"{corpus}: the {_WORDS} words a side that lean {how}.",
+        f"{corpus}: the {_WORDS} words a side that lean {how}.{rings}",
         svg("", [panel], 70 + 18 * len(kept)),
         rows,
     )
