@@ -48,8 +48,8 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
 
     A word leans when the 95% interval of its lean excludes 0, also one that only one side has
     nearby and that has no delta. Only such words are ranked, among those that lean the same way, by
-    the bound nearer 0; words of imported statistics, which have no interval, by delta. If a word has
-    neither, a line says why.
+    the bound nearer 0; words of imported statistics, which have no interval, by delta. If a word
+    has neither, a line says why.
 
     Raises:
         UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and

@@ -10,11 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.jobs.evidence.change import near_targets
-from plumbline.jobs.evidence.documents import Evidence
+from plumbline.jobs.evidence.documents import FEWEST_SOURCES, Evidence
 from plumbline.jobs.evidence.sightings import Inquiry, Ints
 
-#: Sources are the clusters where there are this many.
-FEWEST_SOURCES = 10
 #: Most clusters: later documents or sources join the clusters of earlier ones in turn. The error of
 #: a variance from so many is 7%, and the counts stay small.
 MOST_CLUSTERS = 200

@@ -19,6 +19,8 @@ from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
+#: Intervals are over the sources of documents where there are this many, unless told otherwise.
+FEWEST_SOURCES = 10
 #: A value for each of some words, by their index.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
 

@@ -33,7 +33,7 @@ from plumbline.jobs.evidence.copies import (
     first_of_near,
     signatures,
 )
-from plumbline.jobs.evidence.documents import Evidence, evidence_of
+from plumbline.jobs.evidence.documents import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.evidence.lean import WordLean, lean
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
@@ -50,9 +50,8 @@ from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordPair
 
-#: What intervals take as drawn, and from how many sources these are taken unless told otherwise.
+#: What intervals take as drawn.
 CLUSTERS = ("document", "source")
-ENOUGH_SOURCES = 10
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
 Row = dict[str, Any]
@@ -131,7 +130,7 @@ def explain(
 
 def widest_clusters(evidence: Evidence) -> str:
     """``source`` if the documents of a corpus name ten sources or more, else ``document``."""
-    return "source" if len(evidence.sources()) >= ENOUGH_SOURCES else "document"
+    return "source" if len(evidence.sources()) >= FEWEST_SOURCES else "document"
 
 
 def check(question: Inquiry, contrast: str, sampling: Sampling, clusters: str) -> None:

@@ -31,7 +31,7 @@ _MEANING = (
     "delta of the same word in two corpora. Words seen fewer than "
     f"{MIN_PAIRS} times with either side in one of them are left out of correlations; so is what "
     "only one has. A difference comes with the 95% interval that both counts give, the texts taken "
-    "as independent: a lower bound of the uncertainty; chance alone makes up to one word in 20 have "
+    "as independent: a lower bound of the uncertainty; by chance alone up to one word in 20 has "
     "one without 0. A word that one corpus has near one side only has a bound of the difference. "
     "The noise of counting lowers a correlation."
 )
