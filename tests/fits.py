@@ -27,7 +27,7 @@ class Interval:
 
 
 def slope(x: Floats, y: Floats) -> tuple[Interval, float]:
-    """Slope with HC3 errors and its degrees of freedom: those of the quadratic form in the noise."""
+    """Slope with HC3 errors, and its degrees of freedom, of a quadratic form in the noise."""
     n = len(x)
     design = np.column_stack([np.ones(n), x])
     inverse = np.linalg.pinv(design)

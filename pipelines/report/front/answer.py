@@ -12,7 +12,7 @@ from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, estimate, interval, shown, span
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, verdict
+from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, of_errors, verdict
 from plumbline.pipelines.report.sections.preference import direction
 
 _NOTHING = (
@@ -152,6 +152,11 @@ def _text(head: Headline) -> str:
     return str(head.fit["corpus"])
 
 
+def _noise(fit: Row) -> str:
+    noise = of_errors(fit)
+    return f" {noise}." if noise else ""
+
+
 def _measured(rows: Rows) -> str:
     row = rows[0]
     ends = [r[end] for r in rows for end in ("ci_low", "ci_high")]
@@ -177,5 +182,5 @@ def _bounds(head: Headline) -> str:
     return (
         f"Per nat (2.7 times) that {leans} more to {toward} in the text, the preference "
         f"changes by {shown(row['value'], 2, signed=True)} nats ({interval(row, 2, signed=True)})"
-        f"{among}; {row['n']:,} words of {set_name(row)}. {cause}"
+        f"{among}; {row['n']:,} words of {set_name(row)}.{_noise(head.fit)} {cause}"
     )

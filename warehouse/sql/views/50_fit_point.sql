@@ -13,7 +13,8 @@
 -- x_error_nats is the standard error of x as the lean that the model read, and error_over what it is
 -- over (`document`, `source` or `count`, view word_error). It is 0 (`exact`) for planted deltas and
 -- for deltas of the very corpus that the model was trained on; of any other counted corpus, which is
--- taken as a sample of text of its kind, it is that of the word's delta; NULL where that is unknown.
+-- taken as a sample of text of its kind, it is that of the word's delta; NULL where that is unknown,
+-- and where x isn't a lean that a model may follow.
 -- Pairs in one language are not fitted on a corpus in another (view foreign_corpus).
 CREATE OR REPLACE VIEW fit_point AS
 WITH leaning AS (
@@ -59,7 +60,7 @@ WHERE (w.corpus, p.benchmark) NOT IN (SELECT corpus, benchmark FROM neutral_benc
 UNION ALL
 SELECT
     'words, measured on planted', '', '', '', '', w.corpus, d.contrast, '{}', w.word,
-    w.planted_delta_nats, d.delta_nats, 0, 'exact'
+    w.planted_delta_nats, d.delta_nats, NULL, NULL
 FROM planted_word AS w
 JOIN word_delta AS d USING (corpus, word)
 WHERE d.contrast IN (FROM main_contrast)
