@@ -15,6 +15,7 @@ from plumbline.pipelines.report.sections import size as section
 from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests import fits
 from tests.metric_rows import association, delta, fill, pair, score
 
 LIMIT = math.log(1.65)
@@ -183,9 +184,9 @@ def test_deduplication_is_a_paired_difference(
         if what == "slope":
             x, old = of_words(store, old)
             _, new = of_words(store, new)
-            fits = [stats.linregress(x, y) for y in (old, new, new - old)]
-            half = stats.t.ppf(0.975, len(x) - 2) * fits[2].stderr
-            means, n, middle = [f.slope for f in fits[:2]], len(x), fits[2].slope
+            lines = [fits.slope(x, y)[0] for y in (old, new, new - old)]
+            means, n, middle = [f.value for f in lines[:2]], len(x), lines[2].value
+            half = lines[2].high - middle
         else:
             kept = within if subset != "all" else np.ones(N, bool)
             leaning = [np.where(np.abs(x[kept]) <= LIMIT, 0, np.sign(x[kept])) for x in (old, new)]

@@ -182,8 +182,10 @@ def test_page_is_whole_and_asks_for_nothing_outside(written: Path) -> None:
 
 
 def _shown(row: Any, digits: int, scale: float = 1, signed: bool = False) -> str:
-    value, low, high = (row[c] * scale for c in ("value", "ci_low", "ci_high"))
-    texts = [shown(v, digits, signed=signed) for v in (value, low, high)]
+    ends = [row[c] for c in ("value", "ci_low", "ci_high") if row[c] is not None]
+    texts = [shown(v * scale, digits, signed=signed) for v in ends]
+    if len(texts) == 1:
+        return texts[0]
     return f"{texts[0]} ({texts[1]} to {texts[2]})"
 
 
@@ -231,18 +233,23 @@ def test_fit_tables_show_what_metric_value_holds(world: Store, written: Path) ->
     caption = "Log ratio on the lean of the text, 95% intervals in brackets"
     seen = 0
     for model, benchmark, of_corpus, against, *cells in page.tables[caption][1:]:
-        names = ("slope", "correlation", "rank correlation", "n")
+        names = ("slope", "reliability", "correlation", "rank correlation", "n")
         for (text, value), name in zip(cells, names, strict=True):
             metric = "slope" if name == "n" else name
-            (row,) = [
+            kept = [
                 r
                 for r in rows
                 if (r["metric"], r["model"], r["benchmark"], r["corpus"])
                 == (metric, model[0], benchmark[0], of_corpus[0])
                 and r["subset"] == against[0].split(" (")[0]
             ]
+            if name == "reliability" and not kept:  # the test's deltas have no errors
+                assert (text, value) == ("–", None)
+                continue
+            (row,) = kept
             assert value is not None and float(value) == (row["n"] if name == "n" else row["value"])
-            assert text == (str(row["n"]) if name == "n" else _shown(row, 2 + (name != "slope")))
+            digits = 2 if name in ("slope", "reliability") else 3
+            assert text == (str(row["n"]) if name == "n" else _shown(row, digits))
         seen += 1
     assert seen == 6
 
@@ -261,7 +268,7 @@ def test_a_metric_of_any_name_has_its_column(store: Store, tmp_path: Path) -> No
     assert all(us == share for _, _, us, *_, share, _, _, _ in pairs)
     assert [part[1] for *_, part, _, _ in pairs] == ["25.0", "25.0"]
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
-    assert all(slope[1] == steepness[1] for *_, slope, _, _, steepness, _ in fits)
+    assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share (part 2) %", "steepness"))
     tables = store.read("metric_value"), store.read("control")
     (names, lines), (fitted, _) = measured(*tables, {}).values()

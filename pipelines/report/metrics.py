@@ -28,6 +28,8 @@ _KNOWN = {
     "aufc": ("AuFC", 1, 2, False),
     "gap": ("gap in US points", 100, 1, True),
     "slope": ("slope", 1, 2, False),
+    "reliability": ("reliability", 1, 2, False),
+    "corrected slope": ("corrected slope", 1, 2, False),
     "correlation": ("correlation", 1, 3, False),
     "rank correlation": ("rank correlation", 1, 3, False),
 }

@@ -21,7 +21,7 @@ from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, shown, span
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import BY_MAX_PMI
+from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, of_errors
 
 _NOTHING = (
     "There is nothing to answer from yet: this warehouse holds no metrics. "
@@ -118,6 +118,7 @@ def _bounds(head: Headline) -> str:
         f"Per nat (2.7 times) that {leans} more to {toward} in the text, the preference "
         f"changes by {shown(row['value'], 2, signed=True)} nats "
         f"({sureness(row, 2, signed=True)}){among}; {row['n']:,} words of {set_name(row)}",
+        of_errors(head.fit),
         by_training_text(head.texts, head.slopes),
         _elsewhere(head),
     ]

@@ -22,6 +22,7 @@ from plumbline.pipelines.report.model import (
     PageTable,
     count,
     estimate,
+    number,
     shown,
     stem,
     table,
@@ -276,6 +277,7 @@ def _slopes_table(slopes: Rows) -> PageTable:
         ("benchmark", lambda r: words_cell(set_name(r))),
         ("text", lambda r: words_cell(_text_of(r))),
         ("slope", lambda r: estimate(r, 2, signed=True)),
+        ("reliability", lambda r: number(r["reliability"])),
         ("words", lambda r: count(r["n"])),
     ]
     return table("Slopes of preference on lean, 95% intervals in brackets", slopes, columns)

@@ -25,9 +25,10 @@ WHERE n_seen = n_steps;
 -- checkpoints. Measures of pairs: us, pd, mean log ratio; of the fit of each corpus (subsets
 -- `words, measured delta` and `words, max_pmi` of view fit): slope, explained variance. Only pairs
 -- and points that every step has are among them.
--- `influence` is how far the point moves the value, to first order; over the points of a step it
--- sums to 0. As the points are the same at each step, the variance of a change is that of the
--- differences of their influences: paired over steps, clustered by word.
+-- `influence` is how far the point moves the value, to first order; those of a fit are HC3's, over
+-- one minus the point's leverage. As the points are the same at each step, the variance of a change
+-- is that of the differences of their influences: paired over steps, clustered by word. `df` are the
+-- degrees of freedom of that of a fit (`hc3_df`).
 CREATE OR REPLACE VIEW checkpoint_part AS
 WITH of_pair AS (
     SELECT
@@ -93,19 +94,31 @@ line AS (
 on_line AS (
     SELECT
         f.*, l.n, slope, r, sxx,
-        x_nats - mean_x AS x, y_nats - mean_y AS y, x / sqrt(sxx) AS z_x, y / sqrt(syy) AS z_y
+        x_nats - mean_x AS x, y_nats - mean_y AS y, x / sqrt(sxx) AS z_x, y / sqrt(syy) AS z_y,
+        leverage(x, sxx, l.n) AS h
     FROM of_fit AS f
     JOIN line AS l USING (series, setting, step, benchmark, groups, corpus, contrast)
+),
+line_df AS (
+    SELECT
+        series, setting, step, benchmark, groups, corpus, contrast,
+        hc3_df(x, h, sxx, n, point) AS df
+    FROM on_line
+    GROUP BY ALL
 )
 SELECT
     series, setting, step, model_key, benchmark, groups, '' AS corpus, '' AS contrast, measure,
-    point, (total - n_of * value) / n AS influence, value, n
+    point, (total - n_of * value) / n AS influence, value, n, NULL::DOUBLE AS df
 FROM summed
 JOIN mean_of USING (series, setting, step, benchmark, groups, measure)
 UNION ALL
 SELECT
     series, setting, step, model_key, benchmark, groups, corpus, contrast,
     unnest(['slope', 'explained variance']), point,
-    unnest([x * (y - slope * x) / sxx, 2 * r * (z_x * z_y - r * (z_x ** 2 + z_y ** 2) / 2)]),
-    unnest([slope, r ** 2]), n
-FROM on_line;
+    unnest([
+        x * (y - slope * x) / sxx / (1 - h),
+        2 * r * (z_x * z_y - r * (z_x ** 2 + z_y ** 2) / 2) / (1 - h)
+    ]),
+    unnest([slope, r ** 2]), n, df
+FROM on_line
+JOIN line_df USING (series, setting, step, benchmark, groups, corpus, contrast);

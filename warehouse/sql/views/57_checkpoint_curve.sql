@@ -54,33 +54,32 @@ gathered AS (
     SELECT
         series, setting, step, model_key, benchmark, groups, corpus, contrast, measure,
         any_value(n) AS n, any_value(value) AS value,
+        any_value(df) AS df_of_fit,
         count(*) AS n_points,
-        count(*) * sum(influence ** 2 ORDER BY point) AS squares,
-        count(*) * sum(moved ** 2 ORDER BY point) AS moved_squares
+        sum(influence ** 2 ORDER BY point) AS squares,
+        sum(moved ** 2 ORDER BY point) AS moved_squares
     FROM moved
     GROUP BY ALL
 ),
 beside AS (
     SELECT
         *,
-        nullif(n_points - if(corpus = '', 1, 2), 0) AS df,
-        t975(df) * sqrt(squares / df) AS half,
-        sqrt(moved_squares / df) AS change_se,
+        if(corpus = '', nullif(n_points - 1, 0), df_of_fit) AS df,
+        -- HC3's influences of fits need no factor for the number of points
+        if(corpus = '', n_points / df, 1) AS factor,
+        t975(df) * sqrt(factor * squares) AS half,
+        sqrt(factor * moved_squares) AS change_se,
         value - lag(value) OVER (
             PARTITION BY series, setting, benchmark, groups, corpus, contrast, measure
             ORDER BY step
-        ) AS change,
-        -- what the interval of the slope takes beside its own value
-        max(value) FILTER (measure = 'explained variance') OVER of_step AS r2
+        ) AS change
     FROM gathered
-    WINDOW of_step AS (
-        PARTITION BY series, setting, step, benchmark, groups, corpus, contrast
-    )
 ),
 bounded AS (
     SELECT
         *,
-        abs(value) * sqrt((1 / nullif(r2, 0) - 1) / (n - 2)) * t975(nullif(n - 2, 0)) AS slope_half
+        -- on the scale of Fisher's z of the correlation r, value = r ** 2
+        half / nullif(2 * sqrt(abs(value)) * (1 - value), 0) AS z_half
     FROM beside
 )
 SELECT
@@ -88,17 +87,15 @@ SELECT
     CASE measure
         WHEN 'us' THEN pair_low
         WHEN 'pd' THEN pair_low
-        WHEN 'slope' THEN value - slope_half
         WHEN 'explained variance'
-            THEN greatest(0, fisher_bound(sqrt(value), -z975() / sqrt(nullif(n - 3, 0)))) ** 2
+            THEN CASE WHEN n > 3 THEN greatest(0, fisher_bound(sqrt(value), -z_half)) ** 2 END
         ELSE value - half
     END AS low,
     CASE measure
         WHEN 'us' THEN pair_high
         WHEN 'pd' THEN pair_high
-        WHEN 'slope' THEN value + slope_half
         WHEN 'explained variance'
-            THEN fisher_bound(sqrt(value), z975() / sqrt(nullif(n - 3, 0))) ** 2
+            THEN CASE WHEN n > 3 THEN fisher_bound(sqrt(value), z_half) ** 2 END
         ELSE value + half
     END AS high,
     change, change - t975(df) * change_se AS change_low, change + t975(df) * change_se AS change_high,
