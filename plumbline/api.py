@@ -193,7 +193,7 @@ class Warehouse(Generic[Frame]):
         """How words lean in the corpora: rows of `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he), and so is ``lean_nats``, between
-        ``lean_low_nats`` and ``lean_high_nats`` with 95% confidence; ``q`` is the p of no lean,
+        ``lean_nats_low`` and ``lean_nats_high`` with 95% confidence; ``q`` is the p of no lean,
         corrected for all words of the corpus. A word that only one side has nearby has no delta,
         and an interval that is infinite at one end: ``lean_bound_nats``, the end nearer 0, is how
         far it leans at least. Imported statistics have no interval. The intervals are over

@@ -210,4 +210,4 @@ def test_a_frame_without_a_lean_is_empty(here: Path) -> None:
     assert all(math.isfinite(x) for x in every["lean_bound_nats"])
     alone = every["delta_nats"].isna()
     assert alone.any() and (every[["n_pair_f", "n_pair_m"]][alone].min(axis=1) == 0).all()
-    assert np.isinf(every[["lean_low_nats", "lean_high_nats"]][alone]).any(axis=1).all()
+    assert np.isinf(every[["lean_nats_low", "lean_nats_high"]][alone]).any(axis=1).all()

@@ -125,11 +125,11 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
             continue
         assert (row["gld_low"], row["gld_high"]) == pytest.approx(_on_range(glds), rel=1e-4)
         low, high = _interval(adds)
-        assert row["add_high"] == pytest.approx(high, rel=1e-4)
-        assert row["add_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-6)
+        assert row["add_nats_high"] == pytest.approx(high, rel=1e-4)
+        assert row["add_nats_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-6)
         adds = [_add({w: p / sum(o.values()) for w, p in o.items()}, e) for o in part]
         assert row["add_normalised_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
-        assert row["add_normalised_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
+        assert row["add_normalised_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
 
 
 def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
@@ -160,7 +160,7 @@ def test_edges_of_probabilities(store: Store) -> None:
     sets = {r["topic"]: r for r in rows_of(store.root, "FROM disclosure()")}
     assert sets["zero"]["gld"] is None and sets["zero"]["n_undefined"] == 1
     assert sets["one"]["gld"] == 1 and sets["one"]["gld_low"] is None
-    assert sets["one"]["add_low"] is None and sets["one"]["add_high"] is None
+    assert sets["one"]["add_nats_low"] is None and sets["one"]["add_nats_high"] is None
     whole = sets[None]
     assert (whole["n_prompts"], whole["n_undefined"]) == (3, 1)
     assert whole["gld"] == pytest.approx(0.5)

@@ -94,7 +94,7 @@ def test_leans_and_preferences_are_those_of_the_tables(store: Store, found: Expl
     (c,) = (k for k, text in enumerate(found.texts) if text.corpus == "c")
     for row in store.read("word_evidence", corpus="c").to_pylist():
         lean = of[row["word"]].leans[c]
-        for name in ("n_word", "delta_nats", "delta_low_nats", "n_pair_f", "clusters"):
+        for name in ("n_word", "delta_nats", "delta_nats_low", "n_pair_f", "clusters"):
             assert lean[name] == row[name], (row["word"], name)
     assert {w for w in of if w.startswith("word")} >= {f"word{k}" for k in range(12)}
     query = "SELECT model, lower(word) AS word, log_ratio_nats AS x FROM scored_pair"
@@ -114,10 +114,10 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     (text,) = (text for text in found.texts if text.corpus == "c")
     leans = {r["word"]: r for r in store.read("word_evidence", corpus="c").to_pylist()}
     up, down = text.furthest
-    assert text.is_clear and up and all(leans[w]["delta_low_nats"] > 0 for w, _ in up)
-    assert all(leans[w]["delta_high_nats"] < 0 for w, _ in down)
+    assert text.is_clear and up and all(leans[w]["delta_nats_low"] > 0 for w, _ in up)
+    assert all(leans[w]["delta_nats_high"] < 0 for w, _ in down)
     assert not {"she", "he"} & {w for w, _ in up + down}
-    surest = sorted((-(r["delta_low_nats"] or 0), w) for w, r in leans.items())
+    surest = sorted((-(r["delta_nats_low"] or 0), w) for w, r in leans.items())
     clear = [w for low, w in surest if low < 0 and w not in ("she", "he")]
     assert [w for w, _ in up] == clear[:15]
     # the first page names the same words and counts the same intervals

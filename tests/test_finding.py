@@ -102,7 +102,7 @@ def test_sql_counts_by_the_same_rule(
 
 
 def test_a_row_brings_its_clusters_and_its_corrected_p() -> None:
-    row = {"model": "m", "metric": "pd", "value": 9.0, "ci_low": 2.0, "ci_high": 16.0}
+    row = {"model": "m", "metric": "pd", "value": 9.0, "value_low": 2.0, "value_high": 16.0}
     assert finding(row).verdict == "above" and not finding(row).over
     few = finding({**row, "n_clusters": 4, "clusters": "word"})
     assert (few.verdict, few.lack) == ("cannot be told", "cannot be told: 4 words")

@@ -91,7 +91,7 @@ def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     assert found["even share", "she/he/they", "all"]["value"] == pytest.approx(even)
     row = found["divergence", "she/he/they", "all"]
     assert row["value"] == pytest.approx(divergence) and row["n"] == 20
-    assert row["ci_low"] < row["value"] < row["ci_high"]
+    assert row["value_low"] < row["value"] < row["value_high"]
     odd = found["divergence", "she/he/they", "category: odd"]
     assert odd["value"] == pytest.approx(oracle(logprobs[1::2])[1])
     assert {g for m, g, _ in found if m == "us"} == {"she/he", "she/they", "he/they"}
@@ -180,10 +180,10 @@ def test_the_stereotype_score_by_category_has_wilsons_interval(tmp_path: Path) -
     n = 11**2 / 12  # the jackknife over pairs, each its own cluster; three are exceptions
     centre = (0.75 + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(0.75 * 0.25 / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    assert age["ci_low"] == pytest.approx(centre - half, abs=1e-5)
+    assert age["value_low"] == pytest.approx(centre - half, abs=1e-5)
     score_test = abs(0.75 - 0.5) / math.sqrt(0.25 / n)
     assert age["p"] == pytest.approx(2 * stats.t.sf(score_test, 11))
-    assert age["ci_high"] == pytest.approx(centre + half)
+    assert age["value_high"] == pytest.approx(centre + half)
 
 
 def test_models_are_compared_between_the_same_groups(tmp_path: Path) -> None:

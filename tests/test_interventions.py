@@ -248,7 +248,7 @@ def test_views_of_an_intervention(store: Store) -> None:
         of_kind.setdefault(of, {})[row["kind"]] = (row, np.array(slopes))
         known = stats.ttest_1samp(slopes, 0).confidence_interval(0.95)
         assert row["response"] == pytest.approx(np.mean(slopes))
-        assert row["ci_low"] == pytest.approx(known.low, abs=0.01 * (known.high - known.low))
+        assert row["response_low"] == pytest.approx(known.low, abs=0.01 * (known.high - known.low))
         assert row["unit"] == {"slope": "nats per nat"}.get(row["outcome"], "nats")
         assert row["lean_at_0"] == pytest.approx(np.mean([of[0] for of in table]))
         assert (row["n_seeds"], row["n_doses"], row["groups"]) == (3, 3, "female/male")
@@ -276,7 +276,7 @@ def test_views_of_an_intervention(store: Store) -> None:
         for name, moved in (("response", part - plain), ("short_of_whole", part - whole)):
             low = stats.ttest_1samp(moved, 0).confidence_interval(0.95).low
             assert row[name] == pytest.approx(moved.mean())
-            bound = "ci_low" if name == "response" else "short_low"
+            bound = "response_low" if name == "response" else "short_of_whole_low"
             assert row[bound] == pytest.approx(low, abs=0.02 * (moved.mean() - low))
 
     (section,) = section_of.sections(Facts(store.root))
@@ -293,7 +293,9 @@ def test_views_of_an_intervention(store: Store) -> None:
         lead.sentences,
         strict=True,
     ):
-        assert ("is not shown to change" in sentence) == (row["ci_low"] <= 0 <= row["ci_high"])
+        assert ("is not shown to change" in sentence) == (
+            row["response_low"] <= 0 <= row["response_high"]
+        )
         assert sentence.endswith("seeds)." if row["kind"] == "gender" else f"{bounded(row)}.")
     assert "; its size is at most " in lead.sentences[0]
 

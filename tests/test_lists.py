@@ -45,7 +45,7 @@ targets = ["they"]
 
 
 def deltas(contrast: str, values: dict[str, float]) -> list[Row]:
-    fixed: Row = {"corpus": "c", "contrast": contrast, "n_defined": 1, "delta_se_nats": 0.5}
+    fixed: Row = {"corpus": "c", "contrast": contrast, "n_defined": 1, "delta_nats_se": 0.5}
     return [{**fixed, "word": w, "delta_nats": v} for w, v in values.items()]
 
 

@@ -98,7 +98,9 @@ def test_metrics_equal_brute_force(made: list[list[Any]]) -> None:
 
 
 def check_metrics(pairs: list[Any], found: Metrics) -> None:
-    figures = [r[c] for r in found.values() for c in ("value", "sd", "ci_low", "ci_high")]
+    figures = [
+        r[c] for r in found.values() for c in ("value", "value_se", "value_low", "value_high")
+    ]
     assert all(x is None or math.isfinite(x) for x in figures)
     subsets = members(pairs)
     if not subsets["all"]:
@@ -111,13 +113,13 @@ def check_metrics(pairs: list[Any], found: Metrics) -> None:
             row = found[metric, subset]
             assert row["n"] == n
             assert (row["value"] is None) == (n == 0)
-            assert (row["sd"] is None) == (n < 2)
+            assert (row["value_se"] is None) == (n < 2)
             assert row["n_clusters"] == n
-            varies = metric != "aufc" or (row["sd"] or 0) > 1e-9
-            assert (row["ci_low"] is None) == (n < 5 or not varies)
+            varies = metric != "aufc" or (row["value_se"] or 0) > 1e-9
+            assert (row["value_low"] is None) == (n < 5 or not varies)
             values = json.loads(row["cluster_values"] or "[]")
             assert len(values) == (n if n < 5 else 0)
-            assert row["ci_low"] is None or row["ci_low"] <= row["value"] <= row["ci_high"]
+            assert row["value_low"] is None or row["value_low"] <= row["value"] <= row["value_high"]
         if n == 0:
             continue
         us = share(ratios, EPSILON)
@@ -132,7 +134,7 @@ def check_metrics(pairs: list[Any], found: Metrics) -> None:
         for metric, each in (("us", evens), ("pd", [100 * x for x in signs]), ("aufc", areas)):
             if n > 1:  # each pair is its own cluster: the jackknife over pairs
                 error = np.std(each) / math.sqrt(n) * n / (n - 1)
-                assert found[metric, subset]["sd"] == pytest.approx(error, abs=1e-9)
+                assert found[metric, subset]["value_se"] == pytest.approx(error, abs=1e-9)
         if "max_pmi" in subset:
             gap = us - share(subsets["all"], EPSILON)
             assert found["gap", subset]["value"] == pytest.approx(gap, abs=1e-12)
@@ -149,10 +151,10 @@ def test_wilson_interval_equals_scipy(store: Store) -> None:
         p, t = count / total, stats.t.ppf(0.975, total - 1)
         n = (total - 1) ** 2 / total if 0 < p < 1 else total  # fewer by the jackknife's factor
         low, high = wilson(p, n, t)
-        assert row["ci_low"] == pytest.approx(low, abs=1e-5)
-        assert row["ci_high"] == pytest.approx(high, abs=1e-5)
+        assert row["value_low"] == pytest.approx(low, abs=1e-5)
+        assert row["value_high"] == pytest.approx(high, abs=1e-5)
         independent = stats.binomtest(count, total).proportion_ci(method="wilson")
-        assert row["ci_high"] - row["ci_low"] == pytest.approx(
+        assert row["value_high"] - row["value_low"] == pytest.approx(
             independent.high - independent.low, rel=0.06
         )
         assert row["interval"] == "Wilson 95%"
@@ -207,11 +209,11 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> N
     for (metric, subset), value in truth.items():
         mine = [r for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
         assert len(mine) == samples
-        covered = np.mean([r["ci_low"] <= value <= r["ci_high"] for r in mine])
+        covered = np.mean([r["value_low"] <= value <= r["value_high"] for r in mine])
         assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995, (metric, subset)
     # The gap's truth with the sample's own share w of constrained pairs is (1 - w) (0.7 - 0.3).
     gaps = [r for r in rows if (r["metric"], r["subset"]) == ("gap", "|max_pmi| <= 0.5")]
-    covered = np.mean([r["ci_low"] <= (1 - r["n"] / n) * 0.4 <= r["ci_high"] for r in gaps])
+    covered = np.mean([r["value_low"] <= (1 - r["n"] / n) * 0.4 <= r["value_high"] for r in gaps])
     assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
 
 

@@ -215,7 +215,7 @@ def test_the_error_of_a_metric_is_that_of_the_arrays(store: Store) -> None:
     for name, figures in (("us", of.even), ("pd", 100 * of.lean), ("aufc", of.area)):
         se = np.sqrt(variances(clustered_variance(influences(figures), of.cells.clusters)))
         rows = {r["model_key"]: r for r in metrics if (r["metric"], r["subset"]) == (name, "all")}
-        assert [rows[key]["sd"] for key, _ in of.models] == pytest.approx(se)
+        assert [rows[key]["value_se"] for key, _ in of.models] == pytest.approx(se)
         df = {row["df"] for row in rows.values()}
         assert max(df) == pytest.approx(degrees_of_freedom(of.cells.clusters))
 

@@ -88,7 +88,7 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
         ("army", -2.25),
         ("nan", 0.125),
     ]
-    assert {(r["contrast"], r["n_pair_f"], r["delta_se_nats"]) for r in deltas} == {
+    assert {(r["contrast"], r["n_pair_f"], r["delta_nats_se"]) for r in deltas} == {
         ("she/he", None, None)
     }
     (corpus,) = store.read("corpus").to_pylist()

@@ -182,7 +182,7 @@ def test_page_is_whole_and_asks_for_nothing_outside(written: Path) -> None:
 
 
 def _shown(row: Any, digits: int, scale: float = 1, signed: bool = False) -> str:
-    ends = [row[c] for c in ("value", "ci_low", "ci_high") if row[c] is not None]
+    ends = [row[c] for c in ("value", "value_low", "value_high") if row[c] is not None]
     texts = [shown(v * scale, digits, signed=signed) for v in ends]
     if len(texts) == 1:
         return texts[0]
@@ -296,7 +296,7 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
     (turned,) = [
         r for r in rows if r["metric"] == "correlation" and r["subset"].startswith("words, swapped")
     ]
-    assert turned["ci_high"] < 0
+    assert turned["value_high"] < 0
     assert "the preference turns round" in text
     assert f"correlation {shown(turned['value'], 2)}" in text
     for model in ("model-straight", "model-swapped"):

@@ -90,10 +90,10 @@ def test_the_table_has_the_figures_of_the_warehouse(facts: Facts) -> None:
             assert cells is not None
             strip, factor = cells[place], 100 if metric == "us" else 1
             assert f"{abs(factor * row['value']):.1f}" in strip.words
-            for end in ("ci_low", "ci_high"):
+            for end in ("value_low", "value_high"):
                 assert f"{abs(factor * row[end]):.1f}" in strip.words
             if metric == "pd":
-                is_clear = row["ci_low"] > 0 or row["ci_high"] < 0
+                is_clear = row["value_low"] > 0 or row["value_high"] < 0
                 assert bool(strip.side) == is_clear
                 assert strip.at == pytest.approx(50 + 50 * row["value"] / found.reach)
 
@@ -122,7 +122,7 @@ def test_a_preference_is_claimed_of_models_whose_interval_excludes_0(
     facts: Facts, ends: list[list[float]]
 ) -> None:
     row = {"benchmark": "b", "groups": "she/they", "model": "m", "model_key": "m"}
-    rows = Rows([{**row, "value": (a + b) / 2, "ci_low": a, "ci_high": b} for a, b in ends])
+    rows = Rows([{**row, "value": (a + b) / 2, "value_low": a, "value_high": b} for a, b in ends])
     said = preferences(TrainingTexts(facts), rows)
     n = {"she": sum(low > 0 for low, _ in ends), "they": sum(high < 0 for _, high in ends)}
     for side, count in n.items():
@@ -152,7 +152,7 @@ def test_the_answer_says_what_the_interval_allows(
     head = _head(facts)
     counted = {"n_clusters": 4, "clusters": "word"} if ends[0] is None else {}
     row = {**head.slope, "model": "model-straight", "corpus": "text", **counted}
-    rows = Rows([{**row, "ci_low": ends[0], "ci_high": ends[1]}])
+    rows = Rows([{**row, "value_low": ends[0], "value_high": ends[1]}])
     one = replace(head, slopes=rows, own=rows, texts=OfText(facts))
     assert answer(facts, one, []).sentence.startswith(expected)
 
@@ -178,7 +178,7 @@ def _published(tmp_path: Path, corpus: str) -> tuple[TrainingTexts, Rows]:
         fill(store, "model", [scored_by(model)], unit=model)
     of = {"benchmark": "b", "groups": "female/male", "corpus": corpus, "contrast": "she/he"}
     rows = [
-        {**of, "model": m, "model_key": f"key-{m}", "value": v, "ci_low": a, "ci_high": b}
+        {**of, "model": m, "model_key": f"key-{m}", "value": v, "value_low": a, "value_high": b}
         for m, (v, a, b) in _PUBLISHED.items()
     ]
     return TrainingTexts(Facts(store.root)), Rows(rows)
@@ -242,7 +242,7 @@ def test_the_closed_world_passes_and_fails(facts: Facts) -> None:
             rows = super().metrics(name, **wanted)
             if wanted.get("subset") != "words, swapped on straight":
                 return rows
-            return Rows({**r, "ci_low": -0.2, "value": 0.1, "ci_high": 0.3} for r in rows)
+            return Rows({**r, "value_low": -0.2, "value": 0.1, "value_high": 0.3} for r in rows)
 
     failed = closed_world(Turned(facts.warehouse))
     assert failed is not None and not failed.has_passed
@@ -254,7 +254,7 @@ def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "warehouse")
     build_world(store, n_words=6)
     rows = store.read("metric_value", benchmark="made").to_pylist()
-    bare = [{**row, "ci_low": None, "ci_high": None} for row in rows]
+    bare = [{**row, "value_low": None, "value_high": None} for row in rows]
     store.replace("metric_value", bare, {"benchmark": "made"}, "r")
     index = write_report(store, tmp_path / "report", is_site=True)
     pages = [index, index.with_name("appendix.html"), *index.parent.glob("[mb]*/*.html")]

@@ -124,15 +124,15 @@ def test_curve_equals_brute_force(
         inside = np.abs(world[row["model"]])[size <= row["eta_nats"] + 1e-12] <= 0.4
         assert row["n_pairs"] == len(inside)
         if not len(inside):
-            assert row["us"] is None and row["ci_low"] is None
+            assert row["us"] is None and row["us_low"] is None
             continue
         assert row["us"] == pytest.approx(inside.mean())
         if len(inside) < 5:
-            assert row["ci_low"] is None
+            assert row["us_low"] is None
             continue
         interval = stats.binomtest(int(inside.sum()), len(inside)).proportion_ci(method="wilson")
         slack = 2 / len(inside)  # Student's t and the jackknife's factor
-        assert (row["ci_low"], row["ci_high"]) == pytest.approx(tuple(interval), abs=slack)
+        assert (row["us_low"], row["us_high"]) == pytest.approx(tuple(interval), abs=slack)
 
 
 def assert_close_to_bootstrap(row: dict[str, Any], resampled: np.ndarray, se: float) -> None:
@@ -140,11 +140,12 @@ def assert_close_to_bootstrap(row: dict[str, Any], resampled: np.ndarray, se: fl
 
     4,000 resamples leave the standard error 1.1% of noise, a percentile about 0.04 of it.
     """
-    assert row["se"] == pytest.approx(resampled.std(ddof=1), rel=0.06)
-    assert row["se"] == pytest.approx(se, rel=0.02)
+    of = "gap" if "gap" in row else "difference"
+    assert row[f"{of}_se"] == pytest.approx(resampled.std(ddof=1), rel=0.06)
+    assert row[f"{of}_se"] == pytest.approx(se, rel=0.02)
     low, high = np.quantile(resampled, [0.025, 0.975])
-    assert row["ci_low"] == pytest.approx(low, abs=0.25 * se)
-    assert row["ci_high"] == pytest.approx(high, abs=0.25 * se)
+    assert row[f"{of}_low"] == pytest.approx(low, abs=0.25 * se)
+    assert row[f"{of}_high"] == pytest.approx(high, abs=0.25 * se)
 
 
 def test_difference_between_models(
@@ -161,7 +162,7 @@ def test_difference_between_models(
     assert_close_to_bootstrap(row, difference[draws].mean(axis=1), se)
     # Were the models taken apart, the error would be this one, 15% larger.
     apart = math.sqrt((even_a.var() + even_b.var()) / N)
-    assert row["se"] < 0.92 * apart
+    assert row["difference_se"] < 0.92 * apart
 
 
 def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str, Any]) -> None:
@@ -180,7 +181,7 @@ def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str
     (measured,) = (
         r for r in metrics if (r["metric"], r["model"], r["eta_nats"]) == ("gap", "a", 0.4)
     )
-    for ours, theirs in (("gap", "value"), ("se", "sd"), ("ci_low", "ci_low")):
+    for ours, theirs in (("gap", "value"), ("gap_se", "value_se"), ("gap_low", "value_low")):
         assert row[ours] == pytest.approx(measured[theirs])
 
 

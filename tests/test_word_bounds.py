@@ -78,15 +78,15 @@ def test_every_word_with_a_co_occurrence_has_a_bound() -> None:
     d_f = dispersion(2, WORDS["she"], "pairs", 10)
     army, rare = rows["army"], rows["rare"]
     assert army["lean_nats"] is rare["lean_nats"] is None
-    assert army["lean_low_nats"] == -math.inf and rare["lean_high_nats"] == math.inf
+    assert army["lean_nats_low"] == -math.inf and rare["lean_nats_high"] == math.inf
     # 5 with he and 0 with she: the upper end of the share is 1 - 0.025^(1/5)
     most = log_odds(1 - 0.025 ** (1 / 5)) + math.log(d_f) - math.log(10 / 20)
-    assert army["lean_high_nats"] == pytest.approx(most)
+    assert army["lean_nats_high"] == pytest.approx(most)
     deltas = {r["word"]: r for r in delta_rows(made, "she/he", [pair]).to_pylist()}
     assert rows["tea"]["lean_nats"] == pytest.approx(deltas["tea"]["delta_nats"])
     for row in rows.values():
         assert (
-            row["lean_low_nats"] < (row["lean_nats"] or 0) < row["lean_high_nats"]
+            row["lean_nats_low"] < (row["lean_nats"] or 0) < row["lean_nats_high"]
             or not row["lean_nats"]
         )
 
@@ -128,7 +128,7 @@ def test_lists_hold_words_without_a_delta(store: Store) -> None:
     alone = [r for r in rows if r["delta_nats"] is None]
     assert {r["word"] for r in alone} >= {"army", "rare"}
     for row in rows:
-        low, high = row["lean_low_nats"], row["lean_high_nats"]
+        low, high = row["lean_nats_low"], row["lean_nats_high"]
         assert row["lean_bound_nats"] == (0 if low <= 0 <= high else min(low, high, key=abs))
     listed = {
         r["word"]: r for r in rows_of(store.root, "FROM listed_lean WHERE contrast = 'she/he'")
@@ -144,7 +144,7 @@ def test_leans_of_two_texts_differ_by_their_bounds(store: Store) -> None:
     bound = {"contrast": "she/he", "n_word": 100, "p": 0.5, "q": 0.5, "chance_clear": 0.05}
     ends = {"a": (None, -math.inf, -1.0), "b": (2.0, 1.5, 2.8), "c": (0.5, 0.2, 0.6)}
     for corpus, (lean, low, high) in ends.items():
-        row = {"word": "tea", "lean_nats": lean, "lean_low_nats": low, "lean_high_nats": high}
+        row = {"word": "tea", "lean_nats": lean, "lean_nats_low": low, "lean_nats_high": high}
         n = {"n_pair_f": 0 if lean is None else 9, "n_pair_m": 9, "corpus": corpus}
         fill(store, "word_bound", [bound | row | n])
         if lean is not None:
@@ -154,10 +154,13 @@ def test_leans_of_two_texts_differ_by_their_bounds(store: Store) -> None:
         for r in rows_of(store.root, "SELECT * FROM word_difference")
     }
     assert found["ab"]["difference_nats"] is None
-    assert (found["ab"]["ci_low_nats"], found["ab"]["ci_high_nats"]) == (2.5, math.inf)
+    assert (found["ab"]["difference_nats_low"], found["ab"]["difference_nats_high"]) == (
+        2.5,
+        math.inf,
+    )
     assert found["ab"]["difference_bound_nats"] == 2.5
     below, above = math.hypot(0.5 - 0.2, 2.8 - 2.0), math.hypot(0.6 - 0.5, 2.0 - 1.5)
-    ends_of = (found["bc"]["ci_low_nats"], found["bc"]["ci_high_nats"])
+    ends_of = (found["bc"]["difference_nats_low"], found["bc"]["difference_nats_high"])
     assert ends_of == pytest.approx((-1.5 - below, -1.5 + above))
     (ab,) = rows_of(store.root, "FROM corpus_agreement() WHERE corpus_a = 'a' AND corpus_b = 'b'")
     assert (ab["n_words"], ab["n_with_se"], ab["n_one_sided"], ab["n_different"]) == (0, 1, 1, 1)
@@ -172,8 +175,8 @@ def test_q_of_asked_words_is_that_of_scipy(store: Store) -> None:
             "word": f"w{k}",
             "clusters": "source",
             "delta_nats": 1.0,
-            "delta_low_nats": 0.5,
-            "delta_high_nats": 1.5,
+            "delta_nats_low": 0.5,
+            "delta_nats_high": 1.5,
             "p": float(value),
         }
         | dict.fromkeys(("n_word", "frequency_rank", "n_documents", "n_clusters"), 20)

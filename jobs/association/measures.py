@@ -168,7 +168,7 @@ class Side(NamedTuple):
 
 
 def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Table]:
-    """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_se_nats.
+    """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_nats_se.
 
     Words whose PMI is undefined have no row.
     """
@@ -183,7 +183,7 @@ def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Tabl
                 "n_target": np.full(len(rows), counts.n_target(target)),
                 "n_pair": counts.n_pair(target)[rows],
                 "pmi_nats": pmi[rows],
-                "pmi_se_nats": np.sqrt(counts.variance(target)[rows]),
+                "pmi_nats_se": np.sqrt(counts.variance(target)[rows]),
             }
         )
 
@@ -231,7 +231,7 @@ def delta_rows(
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (sums over what the mean is of), n_defined
-        (pairs with both counts), delta_nats (above 0 leans female), delta_se_nats (may be NULL).
+        (pairs with both counts), delta_nats (above 0 leans female), delta_nats_se (may be NULL).
     """
     n = len(counts.n_word)
     terms, n_f, n_m = (_terms_of_words if by_word else _terms_of_pairs)(counts, pairs)
@@ -256,7 +256,7 @@ def delta_rows(
             "n_pair_m": n_m[rows],
             "n_defined": sum(both, start=np.zeros(n, np.int64))[rows],
             "delta_nats": delta[rows],
-            "delta_se_nats": pa.array(np.sqrt(variance[rows]), from_pandas=True),
+            "delta_nats_se": pa.array(np.sqrt(variance[rows]), from_pandas=True),
         }
     )
 
@@ -272,7 +272,7 @@ def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where
-        one is 0), lean_low_nats and lean_high_nats, p, q (over these words, Benjamini and
+        one is 0), lean_nats_low and lean_nats_high, p, q (over these words, Benjamini and
         Hochberg), chance_clear.
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
@@ -292,7 +292,7 @@ def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
     with np.errstate(divide="ignore"):
         lean = np.log(n_f) - np.log(n_m) - odds
     chance = chance_clear(n_draws, scaled)
-    found = {"lean_low_nats": low, "lean_high_nats": high, "p": p, "chance_clear": chance}
+    found = {"lean_nats_low": low, "lean_nats_high": high, "p": p, "chance_clear": chance}
     columns = {name: values[at] for name, values in found.items()}
     lean = np.where(np.isfinite(lean), lean, np.nan)[at]
     return pa.table(

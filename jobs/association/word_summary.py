@@ -37,7 +37,7 @@ WITH ranked AS (
         count(*) OVER (PARTITION BY side) AS n
     FROM word_lean WHERE corpus = $corpus AND contrast = $contrast
 )
-SELECT n_pair_f, n_pair_m, n_defined, delta_nats, lean_nats, lean_low_nats, lean_high_nats, side,
+SELECT n_pair_f, n_pair_m, n_defined, delta_nats, lean_nats, lean_nats_low, lean_nats_high, side,
     lean_rank, n
 FROM ranked WHERE word = $word
 """

@@ -296,9 +296,9 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
             "delta_b_nats": deltas[1][words],
             "change_nats": change,
             "base_change_nats": np.full(words.size, np.log(ratios[0] / ratios[1])),
-            "change_se_nats": se,
-            "change_low_nats": change - half,
-            "change_high_nats": change + half,
+            "change_nats_se": se,
+            "change_nats_low": change - half,
+            "change_nats_high": change + half,
             "p": p,
             "q": adjusted(p),
         }

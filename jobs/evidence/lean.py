@@ -29,7 +29,7 @@ class WordLean:
             all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
         delta_nats: mean delta of the defined pairs; NaN when there are none.
-        delta_se_nats: its standard error over documents; NaN with fewer than two documents.
+        delta_nats_se: its standard error over documents; NaN with fewer than two documents.
         low_nats, high_nats: the 95% interval; NaN like the error, unless no pair is defined: then
             infinite at an end, or wide.
         p: of no lean; NaN without an interval.
@@ -42,7 +42,7 @@ class WordLean:
     n_pair_m: int
     n_defined: int
     delta_nats: float
-    delta_se_nats: float
+    delta_nats_se: float
     low_nats: float
     high_nats: float
     p: float

@@ -271,11 +271,11 @@ class _Sums:
         for k, source in enumerate(table.sources):
             alone, rest = np.arange(n_sources) == k, np.arange(n_sources) != k
             own, without = leans(alone, "document"), leans(rest, clusters)
-            names = {"delta_nats": "delta_without_nats", "delta_low_nats": "without_low_nats"}
-            names["delta_high_nats"] = "without_high_nats"
+            names = {"delta_nats": "delta_without_nats", "delta_nats_low": "delta_without_nats_low"}
+            names["delta_nats_high"] = "delta_without_nats_high"
             columns = {**own, "n_word": n_word[k], "source": np.full(n_words, source)}
             columns |= {name: without[of] for of, name in names.items()}
-            for name in ("n_clusters", "delta_cluster_se_nats", "p"):
+            for name in ("n_clusters", "delta_nats_se", "p"):
                 del columns[name]
             found["word_source"] += self._listed(columns, n_word[k] > 0)
         return found
@@ -315,9 +315,9 @@ def _leans(own: Moments, n_drawn: int, n_clusters: Ints, squares: Floats) -> dic
         "n_pair_f": f.astype(np.int64),
         "n_pair_m": m.astype(np.int64),
         "delta_nats": delta,
-        "delta_cluster_se_nats": se,
-        "delta_low_nats": low,
-        "delta_high_nats": high,
+        "delta_nats_se": se,
+        "delta_nats_low": low,
+        "delta_nats_high": high,
         "p": p,
     }
 

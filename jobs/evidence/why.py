@@ -212,9 +212,9 @@ def _of_word(
         "n_pair_m": whole.n_pair_m,
         "n_defined": whole.n_defined,
         "delta_nats": _known(whole.delta_nats),
-        "delta_cluster_se_nats": _known(whole.delta_se_nats),
-        "delta_low_nats": _known(whole.low_nats),
-        "delta_high_nats": _known(whole.high_nats),
+        "delta_nats_se": _known(whole.delta_nats_se),
+        "delta_nats_low": _known(whole.low_nats),
+        "delta_nats_high": _known(whole.high_nats),
         "p": _known(whole.p),
         "share_copied": float(near[copies > 1].sum() / n) if n else None,
         "share_often": float(near[copies > OFTEN].sum() / n) if n else None,
@@ -243,8 +243,8 @@ def _lean_row(found: WordLean) -> Row:
         "n_pair_f": found.n_pair_f,
         "n_pair_m": found.n_pair_m,
         "delta_nats": _known(found.delta_nats),
-        "delta_low_nats": _known(found.low_nats),
-        "delta_high_nats": _known(found.high_nats),
+        "delta_nats_low": _known(found.low_nats),
+        "delta_nats_high": _known(found.high_nats),
     }
 
 
@@ -262,8 +262,8 @@ def _source_rows(
             "n_word": own.n_word,
             **_lean_row(own),
             "delta_without_nats": _known(without.delta_nats),
-            "without_low_nats": _known(without.low_nats),
-            "without_high_nats": _known(without.high_nats),
+            "delta_without_nats_low": _known(without.low_nats),
+            "delta_without_nats_high": _known(without.high_nats),
         }
         found.append(row)
     return sorted(found, key=lambda r: (-r["n_pair_f"] - r["n_pair_m"], r["source"]))
@@ -285,14 +285,14 @@ def add_association(
     of = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
     deltas = store.read("word_delta", of & (ds.field("contrast") == contrast), corpus=corpus)
     near = store.read("word_association", of & ds.field("target").isin(targets), corpus=corpus)
-    error = {r["word"]: r["delta_se_nats"] for r in deltas.to_pylist()}
+    error = {r["word"]: r["delta_nats_se"] for r in deltas.to_pylist()}
     pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in near.to_pylist()}
     for row in rows:
         row["per_million"] = 1e6 * row["n_word"] / evidence.corpus["n_kept_tokens"]
         row["frequency_rank"] = 1 + int((n_word > row["n_word"]).sum())
         row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
         row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
-        row["delta_count_se_nats"] = error.get(row["word"])
+        row["delta_nats_count_se"] = error.get(row["word"])
 
 
 def snippet_rows(

@@ -298,7 +298,9 @@ def cause(
     found = run(study, data, out, warehouse, Stages())
     table = Table("prediction", "expected", "found", "estimate (95% interval)", "size")
     for f in found:
-        interval = "" if f.ci_low is None else f" ({f.ci_low:.3f} to {f.ci_high:.3f})"
+        interval = (
+            "" if f.estimate_low is None else f" ({f.estimate_low:.3f} to {f.estimate_high:.3f})"
+        )
         state = f.found if f.as_predicted else f"{f.found}: not as predicted"
         bound = bounded(vars(f)).removeprefix("; its size is ") if f.expected == "holds 0" else ""
         table.add_row(

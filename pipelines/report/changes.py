@@ -17,7 +17,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.finding import ALPHA
 
-_CHANGE = ("change_nats", "change_low_nats", "change_high_nats")
+_CHANGE = ("change_nats", "change_nats_low", "change_nats_high")
 
 
 def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:

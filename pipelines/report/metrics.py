@@ -146,7 +146,9 @@ CONTROL_COLUMNS: list[str | tuple[str, Column]] = [
     ("correlation with delta", _of_control(*_named("correlation"), 2)),
     (
         "others held fixed",
-        _of_control("partial_correlation", "partial_low", "partial_high", 2),
+        _of_control(
+            "partial_correlation", "partial_correlation_low", "partial_correlation_high", 2
+        ),
     ),
     ("nats per nat", _of_control(*_named("coefficient"), 2)),
     ("explains more, points", _of_control(*_named("gain"), 1, 100)),

@@ -194,7 +194,7 @@ def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
 
 
 #: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
-_VALUE = ("value", "ci_low", "ci_high")
+_VALUE = ("value", "value_low", "value_high")
 
 
 def estimate(
@@ -212,7 +212,7 @@ def estimate(
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, 1, scale=100,
     ...          of=("us", "us_low", "us_high")).text
     '50.0 (40.0 to 60.0)'
-    >>> estimate({"value": None, "ci_low": -math.inf, "ci_high": -1.9}, 1).text
+    >>> estimate({"value": None, "value_low": -math.inf, "value_high": -1.9}, 1).text
     '≤ −1.9'
     """
     if row is None or row[of[0]] is None:
@@ -240,7 +240,7 @@ def interval(
 ) -> str:
     """The 95% interval of a value in words; empty without one.
 
-    >>> interval({"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}, 1)
+    >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, 1)
     '95% interval 0.4 to 0.6'
     """
     words = estimate(row, digits, scale=scale, signed=signed, of=of).text

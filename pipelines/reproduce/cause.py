@@ -31,9 +31,9 @@ from plumbline.warehouse.text.toml_file import Section, parsed, read_text
 STUDY = "cause"
 #: The bound of each column that can be predicted, and what can be predicted of it.
 _BOUNDS = {
-    "response": ("ci_low", "ci_high"),
-    "short_of_whole": ("short_low", "short_high"),
-    "coefficient": ("ci_low", "ci_high"),
+    "response": ("response_low", "response_high"),
+    "short_of_whole": ("short_of_whole_low", "short_of_whole_high"),
+    "coefficient": ("coefficient_low", "coefficient_high"),
 }
 _EXPECTED = ("below 0", "above 0", "holds 0")
 _VIEWS = ("dose_response", "window_response", "control_without_dose")
@@ -81,8 +81,8 @@ class Figure:
     expected: str
     found: str
     estimate: float
-    ci_low: float | None
-    ci_high: float | None
+    estimate_low: float | None
+    estimate_high: float | None
     n_seeds: int
     size_bound: float | None
     unit: str | None
@@ -231,8 +231,8 @@ def _figure(design: Design, prediction: Prediction, warehouse: Path) -> Figure:
         expected=prediction.expected,
         found=side(low, high),
         estimate=rows[0][prediction.column],
-        ci_low=low,
-        ci_high=high,
+        estimate_low=low,
+        estimate_high=high,
         n_seeds=rows[0]["n_seeds"],
         size_bound=rows[0].get("size_bound"),
         unit=rows[0].get("unit"),

@@ -77,9 +77,9 @@ def starts(metrics: Sequence[Mapping[str, Any]]) -> list[Start]:
             *key,
             of["us"]["n"],
             100 * of["us"]["value"],
-            (100 * of["us"]["ci_low"], 100 * of["us"]["ci_high"]),
+            (100 * of["us"]["value_low"], 100 * of["us"]["value_high"]),
             of["pd"]["value"],
-            (of["pd"]["ci_low"], of["pd"]["ci_high"]),
+            (of["pd"]["value_low"], of["pd"]["value_high"]),
         )
         for key, of in sorted(found.items())
     ]
@@ -150,7 +150,7 @@ def _compared(
     if row is None or value is None:
         return Compared(figure, None, (math.nan, math.nan), NOT_IMPORTED, "")
     ours = scale * value
-    bounds = (row["ci_low"], row["ci_high"]) if figure.metric != "US_std" else (None, None)
+    bounds = (row["value_low"], row["value_high"]) if figure.metric != "US_std" else (None, None)
     low, high = (math.nan if bound is None else scale * bound for bound in bounds)
     exception, note = known(figure), convention(figure)
     if figure.value is None:

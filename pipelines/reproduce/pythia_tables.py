@@ -105,8 +105,8 @@ def lines(checkpoints: Sequence[Checkpoint]) -> list[str]:
         for kind, size, share in doses(checkpoints)
     ]
     for a, b in jumps(checkpoints):
-        distance = f"{a.distance_nats:.2f} +- {a.distance_se_nats:.2f} (step {a.step}) -> "
-        distance += f"{b.distance_nats:.2f} +- {b.distance_se_nats:.2f} nats (step {b.step})"
+        distance = f"{a.distance_nats:.2f} +- {a.distance_nats_se:.2f} (step {a.step}) -> "
+        distance += f"{b.distance_nats:.2f} +- {b.distance_nats_se:.2f} nats (step {b.step})"
         said.append(
             f"{a.size} {a.kind}: not one evaluation, likelihood_difference {distance}, "
             f"{SHARE} {a.share:.3f} -> {b.share:.3f}"
@@ -119,7 +119,7 @@ def as_rows(found: Sequence[Resolved]) -> list[dict[str, object]]:
     rows = []
     for r in found:
         low, high = r.ci or (None, None)
-        row = {**asdict(r), "ci_low": low, "ci_high": high, "share_of_pronouns": r.share}
+        row = {**asdict(r), "value_low": low, "value_high": high, "share_of_pronouns": r.share}
         rows.append({k: None if _not_finite(v) else v for k, v in row.items()})
     return rows
 

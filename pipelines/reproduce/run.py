@@ -180,8 +180,13 @@ def deduplication_rows(
     return [
         {
             **{"metric": DEDUPLICATION, "model": model, "benchmark": benchmark, "eta_nats": eta},
-            **{"subset": row["subset"], "value": row["difference"], "sd": None, "n": row["n"]},
-            **{"ci_low": row["difference_low"], "ci_high": row["difference_high"]},
+            **{
+                "subset": row["subset"],
+                "value": row["difference"],
+                "value_se": None,
+                "n": row["n"],
+            },
+            **{"value_low": row["difference_low"], "value_high": row["difference_high"]},
             **{"options": "{}"},
         }
         for (model, benchmark, eta), row in found.items()
@@ -291,8 +296,8 @@ def as_rows(outcome: Outcome) -> list[dict[str, object]]:
         {
             **asdict(c.figure),
             "ours": c.ours,
-            "ci_low": None if math.isnan(c.ci[0]) else c.ci[0],
-            "ci_high": None if math.isnan(c.ci[1]) else c.ci[1],
+            "ours_low": None if math.isnan(c.ci[0]) else c.ci[0],
+            "ours_high": None if math.isnan(c.ci[1]) else c.ci[1],
             "difference": c.difference,
             "outcome": c.outcome,
             "note": c.note,

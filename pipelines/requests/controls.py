@@ -239,7 +239,11 @@ def _columns(effect: Effect) -> dict[str, object]:
         ("coefficient", "coefficient_low", "coefficient_high"): effect.coefficient,
         ("standardised", "standardised_low", "standardised_high"): effect.standardised,
         ("correlation", "correlation_low", "correlation_high"): effect.correlation,
-        ("partial_correlation", "partial_low", "partial_high"): effect.partial,
+        (
+            "partial_correlation",
+            "partial_correlation_low",
+            "partial_correlation_high",
+        ): effect.partial,
         ("gain", "gain_low", "gain_high"): effect.gain,
     }
     row: dict[str, object] = {"r2": effect.r2, "verdict": effect.verdict}

@@ -318,9 +318,9 @@ def _what(row: Row) -> str:
 
 
 def _estimate(row: Row) -> str:
-    if row["ci_low"] is None:
+    if row["response_low"] is None:
         return f"{row['response']:.3f} (one seed, no interval)"
-    low, high = row["ci_low"], row["ci_high"]
+    low, high = row["response_low"], row["response_high"]
     found = Finding(row["study"], row["outcome"], row["response"], low, high)
     verdict = found.pick(above="a response", below="a response", untold="no clear response")
     return f"{row['response']:.3f} ({low:.3f} to {high:.3f}) over {row['n_seeds']} seeds: {verdict}"

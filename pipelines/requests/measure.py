@@ -31,7 +31,7 @@ def compute(
     schema = TABLES["metric_value"]
     parts = []
     for name in names:
-        rows = query(connection, name, options.params())
+        rows = schema.with_new_names(query(connection, name, options.params()))
         if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
             connection.register("pair", rows)
             rows = connection.sql("FROM metric_of_pairs('pair')").to_arrow_table()

@@ -93,8 +93,8 @@ key: benchmark / metric model_key groups corpus contrast subset options
     epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
     value: float? -- the figure; NULL when n is 0
     unit: text -- `share`, `percent`, `percentage points`, `nats` ...
-    sd: float? -- standard deviation in the same unit
-    ci_low, ci_high: float? -- ends of the 95% interval
+    value_se: float? -- standard error in the same unit
+    value_low, value_high: float? -- ends of the 95% interval
     interval: text -- method of the interval
     n: int -- pairs (or words) behind the figure
     df: float? -- degrees of freedom of Student's t in the interval
@@ -147,10 +147,10 @@ key: benchmark / series setting groups corpus contrast measure step
     step: int -- the checkpoint after the change
     step_before: int -- the checkpoint before it
     change: float -- from step_before to step, in the measure's unit
-    p_moved: float? -- of no change over words, by Student's t; Holm's over all steps and curves
+    q_moved: float? -- of no change over words, by Student's t; Holm's over all steps and curves
     shift: float? -- of a lasting change: mean of the checkpoints from here on less that of before
-    p_lasting: float? -- of one as clear by autocorrelation alone, for all curves; or NULL
-    power: float? [share] -- to find a shift of three sd of innovations; below 0.3 p_lasting is NULL
+    q_lasting: float? -- of one as clear by autocorrelation alone, for all curves; or NULL
+    power: float? [share] -- to find a shift of three sd of innovations; below 0.3 q_lasting is NULL
     n_tests: int -- steps of curves of the model that were tested together
     run_id
 
@@ -184,7 +184,7 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio for one more of it
     standardised, standardised_low, standardised_high: float? -- the same in standard deviations
     correlation, correlation_low, correlation_high: float? -- with the log ratio, alone
-    partial_correlation, partial_low, partial_high: float? -- with the log ratio, others held fixed
+    partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
     r2: float? [share] -- explained by all predictors, of pairs whose word was left out of the fit
     gain, gain_low, gain_high: float? [share] -- of it, what is lost without this predictor
     verdict: text -- `predicts`, `does not` or `cannot be told`: see docs/cause.md

@@ -92,8 +92,11 @@ def perplexity_sentence(row: Row) -> str:
     """What perplexity did on a text."""
     percent = shown(100 * (row["perplexity_ratio"] - 1), 1, signed=True)
     ends = ""
-    if row["ratio_low"] is not None:
-        low, high = (shown(100 * (row[c] - 1), 1, signed=True) for c in ("ratio_low", "ratio_high"))
+    if row["perplexity_ratio_low"] is not None:
+        low, high = (
+            shown(100 * (row[c] - 1), 1, signed=True)
+            for c in ("perplexity_ratio_low", "perplexity_ratio_high")
+        )
         ends = f", 95% interval {low}% to {high}%"
     return (
         f"Perplexity on {row['text_set']} {_verb(row)} from {shown(row['before_perplexity'])} to "
@@ -118,7 +121,7 @@ def fairpair_sentence(row: Row) -> str:
     before, after = (
         "not defined"
         if row[f"{side}_f"] is None
-        else estimate(row, 2, of=(f"{side}_f", f"{side}_low", f"{side}_high")).text
+        else estimate(row, 2, of=(f"{side}_f", f"{side}_f_low", f"{side}_f_high")).text
         for side in ("before", "after")
     )
     return f"FairPair, {row['probe_set']} by {row['phi']}: F is {before} before and {after} after."

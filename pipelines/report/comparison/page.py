@@ -188,7 +188,7 @@ def _scale(row: Row) -> int:
 
 
 def _side(name: str, figure: str, digits: int) -> Column:
-    return lambda r: estimate(r, digits, of=(f"{name}_{figure}", f"{name}_low", f"{name}_high"))
+    return lambda r: estimate(r, digits, of=(of := f"{name}_{figure}", f"{of}_low", f"{of}_high"))
 
 
 def _disclosure(rows: Rows) -> Section:
@@ -241,7 +241,7 @@ def _perplexity(rows: Rows) -> Section:
         "conditioned on BOS. Nats per word can be compared across tokenisers. The "
         "difference is paired by document."
     ]
-    ratio = ("perplexity_ratio", "ratio_low", "ratio_high")
+    ratio = ("perplexity_ratio", "perplexity_ratio_low", "perplexity_ratio_high")
     columns: Columns = [
         ("text", "text_set"),
         ("documents", "n_documents"),

@@ -49,9 +49,9 @@ SELECT
     coalesce(e.n_pair_f, l.n_pair_f) AS n_pair_f,
     coalesce(e.n_pair_m, l.n_pair_m) AS n_pair_m,
     coalesce(e.delta_nats, l.lean_nats) AS delta_nats,
-    CASE WHEN e.word IS NULL THEN l.lean_low_nats ELSE e.delta_low_nats END AS delta_low_nats,
-    CASE WHEN e.word IS NULL THEN l.lean_high_nats ELSE e.delta_high_nats END AS delta_high_nats,
-    CASE WHEN e.word IS NOT NULL THEN e.clusters WHEN l.lean_low_nats IS NOT NULL THEN 'count' END
+    CASE WHEN e.word IS NULL THEN l.lean_nats_low ELSE e.delta_nats_low END AS delta_nats_low,
+    CASE WHEN e.word IS NULL THEN l.lean_nats_high ELSE e.delta_nats_high END AS delta_nats_high,
+    CASE WHEN e.word IS NOT NULL THEN e.clusters WHEN l.lean_nats_low IS NOT NULL THEN 'count' END
         AS clusters,
     e.n_clusters,
     e.per_million,
@@ -64,7 +64,7 @@ ORDER BY corpus, contrast, n_word DESC NULLS LAST, word
 _SOURCE_ROWS = f"""
 SELECT
     corpus, contrast, word, source, n_pair_f, n_pair_m, n_pair_f + n_pair_m AS n_near,
-    delta_nats, delta_low_nats, delta_high_nats
+    delta_nats, delta_nats_low, delta_nats_high
 FROM word_source
 QUALIFY row_number() OVER (
     PARTITION BY corpus, contrast, word ORDER BY n_pair_f + n_pair_m DESC, source
@@ -243,7 +243,7 @@ def _furthest(
         ]
         for up in (True, False)
     )
-    return (up, down), any(r["lean_low_nats"] is not None for r in rows)
+    return (up, down), any(r["lean_nats_low"] is not None for r in rows)
 
 
 def _add_preferences(

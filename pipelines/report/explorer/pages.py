@@ -19,7 +19,7 @@ from plumbline.warehouse.query.finding import Finding
 #: Words of a chunk; width of a drawing of leans, and height of its bars.
 _CHUNK, _WIDTH, _HEIGHT = 100, 400, 34
 _FILES = ("style.css", "explorer/page.css")
-_LEAN = ("delta_nats", "delta_low_nats", "delta_high_nats")
+_LEAN = ("delta_nats", "delta_nats_low", "delta_nats_high")
 _SOURCE = ("source", "n_pair_f", "n_pair_m", *_LEAN)
 
 
@@ -88,7 +88,7 @@ def says(text: Text, row: Row) -> str:
     """How a word leans in a text, in a sentence.
 
     >>> text = Text("c", "she/he", "she", "he", 1.0, [], "", ([], []), True)
-    >>> says(text, {"delta_nats": -0.5, "delta_low_nats": -0.7, "delta_high_nats": -0.3,
+    >>> says(text, {"delta_nats": -0.5, "delta_nats_low": -0.7, "delta_nats_high": -0.3,
     ...             "clusters": "document", "n_clusters": 40})
     'leans to he: −0.50 nats, 95% interval −0.70 to −0.30 over 40 documents'
     """

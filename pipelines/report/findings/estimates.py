@@ -12,7 +12,7 @@ from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding
 
 #: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
-_VALUE = ("value", "ci_low", "ci_high")
+_VALUE = ("value", "value_low", "value_high")
 #: The same of the differences between two models' US and PD.
 US = ("us_difference", "us_low", "us_high")
 PD = ("pd_difference", "pd_low", "pd_high")
@@ -25,7 +25,7 @@ def finding(row: Row, of: tuple[str, str, str] = _VALUE, *, null: float = 0.0) -
 
     ``p``, ``q``, ``n_clusters`` and ``clusters`` are taken where the row has them.
 
-    >>> finding({"model": "m", "value": 2.0, "ci_low": 1.0, "ci_high": 3.0, "q": 0.3}).verdict
+    >>> finding({"model": "m", "value": 2.0, "value_low": 1.0, "value_high": 3.0, "q": 0.3}).verdict
     'cannot be told'
     """
     return Finding(
@@ -46,7 +46,7 @@ def finding(row: Row, of: tuple[str, str, str] = _VALUE, *, null: float = 0.0) -
 def side(row: Row) -> str:
     """The group whose sentence a row of PD prefers; empty where that can't be told.
 
-    >>> side({"value": 5.0, "ci_low": -1.0, "ci_high": 11.0, "groups": "she/they"})
+    >>> side({"value": 5.0, "value_low": -1.0, "value_high": 11.0, "groups": "she/they"})
     ''
     """
     first, second = sides(row)

@@ -46,8 +46,9 @@ def word_leans(of: Finding, first: str, second: str) -> str:
 def sureness(row: Row, digits: int, *, scale: float = 1, signed: bool = False) -> str:
     """The interval of a row of ``metric_value``, and what it is over; or why there is none.
 
-    >>> row = {"value": 2.0, "ci_low": 1.0, "ci_high": 3.0, "n_clusters": 40, "clusters": "word"}
-    >>> sureness(row, 1), sureness({**row, "ci_low": None, "ci_high": None, "n_clusters": 3}, 1)
+    >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
+    >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
+    >>> sureness({**row, "n_clusters": 40}, 1), sureness(without, 1)
     ('95% interval 1.0 to 3.0 over 40 words', 'cannot be told: 3 words')
     """
     of, ends = finding(row), interval(row, digits, scale=scale, signed=signed)
@@ -59,23 +60,23 @@ def sureness(row: Row, digits: int, *, scale: float = 1, signed: bool = False) -
 def points(row: Row) -> str:
     """A PD with its interval, counted towards the group that it prefers.
 
-    >>> points({"value": -100.0, "ci_low": -100.0, "ci_high": -76.6})
+    >>> points({"value": -100.0, "value_low": -100.0, "value_high": -76.6})
     '100.0 points (95% interval 76.6 to 100.0)'
     """
-    if row["value"] < 0 and row["ci_low"] is not None:
-        low, high = -row["ci_high"], -row["ci_low"]
-        row = {**row, "value": -row["value"], "ci_low": low, "ci_high": high}
+    if row["value"] < 0 and row["value_low"] is not None:
+        low, high = -row["value_high"], -row["value_low"]
+        row = {**row, "value": -row["value"], "value_low": low, "value_high": high}
     return f"{shown(row['value'], 1)} points ({sureness(row, 1)})"
 
 
 def prefers(row: Row) -> str:
     """Which sentence of a benchmark a model prefers: of its row of PD.
 
-    >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "ci_low": 1.0,
-    ...        "ci_high": 3.0}
+    >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
+    ...        "value_high": 3.0}
     >>> prefers(row)
     'm prefers the she sentence of b (she/they) by 2.0 points (95% interval 1.0 to 3.0)'
-    >>> prefers({**row, "ci_low": -1.0})
+    >>> prefers({**row, "value_low": -1.0})
     'm shows no clear direction on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
     """
     who, name = row["model"], set_name(row)
@@ -111,7 +112,7 @@ def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, uni
     families = texts.families(rows)
     mean = over_families([(name, r["value"]) for name, of in families.items() for r in of])
     if len(families) >= LEAST_CLUSTERS:
-        row = {"value": mean.estimate, "ci_low": mean.low, "ci_high": mean.high}
+        row = {"value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
         ends = sureness(row, digits, signed=True)
         figure = f"{shown(mean.estimate, digits, signed=True)}{unit}"
         return f"; over {mean.over} {what} is {figure} on average ({ends})"

@@ -41,20 +41,27 @@ def closed_world(facts: Facts) -> Check | None:
     parts: list[tuple[Rows, str, str, Callable[[Row], float], Verdict, int]] = [
         (found, "counting finds the planted leans", "rank correlation", _low, "above", 3),
         (followed, "a model trained on them follows", "slope", _low, "above", 2),
-        (turned, "swapped leans turn it round", "correlation", lambda r: -r["ci_high"], "below", 2),
+        (
+            turned,
+            "swapped leans turn it round",
+            "correlation",
+            lambda r: -r["value_high"],
+            "below",
+            2,
+        ),
     ]
     said, has_passed = [], True
     for rows, what, name, margin, wanted, digits in parts:
-        known = [r for r in rows if r["ci_low"] is not None]
+        known = [r for r in rows if r["value_low"] is not None]
         if known:
             worst = min(known, key=margin)
             null = LEAST_FOUND if rows is found else 0.0
             has_passed &= finding(worst, null=null).verdict == wanted
-            ends = " to ".join(shown(worst[end], digits) for end in ("ci_low", "ci_high"))
+            ends = " to ".join(shown(worst[end], digits) for end in ("value_low", "value_high"))
             said.append(f"{what} ({name} {shown(worst['value'], digits)}, {ends})")
     sentence = "; ".join(said)
     return Check(has_passed, sentence[0].upper() + sentence[1:]) if said else None
 
 
 def _low(row: Row) -> float:
-    return float(row["ci_low"])
+    return float(row["value_low"])

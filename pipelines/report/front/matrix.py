@@ -115,7 +115,7 @@ def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip]:
 
 def _ends(row: Row) -> tuple[float, float]:
     """The ends of an interval; the value itself where there is none."""
-    low, high = (row["value"] if row[c] is None else row[c] for c in ("ci_low", "ci_high"))
+    low, high = (row["value"] if row[c] is None else row[c] for c in ("value_low", "value_high"))
     return low, high
 
 

@@ -53,7 +53,7 @@ _CONTROL = ("coefficient", "coefficient_low", "coefficient_high")
 _MOST_NATS = 1000.0
 #: Neither side's colour.
 _HELD = "#009E73"
-_ESTIMATE = ("value", "ci_low", "ci_high")
+_ESTIMATE = ("value", "value_low", "value_high")
 
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
@@ -153,7 +153,7 @@ def _furthest(words: Rows) -> Iterator[str]:
     ]
     named = [f"{word} ({lean.rstrip(')').replace(' (', ', ')})" for word, lean in found]
     if named:
-        how = "Surest" if words[0]["lean_low_nats"] is not None else "Furthest"
+        how = "Surest" if words[0]["lean_nats_low"] is not None else "Furthest"
         yield f"{how}: {' and '.join(named)}, in nats."
 
 
@@ -162,7 +162,7 @@ def _words(rows: Rows) -> Figure:
     kept = [r for r in rows if r["place"] <= _WORDS]
     kept.sort(key=lambda r: r["lean_bound_nats"])
     corpus, contrast = kept[0]["corpus"], kept[0]["contrast"]
-    has_ends = kept[0]["lean_low_nats"] is not None
+    has_ends = kept[0]["lean_nats_low"] is not None
     how = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)

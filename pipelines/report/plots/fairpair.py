@@ -57,7 +57,9 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
     other = (False, NEUTRAL, "s", "not shown to differ")
     for is_told, colour, shape, label in (differs, other):
         of = [(y, r) for y, r in drawn if (_verdict(r) == "above") == is_told]
-        panel.estimates(of, ("fairpair_f", "ci_low", "ci_high"), colour, shape, 6, label)
+        panel.estimates(
+            of, ("fairpair_f", "fairpair_f_low", "fairpair_f_high"), colour, shape, 6, label
+        )
     # F is a ratio.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
     panel.x.is_log = least > 0 and most / least > _WIDE
@@ -67,7 +69,7 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
 
 
 def _verdict(row: Row) -> Verdict:
-    return of_groups(row, "p_adjusted").verdict
+    return of_groups(row, "q_permutation").verdict
 
 
 def measured_prompts(prompts: Rows) -> Rows:
@@ -117,8 +119,10 @@ def lengths(rows: Rows, title: str) -> str:
     groups = rows.groups("phi")
     drawn = list(zip(groups, looks(len(groups)), strict=True))
     for of, look in drawn:
-        with_ends = [r for r in of if r["ci_low"] is not None]
-        x, lows, highs = ([r[c] for r in with_ends] for c in ("mean_words", "ci_low", "ci_high"))
+        with_ends = [r for r in of if r["fairpair_f_low"] is not None]
+        x, lows, highs = (
+            [r[c] for r in with_ends] for c in ("mean_words", "fairpair_f_low", "fairpair_f_high")
+        )
         panel.band(x, lows, highs, look["color"])
     for of, look in drawn:
         x = [r["mean_words"] for r in of]

@@ -35,9 +35,9 @@ _MEANING = (
     "one without 0. A word that one corpus has near one side only has a bound of the difference. "
     "The noise of counting lowers a correlation."
 )
-_CORRELATION = ("correlation", "r_low", "r_high")
-_RANK = ("rank_correlation", "rho_low", "rho_high")
-_DIFFERENCE = ("difference_nats", "ci_low_nats", "ci_high_nats")
+_CORRELATION = ("correlation", "correlation_low", "correlation_high")
+_RANK = ("rank_correlation", "rank_correlation_low", "rank_correlation_high")
+_DIFFERENCE = ("difference_nats", "difference_nats_low", "difference_nats_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:

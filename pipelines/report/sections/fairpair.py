@@ -155,7 +155,7 @@ def verdict(row: Row) -> str:
         how = f"are not shown to differ more {kind} than"
     f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
     notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
-    if row["ci_high"] is not None:
+    if row["fairpair_f_high"] is not None:
         level = kept_object(row, "options").get("level", 0.95)
         notes.append(f"{100 * level:g}% interval")
     return (
@@ -170,10 +170,10 @@ def _which(prompts: Sequence[Row]) -> str:
 
     ``prompts`` are rows of one set, measure and side; those without a p-value are not tested.
     """
-    tested = [row for row in prompts if row["p_adjusted"] is not None]
+    tested = [row for row in prompts if row["q_permutation"] is not None]
     if not tested:
         return ""
-    differ = [row for row in tested if of_groups(row, "p_adjusted").verdict == "above"]
+    differ = [row for row in tested if of_groups(row, "q_permutation").verdict == "above"]
     differ.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
     count = f"{len(differ):,} of {len(tested):,} prompts differ after correction"
     count += f" (Benjamini-Hochberg at {100 * ALPHA:g}%)"
@@ -197,7 +197,7 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
     how, drawn = _measure(row), plots.chosen(prompts)
     if not drawn:
         return []
-    has_ends = any(r["ci_low"] is not None for r in prompts)
+    has_ends = any(r["fairpair_f_low"] is not None for r in prompts)
     lines = (
         "Lines are bootstrap intervals over samples."
         if has_ends
@@ -338,13 +338,15 @@ def _probability(p: float | None) -> str:
 def _f(row: Row) -> Cell:
     """F and its interval, near 1 with a digit more.
 
-    >>> _f({"fairpair_f": 1.0, "ci_low": 0.9812, "ci_high": 1.02}).text
+    >>> _f({"fairpair_f": 1.0, "fairpair_f_low": 0.9812, "fairpair_f_high": 1.02}).text
     '1.000 (0.981 to 1.020)'
-    >>> _f({"fairpair_f": 1.5, "ci_low": None, "ci_high": None}).text
+    >>> _f({"fairpair_f": 1.5, "fairpair_f_low": None, "fairpair_f_high": None}).text
     '1.50'
     """
     is_near = row["fairpair_f"] is not None and abs(row["fairpair_f"] - 1) < _NEAR
-    return estimate(row, 3 if is_near else 2, of=("fairpair_f", "ci_low", "ci_high"))
+    return estimate(
+        row, 3 if is_near else 2, of=("fairpair_f", "fairpair_f_low", "fairpair_f_high")
+    )
 
 
 def _f_in_words(row: Row) -> str:
@@ -439,7 +441,7 @@ def _each_prompt(row: Row, prompts: Rows) -> PageTable:
         "prompt",
         *_FIGURES,
         ("p", _p("p_permutation")),
-        ("p, corrected", _p("p_adjusted")),
+        ("p, corrected", _p("q_permutation")),
         (_SAMPLES[0], "n_pg"),
         (_SAMPLES[1], "n_gp"),
         ("no F because", "reason"),

@@ -355,7 +355,7 @@ def _reliability(rows: Rows) -> str:
 def _turns(facts: Facts) -> Iterator[str]:
     """With the planted associations swapped, does the preference turn round?"""
     for row in facts.metrics("correlation", subset=_SWAPPED).only(
-        lambda r: r["ci_low"] is not None
+        lambda r: r["value_low"] is not None
     ):
         turns = finding(row).pick(
             above="does not turn round", below="turns round", untold="is not shown to turn round"
@@ -370,7 +370,7 @@ def _turns(facts: Facts) -> Iterator[str]:
 def _counting_finds(facts: Facts) -> Iterator[str]:
     """Does counting recover what was planted?"""
     for row in facts.metrics("rank correlation", subset=_PLANTED):
-        if row["ci_low"] is not None:
+        if row["value_low"] is not None:
             finds = finding(row).pick(
                 above="finds",
                 below="turns round",
@@ -411,7 +411,7 @@ def fitted_line(panel: Panel, x: np.ndarray, fit: Row, label: str = "") -> None:
     line = fit["intercept_nats"] + fit["slope"] * ends
     if fit["slope_se"] is not None and fit["t"] is not None:
         off = ends - fit["mean_x_nats"]
-        variance = fit["level_se_nats"] ** 2 + (off * fit["slope_se"]) ** 2
+        variance = fit["mean_y_nats_se"] ** 2 + (off * fit["slope_se"]) ** 2
         band = fit["t"] * np.sqrt(variance + 2 * off * fit["level_slope_covariance"])
         panel.band(ends, line - band, line + band, INK)
     panel.line(ends[[0, -1]], line[[0, -1]], INK, label=label)

@@ -44,8 +44,8 @@ _MEANING = (
     "exchanging she and he is called small."
 )
 _OF = ("study", "benchmark", "groups", "corpus", "contrast")
-_RESPONSE = ("response", "ci_low", "ci_high")
-_SHORT = ("short_of_whole", "short_low", "short_high")
+_RESPONSE = ("response", "response_low", "response_high")
+_SHORT = ("short_of_whole", "short_of_whole_low", "short_of_whole_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -136,7 +136,7 @@ def _estimate(of: tuple[str, str, str]) -> Callable[[Row], Cell]:
 def leads(facts: Facts) -> Iterator[Lead]:
     """Whether the models' lean followed the dose, and whether the placebo moved it."""
     rows = facts.query("FROM dose_response ORDER BY ALL").where(words="all", outcome="slope")
-    yield Lead(_TITLE, [_sentence(row) for row in rows if row["ci_low"] is not None])
+    yield Lead(_TITLE, [_sentence(row) for row in rows if row["response_low"] is not None])
 
 
 def _sentence(row: Row) -> str:

@@ -34,7 +34,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 PLACE = 1000
 NAMES = ("words", "delta", "pmi")
 #: Columns of a lean and of the ends of its interval.
-LEAN = ("lean_nats", "lean_low_nats", "lean_high_nats")
+LEAN = ("lean_nats", "lean_nats_low", "lean_nats_high")
 #: Words listed for each side.
 TOP_WORDS = 15
 #: A word's delta is shown when it was seen this often with the words of either gender.

@@ -90,7 +90,9 @@ def _data(facts: Facts) -> Section | Missing:
 def _limits(facts: Facts) -> Section:
     """What the figures cannot tell, of this warehouse and at all."""
     intro = []
-    n = sum(r["ci_low"] is not None and r["ci_high"] is not None for r in facts.rows("metric"))
+    n = sum(
+        r["value_low"] is not None and r["value_high"] is not None for r in facts.rows("metric")
+    )
     if n:
         intro.append(
             f"The metrics come with {n:,} intervals, none of them widened for their number: by "

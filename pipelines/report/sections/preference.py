@@ -181,7 +181,7 @@ def _share_figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
         for r in rows
     ]
     panel.bars(range(len(rows)), [100 * r["value"] for r in rows], NEUTRAL)
-    low, high = ([100 * r[end] for r in rows] for end in ("ci_low", "ci_high"))
+    low, high = ([100 * r[end] for r in rows] for end in ("value_low", "value_high"))
     panel.spans(range(len(rows)), low, high, INK, 1.2)
     panel.rule(x=even, linestyle=":")
     panel.x.low, panel.x.high = 0, 104
@@ -303,8 +303,8 @@ def _one(facts: Facts, row: Row) -> str:
 def _summed_up(facts: Facts, rows: Rows) -> str:
     furthest = max(rows, key=lambda r: abs(r["value"]))
     first, second = sides(rows[0])
-    others = [r for r in rows if r is not furthest and r["ci_low"] is not None]
-    far = max((max(abs(r["ci_low"]), abs(r["ci_high"])) for r in others), default=math.inf)
+    others = [r for r in rows if r is not furthest and r["value_low"] is not None]
+    far = max((max(abs(r["value_low"]), abs(r["value_high"])) for r in others), default=math.inf)
     way = finding(furthest, null=math.copysign(far, furthest["value"])).verdict
     if len(others) == len(rows) - 1 and way == ("above" if furthest["value"] > 0 else "below"):
         said = f"{furthest['model']} leans furthest, to the {side(furthest)} sentence by"
@@ -390,8 +390,8 @@ def _pd_bars(rows: Sequence[Row], benchmark: str) -> str:
     for colour, way in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
         at = [y for y, r in enumerate(rows) if side(r) == way]
         panel.bars(at, [rows[y]["value"] for y in at], colour)
-    sure = [y for y, r in enumerate(rows) if r["ci_low"] is not None]
-    low, high = ([rows[y][end] for y in sure] for end in ("ci_low", "ci_high"))
+    sure = [y for y, r in enumerate(rows) if r["value_low"] is not None]
+    low, high = ([rows[y][end] for y in sure] for end in ("value_low", "value_high"))
     panel.spans(sure, low, high, INK, 1.2)
     panel.rule(x=0)
     reach = 1.08 * max(10.0, *(abs(r["value"]) for r in rows), *map(abs, (*low, *high)))

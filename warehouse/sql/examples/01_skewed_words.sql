@@ -8,8 +8,8 @@
 SELECT
     corpus, word, n_word, n_pair_f, n_pair_m,
     round(lean_nats, 2) AS lean_nats,
-    round(lean_low_nats, 2) AS low,
-    round(lean_high_nats, 2) AS high,
+    round(lean_nats_low, 2) AS low,
+    round(lean_nats_high, 2) AS high,
     round(q, 4) AS q
 FROM word_lean
 WHERE contrast = 'she/he' AND lean_bound_nats <> 0

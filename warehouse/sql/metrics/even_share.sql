@@ -7,9 +7,9 @@ SELECT
     $epsilon_nats::DOUBLE AS epsilon_nats,
     even_share AS value,
     'share' AS unit,
-    sqrt(even_share * (1 - even_share) / even_n) AS sd,
-    even_share_low AS ci_low,
-    even_share_high AS ci_high,
+    sqrt(even_share * (1 - even_share) / even_n) AS value_se,
+    even_share_low AS value_low,
+    even_share_high AS value_high,
     'Wilson 95%' AS "interval",
     n, df, n_clusters, cluster_values,
     '{}' AS options

@@ -9,9 +9,9 @@ SELECT
     NULL::DOUBLE AS epsilon_nats,
     slope AS value,
     'nats per nat' AS unit,
-    slope_se AS sd,
-    slope_low AS ci_low,
-    slope_high AS ci_high,
+    slope_se AS value_se,
+    slope_low AS value_low,
+    slope_high AS value_high,
     'HC3 t 95%' AS interval,
     n, slope_df AS df, n AS n_clusters, 'word' AS clusters, abs(slope) / slope_se AS statistic,
     options

@@ -16,7 +16,7 @@ WITH figure AS (
     WHERE n_groups > 2
 )
 SELECT
-    subject.* EXCLUDE (position), n, value, mean_low(value, se, t, 0, 1, n_most) AS ci_low,
-    mean_high(value, se, t, 0, 1, n_most) AS ci_high
+    subject.* EXCLUDE (position), n, value, mean_low(value, se, t, 0, 1, n_most) AS value_low,
+    mean_high(value, se, t, 0, 1, n_most) AS value_high
 FROM clustered('figure')
 ORDER BY benchmark, groups, model, model_key, subject.position;

@@ -4,7 +4,7 @@ FROM word_difference
 WHERE contrast IN (FROM main_contrast)
     AND (
         coalesce(n_least, $min_pairs) >= $min_pairs
-        OR (ci_low_nats IS NOT NULL AND difference_bound_nats <> 0)
+        OR (difference_nats_low IS NOT NULL AND difference_bound_nats <> 0)
     )
 QUALIFY row_number() OVER (
     PARTITION BY corpus_a, corpus_b, contrast

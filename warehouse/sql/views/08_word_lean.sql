@@ -8,7 +8,7 @@ CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
     ELSE 0
 END;
 
--- How far words lean: lean_nats with its 95% interval, lean_low_nats to lean_high_nats, from
+-- How far words lean: lean_nats with its 95% interval, lean_nats_low to lean_nats_high, from
 -- `word_bound`, beside delta_nats. For a pair of words lean_nats is delta_nats. A word that only one
 -- side has nearby has neither, and its interval is infinite at one end. lean_bound_nats is the bound
 -- of the interval nearer 0: 0 when the interval contains 0. Sort by it to list the words that lean
@@ -20,17 +20,17 @@ CREATE OR REPLACE VIEW word_lean AS
 SELECT
     *,
     CASE
-        WHEN lean_low_nats IS NULL AND contrast LIKE '%-by-word' THEN 0
-        ELSE bound_nearer_zero(lean_nats, lean_low_nats, lean_high_nats)
+        WHEN lean_nats_low IS NULL AND contrast LIKE '%-by-word' THEN 0
+        ELSE bound_nearer_zero(lean_nats, lean_nats_low, lean_nats_high)
     END AS lean_bound_nats
 FROM (
-    SELECT b.*, d.n_defined, d.delta_nats, d.delta_se_nats
+    SELECT b.*, d.n_defined, d.delta_nats, d.delta_nats_se
     FROM word_bound AS b LEFT JOIN word_delta AS d USING (corpus, contrast, word)
     UNION ALL BY NAME
     SELECT
         *,
         delta_nats AS lean_nats,
-        delta_nats - z975() * delta_se_nats AS lean_low_nats,
-        delta_nats + z975() * delta_se_nats AS lean_high_nats
+        delta_nats - z975() * delta_nats_se AS lean_nats_low,
+        delta_nats + z975() * delta_nats_se AS lean_nats_high
     FROM word_delta ANTI JOIN word_bound USING (corpus, contrast, word)
 );

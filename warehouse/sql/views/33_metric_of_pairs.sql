@@ -38,17 +38,17 @@ SELECT
     metric, model_key, model, benchmark, groups, corpus, contrast, subset, eta_nats, epsilon_nats,
     scale * value AS value,
     unit,
-    scale * se AS sd,
+    scale * se AS value_se,
     scale * CASE "interval"
         WHEN 'Wilson 95%' THEN wilson_low(value, n_star, t)
         WHEN 'Bonett-Price 95%' THEN bonett_price(share_above, share_below, n_star, -t)
         ELSE mean_low(value, se, t, lowest, highest)
-    END AS ci_low,
+    END AS value_low,
     scale * CASE "interval"
         WHEN 'Wilson 95%' THEN wilson_high(value, n_star, t)
         WHEN 'Bonett-Price 95%' THEN bonett_price(share_above, share_below, n_star, t)
         ELSE mean_high(value, se, t, lowest, highest)
-    END AS ci_high,
+    END AS value_high,
     if(t IS NULL AND n > 0, 'none: fewer than five clusters', "interval") AS "interval",
     n, df, n_clusters, clusters, cluster_values,
     CASE

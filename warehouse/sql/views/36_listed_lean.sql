@@ -13,16 +13,16 @@ WITH surveyed AS (
 asked AS (
     SELECT
         corpus, contrast, word, n_word, n_pair_f, n_pair_m, delta_nats AS lean_nats,
-        delta_low_nats AS lean_low_nats, delta_high_nats AS lean_high_nats,
+        delta_nats_low AS lean_nats_low, delta_nats_high AS lean_nats_high,
         CASE
-            WHEN delta_low_nats IS NULL THEN 0
-            ELSE bound_nearer_zero(delta_nats, delta_low_nats, delta_high_nats)
+            WHEN delta_nats_low IS NULL THEN 0
+            ELSE bound_nearer_zero(delta_nats, delta_nats_low, delta_nats_high)
         END AS lean_bound_nats,
         p,
         p * count(p) OVER of_text / row_number() OVER (of_text ORDER BY p, word) AS p_scaled,
         0.05 AS chance_clear, clusters
     FROM word_evidence SEMI JOIN surveyed USING (corpus, contrast)
-    WHERE coalesce(delta_nats, delta_low_nats) IS NOT NULL
+    WHERE coalesce(delta_nats, delta_nats_low) IS NOT NULL
         AND NOT list_contains(string_split(contrast, '/'), word)
     WINDOW of_text AS (PARTITION BY corpus, contrast)
 )
@@ -36,9 +36,9 @@ FROM (
     FROM asked
     UNION ALL BY NAME
     SELECT
-        corpus, contrast, word, n_word, n_pair_f, n_pair_m, lean_nats, lean_low_nats,
-        lean_high_nats, lean_bound_nats, p, q, coalesce(chance_clear, 0.05) AS chance_clear,
-        CASE WHEN lean_low_nats IS NOT NULL THEN 'count' END AS clusters
+        corpus, contrast, word, n_word, n_pair_f, n_pair_m, lean_nats, lean_nats_low,
+        lean_nats_high, lean_bound_nats, p, q, coalesce(chance_clear, 0.05) AS chance_clear,
+        CASE WHEN lean_nats_low IS NOT NULL THEN 'count' END AS clusters
     FROM word_lean ANTI JOIN surveyed USING (corpus, contrast)
     WHERE NOT list_contains(string_split(contrast, '/'), word)
 );

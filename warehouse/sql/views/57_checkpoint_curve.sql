@@ -4,7 +4,7 @@
 -- each corpus the slope on the lean of its text (nats per nat) and its explained variance (the
 -- square of the correlation) over n words. See `checkpoint_part`.
 --
--- low, high   95% interval of the value: that of the metrics us, pd, slope and correlation; of the
+-- value_low, value_high   95% interval of the value: that of the metrics us, pd, slope and correlation; of the
 --             mean log ratio Student's, clustered by word
 -- change      the value minus that of the step before (NULL at the first step), with Student's 95%
 --             interval. It is paired over steps, because the same words are at both, and clustered
@@ -90,14 +90,14 @@ SELECT
         WHEN 'explained variance'
             THEN CASE WHEN n > 3 THEN greatest(0, fisher_bound(sqrt(value), -z_half)) ** 2 END
         ELSE value - half
-    END AS low,
+    END AS value_low,
     CASE measure
         WHEN 'us' THEN pair_high
         WHEN 'pd' THEN pair_high
         WHEN 'explained variance'
             THEN CASE WHEN n > 3 THEN fisher_bound(sqrt(value), z_half) ** 2 END
         ELSE value + half
-    END AS high,
+    END AS value_high,
     change, change - t975(df) * change_se AS change_low, change + t975(df) * change_se AS change_high,
     change_se, df
 FROM bounded

@@ -17,8 +17,8 @@ WITH figure AS (
     WHERE eta_nats IS NOT NULL
 )
 SELECT
-    unnest(subject), value AS us, wilson_low(value, n_star, t) AS ci_low,
-    wilson_high(value, n_star, t) AS ci_high, n AS n_pairs, n_clusters
+    unnest(subject), value AS us, wilson_low(value, n_star, t) AS us_low,
+    wilson_high(value, n_star, t) AS us_high, n AS n_pairs, n_clusters
 FROM clustered('figure')
 ORDER BY
     subject.benchmark, subject.model, subject.model_key, subject.groups, subject.corpus,

@@ -25,9 +25,9 @@ WITH shared AS (
 each AS (SELECT subject, avg(even_a) AS us_a, avg(even_b) AS us_b FROM shared GROUP BY subject)
 SELECT
     subject.model_a, subject.model_b, subject.benchmark, subject.groups,
-    us_a, us_b, value AS difference, se,
-    bonett_price(share_above, share_below, n_star, -t) AS ci_low,
-    bonett_price(share_above, share_below, n_star, t) AS ci_high,
+    us_a, us_b, value AS difference, se AS difference_se,
+    bonett_price(share_above, share_below, n_star, -t) AS difference_low,
+    bonett_price(share_above, share_below, n_star, t) AS difference_high,
     n AS n_pairs, n_clusters, subject.model_key_a, subject.model_key_b
 FROM clustered('shared')
 JOIN each USING (subject)

@@ -46,8 +46,9 @@ figure AS (
     WHERE gap IS NOT NULL
 )
 SELECT
-    subject.model, subject.benchmark, subject.groups, subject.corpus, subject.contrast, us_a, us_b, gap, se,
-    mean_low(gap, se, t) AS ci_low, mean_high(gap, se, t) AS ci_high,
+    subject.model, subject.benchmark, subject.groups, subject.corpus, subject.contrast, us_a, us_b, gap,
+    se AS gap_se,
+    mean_low(gap, se, t) AS gap_low, mean_high(gap, se, t) AS gap_high,
     n_a, n_b, n_clusters, subject.model_key
 FROM observed
 LEFT JOIN clustered('figure') USING (subject)

@@ -19,8 +19,8 @@ SELECT
     u.value AS us, wilson_low(u.value, u.n_star, u.t) AS us_low,
     wilson_high(u.value, u.n_star, u.t) AS us_high,
     100 * p.value AS pd_points,
-    100 * bonett_price(p.share_above, p.share_below, p.n_star, -p.t) AS pd_low,
-    100 * bonett_price(p.share_above, p.share_below, p.n_star, p.t) AS pd_high,
+    100 * bonett_price(p.share_above, p.share_below, p.n_star, -p.t) AS pd_points_low,
+    100 * bonett_price(p.share_above, p.share_below, p.n_star, p.t) AS pd_points_high,
     p.n_clusters
 FROM clustered('even') AS u
 JOIN clustered('figure') AS p USING (subject);

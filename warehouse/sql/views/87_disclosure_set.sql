@@ -41,11 +41,11 @@ wide AS (
         any_value(low) FILTER (measure = 'gld') AS gld_low,
         any_value(high) FILTER (measure = 'gld') AS gld_high,
         any_value(value) FILTER (measure = 'add_nats') AS add_nats,
-        any_value(low) FILTER (measure = 'add_nats') AS add_low,
-        any_value(high) FILTER (measure = 'add_nats') AS add_high,
+        any_value(low) FILTER (measure = 'add_nats') AS add_nats_low,
+        any_value(high) FILTER (measure = 'add_nats') AS add_nats_high,
         any_value(value) FILTER (measure = 'add_normalised_nats') AS add_normalised_nats,
-        any_value(low) FILTER (measure = 'add_normalised_nats') AS add_normalised_low,
-        any_value(high) FILTER (measure = 'add_normalised_nats') AS add_normalised_high
+        any_value(low) FILTER (measure = 'add_normalised_nats') AS add_normalised_nats_low,
+        any_value(high) FILTER (measure = 'add_normalised_nats') AS add_normalised_nats_high
     FROM over_prompts('figure')
     GROUP BY subject
 )

@@ -33,7 +33,7 @@ SELECT
     ) AS on_training_set,
     c.word_list = t.word_list AS on_training_list,
     c.n_prompts, c.before_mean AS base_mean, c.after_mean AS tuned_mean, c.difference,
-    c.difference_low AS low, c.difference_high AS high,
+    c.difference_low, c.difference_high,
     CASE WHEN c.direction IN ('fell', 'rose') THEN c.direction ELSE 'unclear' END AS verdict
 FROM matched AS t
 JOIN disclosure_change(

@@ -27,10 +27,10 @@ SELECT
     if(
         is_share, mean_low(figure, se, t, 0, 1, if(se > 1e-9, 'infinity'::DOUBLE, n_most)),
         mean_low(figure, se, t)
-    ) AS ci_low,
+    ) AS figure_low,
     if(
         is_share, mean_high(figure, se, t, 0, 1, if(se > 1e-9, 'infinity'::DOUBLE, n_most)),
         mean_high(figure, se, t)
-    ) AS ci_high,
+    ) AS figure_high,
     n_words, n
 FROM bounded;

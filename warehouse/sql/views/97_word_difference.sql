@@ -12,21 +12,21 @@ WITH paired AS (
     SELECT
         a.corpus AS corpus_a, b.corpus AS corpus_b, a.contrast, a.word,
         a.delta_nats AS delta_a_nats, b.delta_nats AS delta_b_nats,
-        a.lean_nats AS lean_a_nats, a.lean_low_nats AS lean_a_low_nats,
-        a.lean_high_nats AS lean_a_high_nats,
-        b.lean_nats AS lean_b_nats, b.lean_low_nats AS lean_b_low_nats,
-        b.lean_high_nats AS lean_b_high_nats,
+        a.lean_nats AS lean_a_nats, a.lean_nats_low AS lean_a_nats_low,
+        a.lean_nats_high AS lean_a_nats_high,
+        b.lean_nats AS lean_b_nats, b.lean_nats_low AS lean_b_nats_low,
+        b.lean_nats_high AS lean_b_nats_high,
         b.lean_nats - a.lean_nats AS difference_nats,
         coalesce(
             difference_nats
-            - sqrt((b.lean_nats - b.lean_low_nats) ** 2 + (a.lean_high_nats - a.lean_nats) ** 2),
-            b.lean_low_nats - a.lean_high_nats
-        ) AS ci_low_nats,
+            - sqrt((b.lean_nats - b.lean_nats_low) ** 2 + (a.lean_nats_high - a.lean_nats) ** 2),
+            b.lean_nats_low - a.lean_nats_high
+        ) AS difference_nats_low,
         coalesce(
             difference_nats
-            + sqrt((b.lean_high_nats - b.lean_nats) ** 2 + (a.lean_nats - a.lean_low_nats) ** 2),
-            b.lean_high_nats - a.lean_low_nats
-        ) AS ci_high_nats,
+            + sqrt((b.lean_nats_high - b.lean_nats) ** 2 + (a.lean_nats - a.lean_nats_low) ** 2),
+            b.lean_nats_high - a.lean_nats_low
+        ) AS difference_nats_high,
         least(a.n_pair_f, a.n_pair_m, b.n_pair_f, b.n_pair_m) AS n_least,
         least(in_a.n_word, in_b.n_word) AS n_word_least
     FROM word_lean AS a
@@ -38,7 +38,7 @@ WITH paired AS (
 SELECT
     *,
     CASE
-        WHEN ci_low_nats IS NULL AND contrast LIKE '%-by-word' THEN 0
-        ELSE bound_nearer_zero(difference_nats, ci_low_nats, ci_high_nats)
+        WHEN difference_nats_low IS NULL AND contrast LIKE '%-by-word' THEN 0
+        ELSE bound_nearer_zero(difference_nats, difference_nats_low, difference_nats_high)
     END AS difference_bound_nats
 FROM paired;

@@ -53,25 +53,25 @@ correlated AS (
         END AS rho,
         count(*) FILTER (delta_a_nats * delta_b_nats > 0) AS n_same,
         count(*) FILTER (delta_a_nats * delta_b_nats < 0) AS n_opposite,
-        count(ci_low_nats) AS n_with_se,
-        count(ci_low_nats) FILTER (NOT is_shared) AS n_one_sided,
-        count(*) FILTER (ci_low_nats > 0 OR ci_high_nats < 0) AS n_different
+        count(difference_nats_low) AS n_with_se,
+        count(difference_nats_low) FILTER (NOT is_shared) AS n_one_sided,
+        count(*) FILTER (difference_nats_low > 0 OR difference_nats_high < 0) AS n_different
     FROM ranked
     GROUP BY ALL
 )
 SELECT
     corpus_a, corpus_b, contrast, n_word_from, n_words,
     r AS correlation,
-    CASE WHEN n_words > 3 THEN fisher_bound(r, -z975() / sqrt(n_words - 3)) END AS r_low,
-    CASE WHEN n_words > 3 THEN fisher_bound(r, z975() / sqrt(n_words - 3)) END AS r_high,
+    CASE WHEN n_words > 3 THEN fisher_bound(r, -z975() / sqrt(n_words - 3)) END AS correlation_low,
+    CASE WHEN n_words > 3 THEN fisher_bound(r, z975() / sqrt(n_words - 3)) END AS correlation_high,
     rho AS rank_correlation,
     CASE
         WHEN n_words > 3
             THEN fisher_bound(rho, -z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
-    END AS rho_low,
+    END AS rank_correlation_low,
     CASE
         WHEN n_words > 3
             THEN fisher_bound(rho, z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
-    END AS rho_high,
+    END AS rank_correlation_high,
     n_same, n_opposite, n_with_se, n_one_sided, n_different
 FROM correlated;
