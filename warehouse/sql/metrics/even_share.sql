@@ -13,5 +13,5 @@ SELECT
     'Wilson 95%' AS "interval",
     n, df, n_clusters, cluster_values,
     '{}' AS options
-FROM group_share($epsilon_nats)
+FROM group_share($epsilon_nats, least_groups := 3)
 WHERE n_groups > 2;

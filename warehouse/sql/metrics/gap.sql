@@ -1,15 +1,18 @@
 -- grain: model_key x benchmark x groups x corpus x contrast x constrained subset
 -- Gap: US of the constrained pairs minus US of all pairs. It is given as the mean of what each pair
 -- adds, with the constrained pairs' US held fixed, so that its error counts the pairs that both have.
-WITH counted AS (
-    SELECT
-        *, within(log_ratio_nats, $epsilon_nats)::INTEGER AS even,
-        count(*) OVER of_all AS n_all,
-        count(*) FILTER (is_member) OVER of_all AS n_in,
-        sum(even) FILTER (is_member) OVER of_all / nullif(n_in, 0) AS us_in
+WITH scored AS (
+    SELECT *, within(log_ratio_nats, $epsilon_nats)::INTEGER AS even
     FROM scored_subset($etas)
     WHERE corpus <> ''
-    WINDOW of_all AS (PARTITION BY model_key, benchmark, groups, corpus, contrast, subset)
+),
+counted AS (
+    SELECT
+        model_key, benchmark, groups, corpus, contrast, subset,
+        count(*) AS n_all, count(*) FILTER (is_member) AS n_in,
+        sum(even) FILTER (is_member) / nullif(n_in, 0) AS us_in
+    FROM scored
+    GROUP BY ALL
 ),
 pair AS (
     SELECT
@@ -19,6 +22,7 @@ pair AS (
         (n_in > 0)::INTEGER AS denominator,
         'share' AS unit, 'Student t 95%' AS "interval", '{}' AS options,
         NULL AS lowest, NULL AS highest, 0 AS null_value
-    FROM counted
+    FROM scored
+    JOIN counted USING (model_key, benchmark, groups, corpus, contrast, subset)
 )
 FROM metric_of_pairs('pair');

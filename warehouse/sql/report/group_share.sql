@@ -8,7 +8,7 @@ WITH figure AS (
             'group_name': group_name, 'n_groups': n_groups, 'position': position
         } AS subject,
         cluster_1, cluster_2, stratum, share AS numerator, 1 AS denominator
-    FROM group_preference($epsilon) AS p
+    FROM group_preference($epsilon, least_groups := 3) AS p
     JOIN (
         SELECT benchmark, item_id, min(pair_id) AS pair_id FROM benchmark_pair GROUP BY ALL
     ) USING (benchmark, item_id)

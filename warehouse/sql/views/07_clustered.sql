@@ -28,16 +28,19 @@
 -- n_star         of such figures: how many independent rows would have this error, at most n_most
 -- share_above, share_below   members with a numerator above and below 0, as shares
 -- cluster_values where t is NULL: the value of each cluster of the kind that has fewer, as JSON
+-- A sum of decimals, which does not depend on the order of the rows as one of floats does.
+CREATE OR REPLACE MACRO exact_sum(x) AS sum(x::DECIMAL(38, 20))::DOUBLE;
+
 CREATE OR REPLACE MACRO clustered(figures) AS TABLE
 WITH cell AS (
-    -- Decimals: their sum does not depend on the order. Hashes: subjects may have many columns.
+    -- Hashes: subjects may have many columns.
     SELECT
         hash(subject) AS about, hash(cluster_1, cluster_2, stratum) AS place,
         any_value(subject) AS subject,
         any_value(cluster_1) AS cluster_1, any_value(cluster_2) AS cluster_2,
         any_value(stratum) AS stratum,
-        sum(numerator::DECIMAL(30, 12))::DOUBLE AS x,
-        sum(denominator::DECIMAL(30, 12))::DOUBLE AS w,
+        exact_sum(numerator) AS x,
+        exact_sum(denominator) AS w,
         count(*) FILTER (denominator > 0) AS n,
         count(*) FILTER (numerator > 0) AS n_above,
         count(*) FILTER (numerator < 0) AS n_below
@@ -47,18 +50,20 @@ WITH cell AS (
 total AS (
     SELECT
         about, any_value(subject) AS subject,
-        sum(x ORDER BY place) AS sum_x, sum(w ORDER BY place) AS sum_w, sum(n)::BIGINT AS n_all,
+        exact_sum(x) AS sum_x, exact_sum(w) AS sum_w, sum(n)::BIGINT AS n_all,
         sum(n_above)::BIGINT AS above, sum(n_below)::BIGINT AS below
     FROM cell
     GROUP BY about
 ),
 rated AS (
-    SELECT about, stratum, sum(x ORDER BY place) / nullif(sum(w ORDER BY place), 0) AS rate
+    SELECT about, stratum, exact_sum(x) / nullif(exact_sum(w), 0) AS rate
     FROM cell
     GROUP BY ALL
 ),
 influence AS (
-    SELECT c.about, c.place, c.cluster_1, c.cluster_2, c.x - coalesce(rate, 0) * c.w AS u, c.x, c.w, c.n, c.n_above, c.n_below
+    SELECT
+        c.about, c.cluster_1, c.cluster_2, c.x - coalesce(rate, 0) * c.w AS u,
+        c.x, c.w, c.n, c.n_above, c.n_below
     FROM cell AS c
     JOIN rated AS r ON r.about = c.about AND r.stratum IS NOT DISTINCT FROM c.stratum
     WHERE n > 0
@@ -69,22 +74,23 @@ placed AS (
     UNION ALL
     SELECT 2, cluster_2, * FROM influence WHERE cluster_2 IS NOT NULL
     UNION ALL
-    SELECT 3, unnest(list_distinct([cluster_1, cluster_2])), * FROM influence WHERE cluster_2 IS NOT NULL
+    SELECT 3, unnest(list_distinct([cluster_1, cluster_2])), *
+    FROM influence WHERE cluster_2 IS NOT NULL
     UNION ALL
     SELECT 4, least(cluster_1, cluster_2) || chr(31) || greatest(cluster_1, cluster_2), *
     FROM influence WHERE cluster_1 <> cluster_2
 ),
 summed AS (
     SELECT
-        about, kind, hash(id) AS place, any_value(id) AS id,
-        sum(u ORDER BY place) AS u, sum(x ORDER BY place) AS x, sum(w ORDER BY place) AS w,
+        about, kind, any_value(id) AS id,
+        exact_sum(u) AS u, exact_sum(x) AS x, exact_sum(w) AS w,
         sum(n)::BIGINT AS n, sum(n_above)::BIGINT AS n_above, sum(n_below)::BIGINT AS n_below
     FROM placed
     GROUP BY about, kind, hash(id)
 ),
 term AS (
     SELECT
-        about, kind, place, id, n, x / w AS value,
+        about, kind, id, n, x / w AS value,
         w / sum_w AS share,
         -- a cluster that holds everything has no influence
         if(w < sum_w, u / (sum_w - w), 0) AS influence,
@@ -101,21 +107,23 @@ of_kind AS (
     SELECT
         about, kind,
         count(*) AS n_clusters,
-        sum(influence ** 2 ORDER BY place) AS squares,
+        exact_sum(influence ** 2) AS squares,
         count(*) FILTER (is_exceptional) AS n_exceptional,
-        sum(share ** 2 ORDER BY place) AS q,
+        exact_sum(share ** 2) AS q,
         -- trace(M)^2 / trace(M^2) of the quadratic form M of independent rows that `squares` is
-        sum(ratio ORDER BY place) ** 2 / (
-            sum(ratio ** 2 ORDER BY place) ** 2
-            + sum(ratio ** 2 - ratio ** 4 ORDER BY place)
-        )
-            AS df,
-        if(
-            kind < 3 AND count(*) < 5,
-            to_json(list({'cluster': id, 'value': value, 'n': n} ORDER BY id)), NULL
-        ) AS of_clusters
+        exact_sum(ratio) ** 2
+            / (exact_sum(ratio ** 2) ** 2 + exact_sum(ratio ** 2 - ratio ** 4)) AS df
     FROM term
     GROUP BY about, kind
+),
+valued AS (
+    SELECT
+        t.about, t.kind,
+        to_json(list({'cluster': id, 'value': value, 'n': n} ORDER BY id)) AS of_clusters
+    FROM term AS t
+    JOIN of_kind AS k ON k.about = t.about AND k.kind = t.kind
+    WHERE k.kind < 3 AND k.n_clusters < 5
+    GROUP BY ALL
 ),
 joined AS (
     SELECT
@@ -130,7 +138,10 @@ joined AS (
             max(squares) FILTER (kind = 3) - coalesce(max(squares) FILTER (kind = 4), 0)
         ) AS variance,
         arg_min(of_clusters, n_clusters) FILTER (kind < 3) AS of_clusters
-    FROM (SELECT *, kind < 3 AND n_clusters > 1 AS is_used FROM of_kind)
+    FROM (
+        SELECT *, kind < 3 AND n_clusters > 1 AS is_used
+        FROM of_kind LEFT JOIN valued USING (about, kind)
+    )
     GROUP BY about
 )
 SELECT

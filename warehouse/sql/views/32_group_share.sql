@@ -7,8 +7,8 @@
 -- clusters of the items' pairs (`clustered`): Wilson's of even_share; divergence is a sum of mean
 -- shares with signs, and Scheffe's factor covers all other signs, as it has no slope at 0. Where
 -- nothing varies its error is that of one more item for each group.
-CREATE OR REPLACE MACRO group_share(most_nats) AS TABLE
-WITH preference AS (FROM group_preference(most_nats)),
+CREATE OR REPLACE MACRO group_share(most_nats, least_groups := 2) AS TABLE
+WITH preference AS (FROM group_preference(most_nats, least_groups := least_groups)),
 celled AS (
     SELECT
         p.*, c.cluster_1, c.cluster_2, c.stratum,
