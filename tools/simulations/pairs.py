@@ -7,7 +7,6 @@ like these are known. Each draw goes through the SQL that `plumbline measure` us
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,7 +18,10 @@ from scipy.stats import norm
 
 from plumbline.warehouse.query.connection import sql
 
-ABOUT = "Coverage of 95% intervals over clusters of pairs (percent), and their mean widths."
+ABOUT = (
+    "Draws whose 95% interval over clusters holds the truth (percent), and mean widths. The last "
+    "two columns are of models that don't differ: 100 less them is the rate of false differences."
+)
 DRAWS = 1000
 _EPSILON = float(np.log(1.65))
 _MOST_ROWS = 4_000_000
@@ -139,12 +141,28 @@ def truths(shape: Shape, world: World) -> dict[str, float]:
     return {"us": mean(us), "pd": mean(pd), "aufc": mean(np.trapezoid(even, dx=0.06, axis=0))}
 
 
-def figures(ratios: Floats) -> dict[str, Floats]:
-    """What each pair adds to US, PD (a share) and AuFC."""
-    even = (np.abs(ratios) <= _EPSILON).astype(float)
+def figures(ratios: Floats, others: Floats) -> dict[str, Floats]:
+    """What each pair adds to US, PD (a share) and AuFC, and to the differences of two models."""
+    (even, lean), (other_even, other_lean) = map(_leaning, (ratios, others))
     first = np.maximum(np.ceil(np.abs(ratios) / 0.06), 0)
     area = 0.03 * np.maximum(201 - 2 * first - (first == 0), 0)
-    return {"us": even, "pd": np.sign(ratios) * (1 - even), "aufc": area}
+    differences = {"us difference": other_even - even, "pd difference": other_lean - lean}
+    return {"us": even, "pd": lean, "aufc": area, **differences}
+
+
+def _leaning(ratios: Floats) -> tuple[Floats, Floats]:
+    even = (np.abs(ratios) <= _EPSILON).astype(float)
+    return even, np.sign(ratios) * (1 - even)
+
+
+def like(ratios: Floats, shape: Shape, world: World, rng: np.random.Generator) -> Floats:
+    """Log ratios of another model of the same world, correlated 0.6 with these."""
+    centre = world.centre + (
+        0.0 if shape.stratum is None else np.where(shape.stratum == 0, world.tilt, -world.tilt)
+    )
+    own = drawn(shape, world, len(ratios), rng)
+    made: Floats = centre + 0.6 * (ratios - centre) + 0.8 * (own - centre)
+    return made
 
 
 _ENDS = """
@@ -155,13 +173,15 @@ SELECT
     value, t,
     CASE $kind
         WHEN 'us' THEN wilson_low(value, n_star, t)
-        WHEN 'pd' THEN bonett_price(share_above, share_below, n_star, -t)
-        ELSE mean_low(value, se, t, 0, 6)
+        WHEN 'aufc' THEN mean_low(value, se, t, 0, 6)
+        WHEN 'pd difference' THEN mean_low(value, se, t, -2, 2)
+        ELSE bonett_price(share_above, share_below, n_star, -t)
     END AS low,
     CASE $kind
         WHEN 'us' THEN wilson_high(value, n_star, t)
-        WHEN 'pd' THEN bonett_price(share_above, share_below, n_star, t)
-        ELSE mean_high(value, se, t, 0, 6)
+        WHEN 'aufc' THEN mean_high(value, se, t, 0, 6)
+        WHEN 'pd difference' THEN mean_high(value, se, t, -2, 2)
+        ELSE bonett_price(share_above, share_below, n_star, t)
     END AS high
 FROM clustered('figure')
 ORDER BY subject
@@ -193,31 +213,27 @@ def _labels(prefix: str, clusters: Integers, n_draws: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.tile(clusters, n_draws)), names)
 
 
-def coverage(
-    shape: Shape, world: World, draws: int, rng: np.random.Generator
-) -> Iterator[dict[str, object]]:
-    """Coverage and mean width of US, PD and AuFC in a world."""
+def coverage(shape: Shape, world: World, draws: int, rng: np.random.Generator) -> dict[str, float]:
+    """Share of draws whose interval holds the truth, and mean widths, by figure."""
     draws = max(50, min(draws, _MOST_ROWS // shape.first.size))
-    ratios, truth = drawn(shape, world, draws, rng), truths(shape, world)
-    for kind, figure in figures(ratios).items():
-        ends = intervals(shape, kind, figure)
-        held = (ends[:, 0] <= truth[kind] + 1e-9) & (truth[kind] - 1e-9 <= ends[:, 1])
-        has = ~np.isnan(ends[:, 0])
-        yield {
-            "figure": kind,
-            "true": truth[kind],
-            "held": 100 * float((held | ~has).mean()),
-            "width": float(np.nanmean(ends[:, 1] - ends[:, 0])),
-            "without": 100 * float((~has).mean()),
-        }
+    truth = {**truths(shape, world), "us difference": 0.0, "pd difference": 0.0}
+    ratios = drawn(shape, world, draws, rng)
+    line: dict[str, float] = {}
+    for kind, figure in figures(ratios, like(ratios, shape, world, rng)).items():
+        low, high = intervals(shape, kind, figure).T
+        # without an interval nothing is claimed: a difference may vary in no pair
+        held = np.isnan(low) | ((low <= truth[kind] + 1e-9) & (truth[kind] - 1e-9 <= high))
+        line[kind] = 100 * float(held.mean())
+        if "difference" not in kind:
+            line[f"{kind} width"] = float(np.nanmean(high - low))
+    return line
 
 
 def rows(draws: int, seed: int) -> list[dict[str, object]]:
     """Lines of the table."""
     rng = np.random.default_rng(seed)
     return [
-        {"pairs": shape.name, "effects": name, **line}
+        {"pairs": shape.name, "effects": name, **coverage(shape, world, draws, rng)}
         for shape in shapes(rng)
         for name, world in worlds(shape)
-        for line in coverage(shape, world, draws, rng)
     ]
