@@ -65,7 +65,10 @@ def test_values_are_those_of_the_metrics(store: Store) -> None:
         for row in compute(store.root, MeasureOptions(), "r").to_pylist()
         if row["subset"] in ("all", "words, measured delta")
     }
-    columns, ends = ("value", "ci_low", "ci_high", "n"), ("value", "low", "high", "n")
+    columns, ends = (
+        ("value", "value_low", "value_high", "n"),
+        ("value", "value_low", "value_high", "n"),
+    )
     for name in ("us", "pd", "slope"):
         for row in curve(store, name):
             metric = metrics[name, row["model_key"]]
@@ -147,24 +150,63 @@ def test_words_by_step_and_what_measure_writes(store: Store) -> None:
         assert row["n_pairs"] == len(own)
         if len(own) > 1:
             low, high = stats.ttest_1samp(own, 0).confidence_interval(0.95)
-            half = (row["high_nats"] - row["low_nats"]) / 2
+            half = (row["mean_log_ratio_nats_high"] - row["mean_log_ratio_nats_low"]) / 2
             # the expansion of the t quantile is 0.8% off at two degrees of freedom
             assert half == pytest.approx((high - low) / 2, rel=0.01)
-            assert row["high_nats"] - half == pytest.approx(own.mean())
+            assert row["mean_log_ratio_nats_high"] - half == pytest.approx(own.mean())
     measure(store, "r")
     measure(store, "r")
     changes = rows_of(store.root, "FROM change_point")
     assert len(changes) == 4 * 3 and {row["n_tests"] for row in changes} == {12}
     assert {row["step_before"]: row["step"] for row in changes} == dict(pairwise(STEPS))
+    assert {row["power"] for row in changes} == {None, 0}
+    assert {row["q_lasting"] for row in changes} == {None}
     onset = {row["word"]: row for row in rows_of(store.root, "FROM word_onset")}
     assert set(onset) == {w for w in words if words.count(w) > 1}
     for word, row in onset.items():
-        own = ratios[-1][np.array(words) == word]
-        assert row["p"] == pytest.approx(stats.ttest_1samp(own, 0).pvalue)
+        is_own = np.array(words) == word
+        above = ratios[-1][is_own] - ratios[-1][~is_own].mean()
+        assert row["last_nats"] == pytest.approx(ratios[-1][is_own].mean())
+        assert row["relative_nats"] == pytest.approx(above.mean())
+        assert row["p"] == pytest.approx(stats.ttest_1samp(above, 0).pvalue)
     fill(store, "model", [{**scored_by("m", "r0", "key-0"), "step": None}], "key-0")
     for name in ("change_point", "word_onset"):
         store.replace(name, [], {"benchmark": "b"}, "r")
         assert not rows_of(store.root, f"FROM {name}")
+
+
+def test_a_word_is_compared_within_frames_of_twenty_words(store: Store) -> None:
+    """Two frames that 20 words share, one that only 19 share, and a sentence of one word."""
+    rng = np.random.default_rng(3)
+    shared = ["The {} said {pronoun} left.", "{} and {} sang.", "Few {}s, said the {}."]
+    made = [(f"w{k}", frame) for frame in shared for k in range(20)][:-1]
+    made.append(("w0", "{pronoun} met the {} alone."))
+    rows = [
+        pair("b", f"p{k:02}", word=word, template=frame.replace("{}", word.upper()))
+        for k, (word, frame) in enumerate(made)
+    ]
+    fill(store, "benchmark_pair", rows)
+    fill(store, "model", [{**scored_by("m", key="k"), "step": 1}], "k")
+    ratios = rng.normal(0, 1, len(made)) + np.repeat([2.0, -3, 1], 20)
+    scores = [score("b", f"p{k:02}", r, "m", "k") for k, r in enumerate(ratios.tolist())]
+    fill(store, "pair_score", scores)
+    seen = rows_of(store.root, "FROM checkpoint_word")
+    assert len(seen) == 20
+    for row in seen:
+        above = []
+        for (word, frame), ratio in zip(made, ratios, strict=True):
+            beside = [
+                other
+                for (name, within), other in zip(made, ratios, strict=True)
+                if name != row["word"] and (within == frame or frame not in shared[:2])
+            ]
+            above += [ratio - np.mean(beside)] if word == row["word"] else []
+        known = stats.ttest_1samp(above, 0)
+        assert row["relative_nats"] == pytest.approx(np.mean(above))
+        assert row["relative_nats"] / row["relative_nats_se"] == pytest.approx(known.statistic)
+        half = row["relative_nats"] - known.confidence_interval(0.95).low
+        assert row["relative_nats"] - row["relative_nats_low"] == pytest.approx(half, rel=0.01)
+        assert row["relative_nats_high"] - row["relative_nats"] == pytest.approx(half, rel=0.01)
 
 
 def test_the_report_draws_curves_of_three_checkpoints_or_more(store: Store) -> None:
@@ -197,50 +239,92 @@ def rate(happens: Callable[[np.random.Generator], bool], n: int) -> tuple[float,
     return hits / n, ends.low, ends.high
 
 
-def curves(rng: np.random.Generator, n_steps: int, jump: float, at: int, df: float) -> list[Floats]:
-    """Four curves that go up and down together in part; the last one also jumps."""
-    common = rng.standard_t(df, n_steps)
-    found = [0.7 * common + 0.7 * rng.standard_t(df, n_steps) for _ in range(4)]
-    found[-1][at:] += jump
-    return found
-
-
-def finds(jump: float, n_steps: int, at: int, df: float = 30) -> Callable[..., bool]:
-    """Whether the last curve is found to change within a step of where it does."""
+def finds(jump: float, n_steps: int, rho: float = 0, df: float = 30) -> Callable[..., bool]:
+    """Whether the last of four curves is cut near its jump; without one, whether any is cut."""
 
     def happens(rng: np.random.Generator) -> bool:
-        made = curves(rng, n_steps, jump, at, df)
-        found = lasting_changes(made, [np.arange(n_steps)] * 4, n_orders=499)
-        near = [p for (i, k), (_, p) in found.items() if i == 3 and abs(k - at) <= 1]
-        every = [p for _, p in found.values()]
-        return min(near if jump else every, default=1) <= 0.05
+        innovations = 0.7 * rng.standard_t(df, (1, n_steps)) + 0.7 * rng.standard_t(
+            df, (4, n_steps)
+        )
+        made = innovations.copy()
+        for k in range(1, n_steps):
+            made[:, k] += rho * made[:, k - 1]
+        made[-1, n_steps // 2 :] += jump
+        found = lasting_changes(list(made), [np.arange(n_steps)] * 4, n_series=299)
+        cuts = [cut for cut, (_, p, _) in found.items() if p is not None and p <= 0.05]
+        return any(i == 3 and abs(k - n_steps // 2) <= 1 for i, k in cuts) if jump else bool(cuts)
 
     return happens
 
 
-def test_checkpoints_that_go_up_and_down_have_no_lasting_change() -> None:
-    """At its level with normal fluctuations and with some that are far off."""
-    for df in (30, 2):
-        _, low, _ = rate(finds(0, 10, 0, df), 300)
-        assert low <= 0.05
+@pytest.mark.parametrize(("rho", "df"), [(0, 30), (0, 2), (0.5, 30), (0.9, 30)])
+def test_checkpoints_that_go_up_and_down_have_no_lasting_change(rho: float, df: float) -> None:
+    """With memory and without, with normal fluctuations and with some that are far off."""
+    _, low, _ = rate(finds(0, 24, rho, df), 150)
+    assert low <= 0.05
 
 
 def test_a_planted_jump_is_found_where_it_can_be() -> None:
-    assert rate(finds(6, 12, 6), 40)[0] >= 0.8
-    assert rate(finds(50, 6, 3), 5)[0] == 0  # 2 / C(6, 3) is above 5%
-    found = lasting_changes([np.repeat([0.0, 5, 1], 8)], [np.arange(24)])
-    assert {place for place, (_, p) in found.items() if p <= 0.05} == {(0, 8), (0, 16)}
-    spike = np.eye(12)[5] + np.arange(12) % 2 / 10
-    assert min(p for _, p in lasting_changes([spike], [np.arange(12)]).values()) > 0.2
+    assert rate(finds(6, 36), 40)[0] >= 0.8
+    assert rate(finds(50, 8), 5)[0] == 0  # no verdict
+    noise = np.random.default_rng(0).normal(0, 0.5, 96)
+    for at in (np.arange(96), 2 ** np.linspace(0, 17, 96).round(3)):
+        found = lasting_changes([np.repeat([0.0, 3, 5], 32) + noise], [at])
+        cuts = {place: p for place, (_, p, _) in found.items() if p is not None and p <= 0.05}
+        assert set(cuts) == {(0, 32), (0, 64)}
+    spike = 40 * np.eye(96)[50] + noise
+    assert min(p or 1 for _, p, _ in lasting_changes([spike], [np.arange(96)]).values()) > 0.2
 
 
-def test_p_of_a_jump_is_that_of_all_orders() -> None:
-    """A clean jump after the 4th of 9 is cut as clearly in 2 of C(9, 4) orders."""
-    ((place, (shift, p)),) = lasting_changes(
-        [np.repeat([0.0, 1.0], [4, 5])], [np.arange(9)]
-    ).items()
-    assert (place, shift) == ((0, 4), 1)
-    assert p == pytest.approx(2 / 126, abs=0.006)
+def by_resampling(curve: Floats, n_series: int) -> tuple[int, float]:
+    """The cut of one curve and its p, one series and one checkpoint after another."""
+    rng = np.random.default_rng(1)
+    n = len(curve)
+
+    def cut(values: Floats) -> tuple[int, float, float, Floats]:
+        weighted = [
+            (k * (n - k) / n) ** 0.5 * abs(values[k:].mean() - values[:k].mean())
+            for k in range(1, n)
+        ]
+        k = int(np.argmax(weighted)) + 1
+        rest = np.concatenate([values[:k] - values[:k].mean(), values[k:] - values[k:].mean()])
+        rho = (n * (rest[1:] @ rest[:-1]) / (rest @ rest) + 5) / (n - 10)
+        one, two = (
+            np.mean([(values[k] - values[k - d]) ** 2 for k in range(d, n)]) for d in (1, 2)
+        )
+        rho = min(max(rho, 0), two / one - 1 + 3 / n**0.5, 0.98)
+        innovations = rest[1:] - rho * rest[:-1]
+        return k, max(weighted) / (np.std(innovations) / (1 - rho)), rho, innovations
+
+    place, size, rho, innovations = cut(curve)
+    larger = 0
+    for _ in range(n_series):
+        drawn = rng.choice(innovations - innovations.mean(), n)
+        series = [drawn[0] / (1 - rho**2) ** 0.5]
+        for innovation in drawn[1:]:
+            series.append(rho * series[-1] + innovation)
+        larger += cut(np.array(series))[1] >= size
+    return place, (larger + 1) / (n_series + 1)
+
+
+def test_p_of_a_cut_is_that_of_series_with_memory() -> None:
+    noise = np.random.default_rng(3).normal(0, 1, 60)
+    curve = noise + 0.5 * np.append(0, noise[:-1]) + np.repeat([0, 1], [20, 40])
+    ((place, (shift, p, power)),) = lasting_changes([curve], [np.arange(60)]).items()
+    cut, known = by_resampling(curve, 1000)
+    assert p is not None and 0.05 < p == pytest.approx(known, abs=0.05) and power > 0.3
+    assert place == (0, cut) and shift == pytest.approx(curve[cut:].mean() - curve[:cut].mean())
+
+
+def test_p_has_no_unit_and_a_curve_that_is_tested_twice_costs_nothing() -> None:
+    curve = np.random.default_rng(1).normal(0, 1, 40) + np.repeat([0, 1.2], 20)
+    ((place, (_, p, power)),) = lasting_changes([curve], [np.arange(40)]).items()
+    twice = lasting_changes([curve, 5 - 3 * curve], [np.arange(40)] * 2)
+    for i in range(2):
+        assert twice[i, place[1]][1:] == pytest.approx((p, power), abs=0.02)
+    level = lasting_changes([np.full(40, 0.1), curve], [np.arange(40)] * 2)
+    assert level[1, place[1]][1:] == pytest.approx((p, power), abs=1e-3)
+    assert [found[1:] for (i, _), found in level.items() if i == 0] == [(None, 0)]
 
 
 def test_words_that_never_lean_have_no_onset() -> None:

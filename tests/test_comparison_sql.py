@@ -99,12 +99,14 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(store: Store) ->
         directions.add(expected)
         if name.startswith("gas"):
             wilson = stats.binomtest(int(new.sum()), len(new)).proportion_ci(method="wilson")
-            assert (row["after_low"], row["after_high"]) == pytest.approx(tuple(wilson), abs=1e-9)
+            assert (row["after_mean_low"], row["after_mean_high"]) == pytest.approx(
+                tuple(wilson), abs=1e-9
+            )
             assert row["sampling_key"] == "g"
         else:
             low, _, high = student(old)
-            assert row["before_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-4)
-            assert row["before_high"] == pytest.approx(high, rel=1e-3)
+            assert row["before_mean_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-4)
+            assert row["before_mean_high"] == pytest.approx(high, rel=1e-3)
     assert directions == {"fell", "neither"}
     back = rows_of(store.root, "FROM disclosure_difference('tuned', 'base')")
     assert {row["direction"] for row in back} == {"rose", "neither"}
@@ -217,4 +219,4 @@ def test_perplexity_is_compared_by_document(store: Store) -> None:
     assert row["before_nats_per_word"] == pytest.approx(a.sum() / (x // 2).sum())
     ends = (row["difference_low"], row["difference_high"])
     assert ends == pytest.approx((difference - half, difference + half), rel=1e-4)
-    assert row["ratio_high"] == pytest.approx(math.exp(difference + half), rel=1e-4)
+    assert row["perplexity_ratio_high"] == pytest.approx(math.exp(difference + half), rel=1e-4)

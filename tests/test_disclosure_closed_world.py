@@ -234,7 +234,9 @@ def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]
         assert (row["base_key"], row["n_prompts"]) == ("key-m", N)
         assert (row["base_mean"], row["tuned_mean"]) == pytest.approx((base.mean(), after.mean()))
         interval = stats.ttest_rel(after, base).confidence_interval(0.95)
-        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high), abs=1e-6)
+        assert (row["difference_low"], row["difference_high"]) == pytest.approx(
+            (interval.low, interval.high), abs=1e-6
+        )
         clear = "fell" if interval.high < 0 else "rose" if interval.low > 0 else "unclear"
         assert row["verdict"] == clear
         seen = {"calm": ("train", "old"), "loud": ("test",)}[row["tuning"]]
@@ -267,8 +269,12 @@ def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str,
     assert {row["sampling_key"] for row in found.values()} == {"g"}
     assert (found["calm"]["difference"], found["calm"]["n_prompts"]) == (-1, N - 1)
     calm = found["calm"]  # each prompt fell by the same: nothing to compute an interval from
-    assert (calm["low"], calm["high"], calm["verdict"]) == (None, None, "unclear")
-    assert found["loud"]["verdict"] == "fell" and found["loud"]["high"] < 0
+    assert (calm["difference_low"], calm["difference_high"], calm["verdict"]) == (
+        None,
+        None,
+        "unclear",
+    )
+    assert found["loud"]["verdict"] == "fell" and found["loud"]["difference_high"] < 0
     assert found["loud"]["difference"] == pytest.approx(-(N - 1) / N)
     assert found["loud"]["tuned_mean"] == pytest.approx(1 / N)
     assert found["loud"]["base_mean"] == 1

@@ -116,10 +116,10 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
         digits = digits_of(row["add_nats"]) + 1
         gld, add = f"{row['gld']:.4f}", f"{row['add_nats']:.{digits}f}"
         if row["topic"] == "tea":  # the one prompt of a topic gives no interval
-            assert row["gld_low"] is None and row["add_low"] is None
+            assert row["gld_low"] is None and row["add_nats_low"] is None
         else:
             gld += f" ({row['gld_low']:.4f} to {row['gld_high']:.4f})"
-            add += f" ({row['add_low']:.{digits}f} to {row['add_high']:.{digits}f})"
+            add += f" ({row['add_nats_low']:.{digits}f} to {row['add_nats_high']:.{digits}f})"
         assert " ".join([row["topic"] or "all", *shares, gld, add]) in said
     assert "test by base, key " in said and "5 prompts, 5 probed and 5 continued now" in said
     n_tokens = {r["max_new_tokens"] for r in ran.store.read("sampling").to_pylist()}

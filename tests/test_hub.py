@@ -477,7 +477,7 @@ def test_results_are_a_pull_request_with_what_was_measured(
         store.root,
         "FROM metric_value WHERE metric = 'us' AND subset = 'all' AND groups = 'female/male'",
     )
-    low, high = 100 * row["ci_low"], 100 * row["ci_high"]
+    low, high = 100 * row["value_low"], 100 * row["value_high"]
     said = f"US {us:.1f}% (95% interval {low:.1f} to {high:.1f}), PD {pd:+.1f} points (95% interval"
     assert str(gender.notes).startswith(said)
     assert ", female/male, 3 pairs, log ratio within ln 1.65, " in str(gender.notes)

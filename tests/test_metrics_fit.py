@@ -68,11 +68,11 @@ def _of_words(scores: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 def check(row: dict[str, Any], known: fits.Interval) -> None:
     assert row["value"] == pytest.approx(known.value)
-    assert row["sd"] == pytest.approx(known.se, rel=1e-5)
+    assert row["value_se"] == pytest.approx(known.se, rel=1e-5)
     width = known.high - known.low
     # the expansion of Student's t quantile is 1e-4 off
-    assert row["ci_low"] == pytest.approx(known.low, abs=2e-4 * width)
-    assert row["ci_high"] == pytest.approx(known.high, abs=2e-4 * width)
+    assert row["value_low"] == pytest.approx(known.low, abs=2e-4 * width)
+    assert row["value_high"] == pytest.approx(known.high, abs=2e-4 * width)
 
 
 def check_fit(rows: Rows, subset: str, model: str, corpus: str, x: Any, y: Any) -> None:
@@ -213,14 +213,14 @@ def test_too_few_points_and_perfect_lines(
     rows = figures_of(store)
     (row,) = find(rows, "slope", "words, measured delta", "m")
     assert (row["value"], row["n"]) == (slope, n)
-    assert (row["ci_low"] is not None) == bounds
+    assert (row["value_low"] is not None) == bounds
     ranked = find(rows, "rank correlation", "words, measured delta", "m")
     (row,) = find(rows, "correlation", "words, measured delta", "m")
     # two points correlate at 1 or -1 whatever they are: that is no figure
     expected = pytest.approx(1.0) if n > 2 and slope else None
     assert len(ranked) == 1 and [row["value"], ranked[0]["value"]] == [expected, expected]
     if bounds:
-        assert row["ci_low"] == row["ci_high"] == pytest.approx(1.0)
+        assert row["value_low"] == row["value_high"] == pytest.approx(1.0)
 
 
 def noisy(store: Store, n: int = 40, noise: float = 0.4) -> tuple[Any, Any, Any]:
@@ -232,7 +232,7 @@ def noisy(store: Store, n: int = 40, noise: float = 0.4) -> tuple[Any, Any, Any]
     fill(store, "benchmark_pair", [pair("b", w, word=w) for w in WORDS[:n]])
     fill(store, "pair_score", [score("b", w, v) for w, v in zip(WORDS, y, strict=False)])
     rows = zip(WORDS, x, error, strict=False)
-    fill(store, "word_delta", [{**delta(w, v), "delta_se_nats": s} for w, v, s in rows])
+    fill(store, "word_delta", [{**delta(w, v), "delta_nats_se": s} for w, v, s in rows])
     return x, y, error
 
 
@@ -243,7 +243,7 @@ def evidence(word: str, error: float) -> dict[str, Any]:
     return {
         **counts,
         **{"corpus": "c", "contrast": "she/he", "word": word, "per_million": 1.0, "n_defined": 1},
-        **{"clusters": "document", "delta_cluster_se_nats": error, "run_id": "r"},
+        **{"clusters": "document", "delta_nats_se": error, "run_id": "r"},
     }
 
 
@@ -285,7 +285,7 @@ def test_the_text_that_a_model_read_is_no_sample(store: Store) -> None:
 
 def test_deltas_without_errors_have_no_reliability(store: Store) -> None:
     noisy(store)
-    rows = [{**delta(w, k / 9), "delta_se_nats": 0.1 if k else None} for k, w in enumerate(WORDS)]
+    rows = [{**delta(w, k / 9), "delta_nats_se": 0.1 if k else None} for k, w in enumerate(WORDS)]
     fill(store, "word_delta", rows)
     assert {r["metric"] for r in figures_of(store)}.isdisjoint({"reliability", "corrected slope"})
 
@@ -297,7 +297,7 @@ def test_a_point_that_decides_the_line_alone_leaves_no_interval(store: Store) ->
     rows = figures_of(store)
     for name in ("slope", "correlation"):
         (row,) = find(rows, name, "words, measured delta", "m")
-        assert row["value"] > 0 and row["ci_low"] is row["ci_high"] is row["sd"] is None
+        assert row["value"] > 0 and row["value_low"] is row["value_high"] is row["value_se"] is None
 
 
 def spoken(corpus: str, code: str | None) -> dict[str, Any]:

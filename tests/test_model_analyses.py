@@ -225,11 +225,13 @@ def test_the_report_says_no_more_than_the_intervals(
 ) -> None:
     size, change = section.sections(Facts(store))
     rows = rows_of(store.root, "FROM size_trend WHERE n_models > 3")
-    of_all = [r for r in rows if not r["family"] and r["direction"]]
-    clear = [r for r in of_all if r["direction"] != "neither"]
-    said = f"{len(clear)} of {len(of_all)} correlations of size with a measure are told from 0"
-    assert said in size.intro[0]
-    assert size.intro[0].count("(rho ") == len(clear)
+    within = [r for r in rows if r["family"] and r["direction"]]
+    told = [r for r in within if r["direction"] != "neither"]
+    said = f"{len(told)} of {len(within)} correlations of size with a measure have an interval"
+    assert f"Within families {said} without 0" in size.intro[0]
+    assert size.intro[0].count("(rho ") == len(told)
+    mixed, of_families = ({r[5].text for r in t.rows} for t in size.tables)
+    assert mixed == {"families mixed"} and not mixed & of_families
     assert [f.stem for f in size.figures] == ["size-us", "size-pd", "size-slope"]
     assert len(size.tables[0].rows) + len(size.tables[1].rows) == len(rows)
     assert [f.stem for f in change.figures] == ["deduplication-b"]
@@ -243,9 +245,9 @@ def test_the_report_says_no_more_than_the_intervals(
         if (r["subset"], r["measure"]) == ("all", "us")
     ]
     low, high = row["difference_low"], row["difference_high"]
-    shows = {"rose": "it rises", "fell": "it falls", "neither": "no change is shown"}
-    assert shows["rose" if low > 0 else "fell" if high < 0 else "neither"] in change.intro[0]
-    assert f"{row['n_rose']} clearly rise and {row['n_fell']} clearly fall" in change.intro[0]
+    shows = "rose" if low > 0 else "fell" if high < 0 else "is not shown to change"
+    assert f"(m) US {shows}, on average by" in change.intro[0]
+    assert f"it rose in {row['n_rose']} and fell in {row['n_fell']}." in change.intro[0]
 
 
 def test_models_of_one_size_have_no_section_of_size(store: Store) -> None:

@@ -327,7 +327,7 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
             if (r["phi"], r["side"], r["subset"]) == (phi, "original", "all")
         ]
         f = ours[method, "F"]
-        assert (f.measured, f.low) == (whole["fairpair_f"], whole["ci_low"])
+        assert (f.measured, f.low) == (whole["fairpair_f"], whole["fairpair_f_low"])
     assert "n_samples 10 (paper: 100)" in run.differs and "n_folds 0" in run.unknown
 
 

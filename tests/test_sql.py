@@ -31,7 +31,7 @@ def connection(store: Store) -> duckdb.DuckDBPyConnection:
     fill(store, "pair_association", [association("b", name, x) for name, x, _ in pairs])
     fill(store, "pair_score", [score("b", name, y) for name, _, y in pairs])
     words = [(f"w{i:02}", (i - 15) / 10) for i in range(30)]
-    rare = delta("rare", 9.0) | {"delta_se_nats": 5.0}
+    rare = delta("rare", 9.0) | {"delta_nats_se": 5.0}
     fill(store, "word_delta", [delta(w, d) for w, d in words] + [rare])
     return connect(store.root)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.pipelines.reproduce.figures import (
+    SD_N_PAIRS,
     TOLERANCE,
     PrintedFigure,
     convention,
@@ -76,9 +77,9 @@ def starts(metrics: Sequence[Mapping[str, Any]]) -> list[Start]:
             *key,
             of["us"]["n"],
             100 * of["us"]["value"],
-            (100 * of["us"]["ci_low"], 100 * of["us"]["ci_high"]),
+            (100 * of["us"]["value_low"], 100 * of["us"]["value_high"]),
             of["pd"]["value"],
-            (of["pd"]["ci_low"], of["pd"]["ci_high"]),
+            (of["pd"]["value_low"], of["pd"]["value_high"]),
         )
         for key, of in sorted(found.items())
     ]
@@ -143,11 +144,13 @@ def _compared(
     figure: PrintedFigure, row: Mapping[str, Any] | None, repeats_table_1: bool
 ) -> Compared:
     scale = _SCALE.get(figure.metric, 1.0)
-    value = None if row is None else row["sd" if figure.metric == "US_std" else "value"]
+    value = None if row is None else row["value"]
+    if value is not None and figure.metric == "US_std":
+        value = math.sqrt(value * (1 - value) / SD_N_PAIRS)
     if row is None or value is None:
         return Compared(figure, None, (math.nan, math.nan), NOT_IMPORTED, "")
     ours = scale * value
-    bounds = (row["ci_low"], row["ci_high"]) if figure.metric != "US_std" else (None, None)
+    bounds = (row["value_low"], row["value_high"]) if figure.metric != "US_std" else (None, None)
     low, high = (math.nan if bound is None else scale * bound for bound in bounds)
     exception, note = known(figure), convention(figure)
     if figure.value is None:

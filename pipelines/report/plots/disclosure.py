@@ -100,7 +100,7 @@ def before_after(rows: Sequence[Row]) -> str:
         panel = Panel(MEASURES[measure])
         for side, shift, colour, shape in _SIDES:
             of = [(sets.index(r["probe_set"]) + shift, r) for r in rows if r["measure"] == measure]
-            columns = (f"{side}_mean", f"{side}_low", f"{side}_high")
+            columns = (f"{side}_mean", f"{side}_mean_low", f"{side}_mean_high")
             panel.estimates(of, columns, colour, shape, label=side)
         panel.x.low = 0
         panel.list_down(names, max(len(sets), 2) - 0.4, -0.6)

@@ -41,12 +41,14 @@ _MEANING = (
     "before, more than words explain (Holm's p of at most 5% over all steps and curves). "
     "A model goes up and down while it learns, so a move says nothing of later. A "
     "dashed line is a lasting change: before and after it the checkpoints differ more than "
-    "their order explains, for all curves together. None of it is over trainings, and few "
-    "checkpoints show few changes: see docs/cause.md."
+    "their autocorrelation explains, for all curves together. A test with a power below 30% gives "
+    "no verdict. None of it is over trainings: see docs/cause.md."
 )
 _WORDS = (
-    "A word begins to lean at the step from which it leans to one side until the last checkpoint. "
-    "Of the words listed, at most 5% are expected to be wrong."
+    "A word leans if its pairs lean more than those of other words, in the same sentence frames or "
+    "else in the benchmark: a drift of all words is no lean of one. It begins to lean at the step "
+    "from which it leans to one side until the last checkpoint. Of the words listed, at most 5% "
+    "are expected to be wrong."
 )
 #: Measure -> its name on the plots, factor, digits.
 _CURVES = {
@@ -59,7 +61,8 @@ _CURVES = {
 _DRAWN = tuple(_CURVES)[:4]
 _MODEL = ("series", "setting", "benchmark", "groups")
 _CURVE = (*_MODEL, "corpus", "contrast", "measure")
-_VALUE = ("value", "low", "high")
+_VALUE = ("value", "value_low", "value_high")
+_RELATIVE = ("relative_nats", "relative_nats_low", "relative_nats_high")
 _CHANGE = ("change", "change_low", "change_high")
 
 
@@ -109,8 +112,8 @@ def _is(p: float | None) -> bool:
 def _onsets(facts: Facts, of: Row) -> Rows:
     """Words that lean, first those that begin first, then those that lean most."""
     rows = facts.query(
-        "FROM word_onset WHERE onset_step IS NOT NULL "
-        "ORDER BY onset_step, abs(last_nats) DESC, word"
+        "FROM word_onset WHERE onset_step IS NOT NULL AND relative_nats IS NOT NULL "
+        "ORDER BY onset_step, abs(relative_nats) DESC, word"
     )
     return rows.where(**{column: of[column] for column in _MODEL})
 
@@ -132,14 +135,14 @@ def _sentence(facts: Facts, of: Rows) -> str:
             f"{shown(scale * last['value'], digits)} ({ends})"
         )
     onsets = _onsets(facts, of[0])
-    words = f"{len(onsets):,} words show when they begin to lean"
+    words = f"{len(onsets):,} words show when they begin to lean more than others"
     if onsets:
         first = onsets[0]
         words += f", first {first['word']}, at step {first['onset_step']:,}"
     steps = sorted({r["step"] for r in of})
     return (
         f"{_name(of[0])}, step {steps[0]:,} to {steps[-1]:,}: {'; '.join(parts)}. "
-        f"{words if onsets else 'No word shows when it begins to lean'}."
+        f"{words if onsets else 'No word shows when it begins to lean more than others'}."
     )
 
 
@@ -192,8 +195,8 @@ def _draw(
     panel.line(at, value, color, label=short(label))
     for x, y, row in zip(at, value, curve, strict=True):
         test = _test(row, tests)
-        panel.marks([x], [y], color, "o" if _is(test.get("p_moved")) else "O", 6)
-        if _is(test.get("p_lasting")):
+        panel.marks([x], [y], color, "o" if _is(test.get("q_moved")) else "O", 6)
+        if _is(test.get("q_lasting")):
             panel.rule(x=x, linestyle="--", color=INK)
 
 
@@ -206,17 +209,17 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
     chosen = [row["word"] for row in onsets[:MOST_WORDS]]
     every = facts.query("FROM checkpoint_word ORDER BY ALL")
     rows = every.where(**{c: of[0][c] for c in _MODEL}, word=tuple(chosen))
-    reach = 1.1 * max(abs(r[c] or 0) for r in rows for c in ("low_nats", "high_nats"))
+    reach = 1.1 * max(abs(r[c] or 0) for r in rows for c in _RELATIVE[1:])
     panels = []
     for word, onset in zip(chosen, onsets, strict=False):
         panel, curve = Panel(), rows.where(word=word)
         panel.y.low, panel.y.high = -reach, reach
         at = _axis(panel, [r["step"] for r in curve])
-        color = FEMALE if onset["last_nats"] > 0 else MALE
-        mean = [r["mean_log_ratio_nats"] for r in curve]
+        color = FEMALE if onset["relative_nats"] > 0 else MALE
+        mean = [r["relative_nats"] for r in curve]
         low, high = (
             [r[c] if r[c] is not None else m for r, m in zip(curve, mean, strict=True)]
-            for c in ("low_nats", "high_nats")
+            for c in _RELATIVE[1:]
         )
         panel.rule(y=0, width=0.7)
         panel.band(at, low, high, color)
@@ -228,9 +231,10 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
     name, (first, second) = _name(of[0]), sides(of[0])
     return Figure(
         stem("onset", of[0]["series"], set_name(of[0]), of[0]["setting"]),
-        f"Mean log ratio of words of {name} by the step of training, with intervals.",
-        f"{name}: the first words to lean, log ratio in nats (above 0: {first}, below: "
-        f"{second}) by step; filled from where they lean on. Bands are 95% intervals, uncorrected.",
+        f"Log ratio of words of {name}, less that of others, by the step of training.",
+        f"{name}: the first words to lean, log ratio less that of other words in nats (above 0: "
+        f"{first}, below: {second}) by step; filled from where they lean on. Bands are 95% "
+        "intervals, uncorrected.",
         grid(short(f"Words that begin to lean: {name}", 66), panels, 3),
         rows,
     )
@@ -255,13 +259,19 @@ def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
         "step",
         ("value", figure(_VALUE, False)),
         ("change since the step before", figure(_CHANGE, True)),
-        ("p of no move", lambda r: number(_test(r, tests).get("p_moved"), 4)),
+        ("p of no move", lambda r: number(_test(r, tests).get("q_moved"), 4)),
         ("lasting shift", shift),
-        ("p of no lasting change", lambda r: number(_test(r, tests).get("p_lasting"), 4)),
+        ("p of no lasting change", lambda r: _p_lasting(_test(r, tests))),
+        ("its power", lambda r: number(_test(r, tests).get("power"))),
         ("n", "n"),
     ]
     caption = f"{_name(of[0])} ({of[0]['setting']}), 95% intervals in brackets"
     return table(caption, of, columns, folded=True)
+
+
+def _p_lasting(test: Row) -> Cell:
+    p = test.get("q_lasting")
+    return text("no verdict") if p is None and test.get("power") is not None else number(p, 4)
 
 
 def _word_table(onsets: Rows) -> PageTable:
@@ -269,6 +279,7 @@ def _word_table(onsets: Rows) -> PageTable:
         "word",
         ("leans from step", "onset_step"),
         ("log ratio at the last step", lambda r: number(r["last_nats"], 2, signed=True)),
+        ("less that of other words", lambda r: estimate(r, 2, signed=True, of=_RELATIVE)),
         ("q", lambda r: number(r["q"], 4)),
         ("pairs", "n_pairs"),
     ]

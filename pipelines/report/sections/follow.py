@@ -9,6 +9,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import (
+    by_training_text,
+    capital,
+    following,
+    sureness,
+)
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metrics import (
     CONTROL_COLUMNS,
@@ -27,7 +35,6 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     estimate,
-    interval,
     shown,
     span,
     stem,
@@ -288,7 +295,7 @@ def _follows(facts: Facts) -> Iterator[str]:
         groups.sort(key=lambda of: [of[0][c] for c in keys])
         for of in groups:
             if len(of) > ONE_BY_ONE:
-                yield _many_follow(of, lean)
+                yield _many_follow(facts, of, lean)
             else:
                 yield from (_one_follows(facts, row, lean) for row in of)
 
@@ -314,15 +321,6 @@ def _of_models(n: int, rows: Sequence[Row]) -> str:
     return "of both models" if n == 2 else f"of all {n} models"
 
 
-def verdict(row: Row) -> str:
-    """Whether a slope's interval lies above 0, below it, or holds it; or its leans are noise."""
-    if row["reliability"] is not None and row["reliability"] < LEAST_RELIABLE:
-        return "is not shown to follow"
-    if row["ci_low"] > 0:
-        return "follows"
-    return "runs against" if row["ci_high"] < 0 else "is not shown to follow"
-
-
 def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     keys = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast")
     same = {k: row[k] for k in keys}
@@ -331,20 +329,20 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     (fit,) = facts.rows("fit").where(**{column: row[column] for column in FIT})
     noise = of_errors(fit)
     return (
-        f"{row['model']} {verdict(row)} the text {corpus_name(row)} on {set_name(row)}: a nat "
-        f"of {lean} moves its log ratio by {shown(row['value'], 2, signed=True)} nats "
-        f"({interval(row, 2)}); {kind} {shown(r['value'], 2)} ({interval(r, 2)}) over "
-        f"{row['n']:,} words.{' ' * bool(noise)}{noise}{'.' * bool(noise)}"
+        f"{capital(following(TrainingTexts(facts), Rows([row])))}: a nat of {lean} moves its log "
+        f"ratio by {shown(row['value'], 2, signed=True)} nats ({sureness(row, 2)}); {kind} "
+        f"{shown(r['value'], 2)} ({sureness(r, 2)}) over {row['n']:,} words."
+        f"{' ' * bool(noise)}{noise}{'.' * bool(noise)}"
     )
 
 
-def _many_follow(rows: Rows, lean: str) -> str:
-    verdicts, first = list(map(verdict, rows)), rows[0]
+def _many_follow(facts: Facts, rows: Rows, lean: str) -> str:
+    texts = TrainingTexts(facts)
+    said = [capital(following(texts, rows)), by_training_text(texts, rows)]
     return (
-        f"{set_name(first)} and {corpus_name(first)}: {verdicts.count('follows')} of "
-        f"{len(rows)} models follow the text's {lean} ({verdicts.count('runs against')} run "
-        f"against it); a nat moves the log ratio by {span([r['value'] for r in rows], 2)} nats, "
-        f"over {first['n']:,} words{_reliability(rows)}."
+        f"{'. '.join(s for s in said if s)}. A nat of {lean} moves the log ratio by "
+        f"{span([r['value'] for r in rows], 2)} nats, over {rows[0]['n']:,} words"
+        f"{_reliability(rows)}."
     )
 
 
@@ -357,13 +355,14 @@ def _reliability(rows: Rows) -> str:
 def _turns(facts: Facts) -> Iterator[str]:
     """With the planted associations swapped, does the preference turn round?"""
     for row in facts.metrics("correlation", subset=_SWAPPED).only(
-        lambda r: r["ci_low"] is not None
+        lambda r: r["value_low"] is not None
     ):
-        turns = row["ci_high"] < 0
+        turns = finding(row).pick(
+            above="does not turn round", below="turns round", untold="is not shown to turn round"
+        )
         yield (
-            f"With the planted leans swapped, the preference {'turns' if turns else 'does not'} "
-            f"{'round' if turns else 'clearly turn round'}: correlation "
-            f"{shown(row['value'], 2)} ({interval(row, 2)}) between {row['model']} and "
+            f"With the planted leans swapped, the preference {turns}: correlation "
+            f"{shown(row['value'], 2)} ({sureness(row, 2)}) between {row['model']} and "
             f"{_swapped_model(row)}, word by word, over {row['n']:,} words of {set_name(row)}."
         )
 
@@ -371,10 +370,15 @@ def _turns(facts: Facts) -> Iterator[str]:
 def _counting_finds(facts: Facts) -> Iterator[str]:
     """Does counting recover what was planted?"""
     for row in facts.metrics("rank correlation", subset=_PLANTED):
-        if row["ci_low"] is not None:
+        if row["value_low"] is not None:
+            finds = finding(row).pick(
+                above="finds",
+                below="turns round",
+                untold="is not shown to find",
+            )
             yield (
-                f"Counting finds what was planted in {row['corpus']}: rank correlation "
-                f"{shown(row['value'], 3)} ({interval(row, 3)}) between planted and measured delta "
+                f"Counting {finds} what was planted in {row['corpus']}: rank correlation "
+                f"{shown(row['value'], 3)} ({sureness(row, 3)}) between planted and measured delta "
                 f"({row['contrast']}) over {row['n']:,} words."
             )
 
@@ -407,7 +411,7 @@ def fitted_line(panel: Panel, x: np.ndarray, fit: Row, label: str = "") -> None:
     line = fit["intercept_nats"] + fit["slope"] * ends
     if fit["slope_se"] is not None and fit["t"] is not None:
         off = ends - fit["mean_x_nats"]
-        variance = fit["level_se_nats"] ** 2 + (off * fit["slope_se"]) ** 2
+        variance = fit["mean_y_nats_se"] ** 2 + (off * fit["slope_se"]) ** 2
         band = fit["t"] * np.sqrt(variance + 2 * off * fit["level_slope_covariance"])
         panel.band(ends, line - band, line + band, INK)
     panel.line(ends[[0, -1]], line[[0, -1]], INK, label=label)

@@ -9,9 +9,9 @@ SELECT
     round(100 * us_a, 1) AS us_a,
     round(100 * us_b, 1) AS us_b,
     round(100 * difference, 2) AS difference,
-    round(100 * se, 2) AS se,
-    round(100 * ci_low, 2) AS low,
-    round(100 * ci_high, 2) AS high
+    round(100 * difference_se, 2) AS se,
+    round(100 * difference_low, 2) AS low,
+    round(100 * difference_high, 2) AS high
 FROM us_difference(
     (SELECT min(model) FROM pair_score),
     (SELECT max(model) FROM pair_score),

@@ -8,9 +8,9 @@ SELECT
     round(100 * us_a, 1) AS us_a,
     round(100 * us_b, 1) AS us_b,
     round(100 * gap, 2) AS gap,
-    round(100 * se, 2) AS se,
-    round(100 * ci_low, 2) AS low,
-    round(100 * ci_high, 2) AS high
+    round(100 * gap_se, 2) AS se,
+    round(100 * gap_low, 2) AS low,
+    round(100 * gap_high, 2) AS high
 FROM us_gap(
     (SELECT min(model) FROM pair_score),
     (SELECT min(benchmark) FROM pair_association),

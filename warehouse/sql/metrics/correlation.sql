@@ -7,10 +7,11 @@ SELECT
     NULL::DOUBLE AS epsilon_nats,
     correlation AS value,
     'correlation' AS unit,
-    CASE WHEN n > 3 THEN (1 - correlation ** 2) * z_se END AS sd,
-    correlation_low AS ci_low,
-    correlation_high AS ci_high,
+    CASE WHEN n > 3 THEN (1 - correlation ** 2) * z_se END AS value_se,
+    correlation_low AS value_low,
+    correlation_high AS value_high,
     'Fisher z, HC3 t 95%' AS interval,
-    n,
+    n, slope_df AS df, n AS n_clusters, 'word' AS clusters,
+    CASE WHEN n > 3 AND abs(correlation) < 1 THEN abs(atanh(correlation)) / z_se END AS statistic,
     options
 FROM fit;

@@ -9,23 +9,23 @@ SELECT
     NULL::DOUBLE AS epsilon_nats,
     slope AS value,
     'nats per nat' AS unit,
-    slope_se AS sd,
-    slope_low AS ci_low,
-    slope_high AS ci_high,
+    slope_se AS value_se,
+    slope_low AS value_low,
+    slope_high AS value_high,
     'HC3 t 95%' AS interval,
-    n,
+    n, slope_df AS df, n AS n_clusters, 'word' AS clusters, abs(slope) / slope_se AS statistic,
     options
 FROM found
 UNION ALL
 SELECT
     'reliability', model_key, model, benchmark, groups, corpus, contrast, subset, NULL, NULL,
-    reliability, 'share', NULL, NULL, NULL, 'none', n, options
+    reliability, 'share', NULL, NULL, NULL, 'none', n, NULL, NULL, NULL, NULL, options
 FROM found
 WHERE reliability IS NOT NULL
 UNION ALL
 SELECT
     'corrected slope', model_key, model, benchmark, groups, corpus, contrast, subset, NULL, NULL,
     corrected, 'nats per nat', corrected_se, corrected_low, corrected_high, 'jackknife t 95%', n,
-    options
+    slope_df, n, 'word', abs(corrected) / corrected_se, options
 FROM found
 WHERE corrected IS NOT NULL;

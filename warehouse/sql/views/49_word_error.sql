@@ -5,10 +5,10 @@
 CREATE OR REPLACE VIEW word_error AS
 SELECT
     d.corpus, d.contrast, d.word, d.delta_nats,
-    coalesce(e.delta_cluster_se_nats, d.delta_se_nats) AS error_nats,
+    coalesce(e.delta_nats_se, d.delta_nats_se) AS error_nats,
     CASE
-        WHEN e.delta_cluster_se_nats IS NOT NULL THEN e.clusters
-        WHEN d.delta_se_nats IS NOT NULL THEN 'count'
+        WHEN e.delta_nats_se IS NOT NULL THEN e.clusters
+        WHEN d.delta_nats_se IS NOT NULL THEN 'count'
     END AS error_over
 FROM word_delta AS d
 LEFT JOIN word_evidence AS e

@@ -1,13 +1,7 @@
--- grain: series x setting x step x benchmark x groups x corpus x contrast x measure x point
--- What each point (a word; a pair where it was made for none) adds to the curves of a model's
--- checkpoints. Measures of pairs: us, pd, mean log ratio; of the fit of each corpus (subsets
--- `words, measured delta` and `words, max_pmi` of view fit): slope, explained variance. Only pairs
--- and points that every step has are among them.
--- `influence` is how far the point moves the value, to first order; those of a fit are HC3's, over
--- one minus the point's leverage. As the points are the same at each step, the variance of a change
--- is that of the differences of their influences: paired over steps, clustered by word. `df` are the
--- degrees of freedom of that of a fit (`hc3_df`).
-CREATE OR REPLACE VIEW checkpoint_part AS
+-- grain: series x setting x step x benchmark x groups x pair_id
+-- Scores of the pairs that every step of a model's checkpoints has, and what each is made for: `point`
+-- is its word, or the pair itself.
+CREATE OR REPLACE VIEW checkpoint_pair AS
 WITH pair AS (
     SELECT
         c.*, s.benchmark, s.groups, coalesce(lower(s.word), s.pair_id) AS point, s.pair_id,
@@ -20,17 +14,30 @@ pair_steps AS (
     SELECT series, setting, benchmark, groups, count(DISTINCT step) AS n_steps
     FROM pair
     GROUP BY ALL
-),
-of_pair AS (
+)
+SELECT pair.* EXCLUDE (n_seen)
+FROM pair
+JOIN pair_steps USING (series, setting, benchmark, groups)
+WHERE n_seen = n_steps;
+
+-- grain: series x setting x step x benchmark x groups x corpus x contrast x measure x point
+-- What each point (a word; a pair where it was made for none) adds to the curves of a model's
+-- checkpoints. Measures of pairs: us, pd, mean log ratio; of the fit of each corpus (subsets
+-- `words, measured delta` and `words, max_pmi` of view fit): slope, explained variance. Only pairs
+-- and points that every step has are among them.
+-- `influence` is how far the point moves the value, to first order; those of a fit are HC3's, over
+-- one minus the point's leverage. As the points are the same at each step, the variance of a change
+-- is that of the differences of their influences: paired over steps, clustered by word. `df` are the
+-- degrees of freedom of that of a fit (`hc3_df`).
+CREATE OR REPLACE VIEW checkpoint_part AS
+WITH of_pair AS (
     SELECT
-        * EXCLUDE (n_seen, n_steps, log_ratio_nats),
+        * EXCLUDE (log_ratio_nats),
         unnest(['us', 'pd', 'mean log ratio']) AS measure,
         unnest([
             (lean(log_ratio_nats) = 0)::INTEGER, 100 * lean(log_ratio_nats), log_ratio_nats
         ]) AS figure
-    FROM pair
-    JOIN pair_steps USING (series, setting, benchmark, groups)
-    WHERE n_seen = n_steps
+    FROM checkpoint_pair
 ),
 summed AS (
     SELECT

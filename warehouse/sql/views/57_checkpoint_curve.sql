@@ -4,7 +4,7 @@
 -- each corpus the slope on the lean of its text (nats per nat) and its explained variance (the
 -- square of the correlation) over n words. See `checkpoint_part`.
 --
--- low, high   95% interval of the value, that of the metrics us, pd, slope and correlation; of the
+-- value_low, value_high   95% interval of the value: that of the metrics us, pd, slope and correlation; of the
 --             mean log ratio Student's, clustered by word
 -- change      the value minus that of the step before (NULL at the first step), with Student's 95%
 --             interval. It is paired over steps, because the same words are at both, and clustered
@@ -13,7 +13,35 @@
 --             counts as too sure where both explained variances are near 0. change_se is its
 --             standard error with df degrees of freedom
 CREATE OR REPLACE VIEW checkpoint_curve AS
-WITH moved AS (
+WITH figure AS (
+    SELECT
+        {
+            'series': series, 'setting': setting, 'step': step, 'benchmark': c.benchmark,
+            'groups': groups, 'measure': measure
+        } AS subject,
+        cluster_1, cluster_2, stratum, numerator, 1 AS denominator
+    FROM (
+        SELECT
+            *, unnest(['us', 'pd']) AS measure,
+            unnest([(lean(log_ratio_nats) = 0)::INTEGER, lean(log_ratio_nats)]) AS numerator
+        FROM checkpoint_pair
+    ) AS c
+    JOIN pair_cell USING (benchmark, pair_id)
+),
+of_pairs AS (
+    SELECT
+        unnest(subject),
+        if(
+            subject.measure = 'us', wilson_low(value, n_star, t),
+            100 * bonett_price(share_above, share_below, n_star, -t)
+        ) AS pair_low,
+        if(
+            subject.measure = 'us', wilson_high(value, n_star, t),
+            100 * bonett_price(share_above, share_below, n_star, t)
+        ) AS pair_high
+    FROM clustered('figure')
+),
+moved AS (
     SELECT
         *,
         influence - lag(influence) OVER (
@@ -44,39 +72,33 @@ beside AS (
         value - lag(value) OVER (
             PARTITION BY series, setting, benchmark, groups, corpus, contrast, measure
             ORDER BY step
-        ) AS change,
-        -- what the interval of pd takes beside its own value
-        max(value) FILTER (measure = 'us') OVER of_step AS us
+        ) AS change
     FROM gathered
-    WINDOW of_step AS (
-        PARTITION BY series, setting, step, benchmark, groups, corpus, contrast
-    )
 ),
 bounded AS (
     SELECT
         *,
         -- on the scale of Fisher's z of the correlation r, value = r ** 2
-        half / nullif(2 * sqrt(abs(value)) * (1 - value), 0) AS z_half,
-        n * (1 - us + value / 100) / 2 AS n_a,
-        n * (1 - us - value / 100) / 2 AS n_b
+        half / nullif(2 * sqrt(abs(value)) * (1 - value), 0) AS z_half
     FROM beside
 )
 SELECT
     series, setting, step, model_key, benchmark, groups, corpus, contrast, measure, n, value,
     CASE measure
-        WHEN 'us' THEN wilson_low(value, n)
-        WHEN 'pd' THEN pd_bound(n_a, n_b, n, -z975())
+        WHEN 'us' THEN pair_low
+        WHEN 'pd' THEN pair_low
         WHEN 'explained variance'
             THEN CASE WHEN n > 3 THEN greatest(0, fisher_bound(sqrt(value), -z_half)) ** 2 END
         ELSE value - half
-    END AS low,
+    END AS value_low,
     CASE measure
-        WHEN 'us' THEN wilson_high(value, n)
-        WHEN 'pd' THEN pd_bound(n_a, n_b, n, z975())
+        WHEN 'us' THEN pair_high
+        WHEN 'pd' THEN pair_high
         WHEN 'explained variance'
             THEN CASE WHEN n > 3 THEN fisher_bound(sqrt(value), z_half) ** 2 END
         ELSE value + half
-    END AS high,
+    END AS value_high,
     change, change - t975(df) * change_se AS change_low, change + t975(df) * change_se AS change_high,
     change_se, df
-FROM bounded;
+FROM bounded
+LEFT JOIN of_pairs USING (series, setting, step, benchmark, groups, measure);

@@ -5,7 +5,7 @@
 -- rounding: nothing can be fitted. Two points correlate at 1 or -1 whatever they are, so there is no
 -- correlation of fewer than three, and no error below three points.
 --
--- The line's height at mean_x_nats is mean_y_nats, with the error level_se_nats;
+-- The line's height at mean_x_nats is mean_y_nats, with the error mean_y_nats_se;
 -- level_slope_covariance is the covariance of that height and the slope.
 --
 -- reliability   1 - mean(x_error_nats ^ 2) / variance(x): the share of the variance of x that isn't
@@ -73,7 +73,7 @@ erring AS (
         sqrt(hc3_sum(x * residual / sxx, x * residual / sxx, h, point)) AS slope_se,
         hc3_df(x, h, sxx, n, point) AS slope_df,
         sqrt(hc3_sum(on_z, on_z, h, point)) AS z_se,
-        sqrt(hc3_sum(residual / n, residual / n, h, point)) AS level_se_nats,
+        sqrt(hc3_sum(residual / n, residual / n, h, point)) AS mean_y_nats_se,
         hc3_sum(residual / n, x * residual / sxx, h, point) AS level_slope_covariance,
         CASE WHEN is_corrected THEN slope / reliability END AS corrected,
         stddev_pop(corrected_without ORDER BY point) AS spread_without

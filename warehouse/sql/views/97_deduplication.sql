@@ -1,9 +1,9 @@
 -- grain: model x scores x benchmark x groups x corpus x contrast x subset x measure
 -- What deduplicating a model's text changes: every model whose name with `-deduped` was scored in
 -- the same way is compared with that twin, on what both have. US and PD, both in percentage points,
--- are of all pairs and of those with |MaxPMI| <= eta_limit nats, with Student's 95% interval of the
--- difference (twin less model) over pairs, each with both of its scores; NULL where all pairs differ
--- by as much. The slope is that of the fit of view `fit`; the difference of two slopes on the same
+-- are of all pairs and of those with |MaxPMI| <= eta_limit nats, with the 95% interval of
+-- the difference (twin less model) over clusters of pairs, each with both of its scores (`clustered`).
+-- The slope is that of the fit of view `fit`; the difference of two slopes on the same
 -- points is the slope of the differences, with the interval that slopes have there, over these words.
 -- unit is `points`, or `nats per nat` of slopes. UnStereoEval's Table 2 holds the differences of US
 -- at 0.65.
@@ -31,33 +31,39 @@ leaning AS (
         ON d.model_key = t.deduped_key AND d.benchmark = p.benchmark AND d.pair_id = p.pair_id
 ),
 subset_of AS (
-    SELECT * EXCLUDE (pair_id), '' AS corpus, '' AS contrast, 'all' AS subset FROM leaning
+    SELECT *, '' AS corpus, '' AS contrast, 'all' AS subset FROM leaning
     UNION ALL
-    SELECT
-        leaning.* EXCLUDE (pair_id), a.corpus, a.contrast,
-        '|max_pmi| <= ' || eta_limit::DOUBLE
+    SELECT leaning.*, a.corpus, a.contrast, '|max_pmi| <= ' || eta_limit::DOUBLE
     FROM leaning
     JOIN pair_association AS a USING (benchmark, pair_id)
-    WHERE within(a.max_pmi_nats, eta_limit)
+    WHERE meets_constraint(a.max_pmi_nats, a.n_words_unknown, eta_limit)
 ),
-measured AS (
+figure AS (
     SELECT
-        * EXCLUDE (old, new),
-        unnest(['us', 'pd']) AS measure,
-        unnest([100 * (old = 0)::INTEGER, 100 * old]) AS old,
-        unnest([100 * (new = 0)::INTEGER, 100 * new]) AS new
-    FROM subset_of
+        {
+            'model': model, 'scores': scores, 'benchmark': benchmark, 'groups': groups,
+            'corpus': corpus, 'contrast': contrast, 'subset': subset, 'measure': measure
+        } AS subject,
+        cluster_1, cluster_2, stratum, new - old AS numerator, 1 AS denominator, old
+    FROM (
+        SELECT
+            * EXCLUDE (old, new), unnest(['us', 'pd']) AS measure,
+            unnest([(old = 0)::INTEGER, old]) AS old, unnest([(new = 0)::INTEGER, new]) AS new
+        FROM subset_of
+    )
+    JOIN pair_cell USING (benchmark, pair_id)
 ),
+plain AS (SELECT subject, 100 * avg(old) AS plain_figure FROM figure GROUP BY subject),
 counted AS (
     SELECT
-        * EXCLUDE (old, new),
-        count(*) AS n,
-        avg(old) AS plain_figure,
-        avg(new) AS deduped_figure,
-        avg(new - old) AS difference,
-        student_half(new - old) AS half
-    FROM measured
-    GROUP BY ALL
+        unnest(c.subject), n, plain_figure, plain_figure + 100 * value AS deduped_figure,
+        100 * value AS difference,
+        100 * if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, -t), mean_low(value, se, t, -2, 2))
+            AS low,
+        100 * if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, t), mean_high(value, se, t, -2, 2))
+            AS high
+    FROM clustered('figure') AS c
+    JOIN plain USING (subject)
 ),
 paired AS (
     SELECT
@@ -103,14 +109,14 @@ fitted AS (
 compared AS (
     SELECT * FROM counted
     UNION ALL BY NAME
-    SELECT * EXCLUDE (sxx, mean_x, mean_y, se, df), t975(df) * se AS half
+    SELECT
+        * EXCLUDE (sxx, mean_x, mean_y, se, df),
+        difference - t975(df) * se AS low, difference + t975(df) * se AS high
     FROM fitted
 )
 SELECT
     model, scores, benchmark, groups, corpus, contrast, subset, measure,
     CASE measure WHEN 'slope' THEN 'nats per nat' ELSE 'points' END AS unit, n,
-    plain_figure, deduped_figure, difference,
-    end_within(difference, -half, most_points(measure)) AS difference_low,
-    end_within(difference, half, most_points(measure)) AS difference_high,
-    direction_of(difference - half, difference + half) AS direction
+    plain_figure, deduped_figure, difference, low AS difference_low, high AS difference_high,
+    direction_of(low, high) AS direction
 FROM compared;
