@@ -109,7 +109,7 @@ def centred(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _hc3(influence: Floats, h: Floats) -> Floats:
-    return np.sqrt(((influence / (1 - h)) ** 2).sum(axis=1))
+    return np.asarray(np.sqrt(((influence / (1 - h)) ** 2).sum(axis=1)))
 
 
 def hc3_df(x: Floats, sxx: Floats, h: Floats) -> Floats:

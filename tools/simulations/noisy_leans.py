@@ -27,6 +27,8 @@ SAMPLES = (
     *((300_000, n) for n in (40, 84, 574)),
     *((3_000_000, n) for n in (40, 84, 574)),
 )
+#: Hundreds of rare words: the bias of logarithms of small counts is as large as the interval.
+RARE = (150_000, 574)
 FOLLOWED = 0.8
 _TEXT, _NEAR = 3_000_000, 9
 
@@ -34,7 +36,7 @@ _TEXT, _NEAR = 3_000_000, 9
 def rows(draws: int, seed: int) -> list[Row]:
     """A line per size of the sample and number of words."""
     rng = np.random.default_rng(seed)
-    return [of_sample(rng, *sample, draws) for sample in SAMPLES]
+    return [of_sample(rng, *sample, draws) for sample in (*SAMPLES, RARE)]
 
 
 class Leans(NamedTuple):
@@ -47,7 +49,7 @@ class Leans(NamedTuple):
 
 
 @cache
-def _text() -> tuple[tuple[Any, Any], Floats]:
+def _text() -> tuple[list[Any], Floats]:
     """A closed world's co-occurrences of words with she and he, and these pronouns, by document."""
     place = {word.word: k for k, word in enumerate(planted_words(0))}
     texts, n_words = [], 0
@@ -56,7 +58,8 @@ def _text() -> tuple[tuple[Any, Any], Floats]:
         n_words += n
         if n_words >= _TEXT:
             break
-    targets, found = ("she", "he"), ([], [])  # type: tuple[str, ...], tuple[list[Any], list[Any]]
+    targets = ("she", "he")
+    found: tuple[list[tuple[int, int]], ...] = ([], [])
     pronouns = np.zeros((2, len(texts)))
     for document, words in enumerate(tokenize_all(texts, targets, "")):
         for at, word in enumerate(words):
@@ -67,7 +70,7 @@ def _text() -> tuple[tuple[Any, Any], Floats]:
             near = words[max(at - _NEAR, 0) : at] + words[at + 1 : at + _NEAR + 1]
             found[side].extend((document, place[w]) for w in near if w in place)
     shape = (len(texts), len(place))
-    return tuple(_counted(of, shape) for of in found), pronouns  # type: ignore[return-value]
+    return [_counted(of, shape) for of in found], pronouns
 
 
 def _counted(found: list[tuple[int, int]], shape: tuple[int, int]) -> Any:
@@ -98,24 +101,27 @@ def of_sample(rng: np.random.Generator, n_tokens: int, n: int, draws: int) -> Ro
     """Coverage of the slope that a model of the whole text follows, from samples of documents."""
     n_documents = _text()[1].shape[1]
     whole = _leans(np.ones(n_documents))
-    found = []
+    plain, shares, of_documents, of_counts = [], [], [], []
     for _ in range(draws):
         sample = rng.integers(0, n_documents, n_documents * n_tokens // _TEXT)
         leans = _leans(np.bincount(sample, minlength=n_documents).astype(float))
         chosen = rng.permutation(whole.delta.size)[:n]
         kept = chosen[leans.known[chosen]]
         x, y = leans.delta[kept], FOLLOWED * whole.delta[kept] + rng.normal(0, 0.5, kept.size)
-        plain = line(x[None], y[None]).covers(FOLLOWED)
-        found.append((plain, *(corrected(x, y, e[kept]) for e in leans[1:3])))
-    judged = [(share, of) for _, (share, of), _ in found if share >= LEAST_RELIABLE]
+        plain.append(line(x[None], y[None]).covers(FOLLOWED))
+        share, bounds = corrected(x, y, leans.of_documents[kept])
+        shares.append(share)
+        if share >= LEAST_RELIABLE:
+            of_documents.append(bounds)
+        of_counts.append(corrected(x, y, leans.of_counts[kept])[1].covers(FOLLOWED))
     return {
         "tokens": n_tokens,
         "words": n,
-        "reliability": float(np.mean([share for _, (share, _), _ in found])),
-        "slope": float(np.mean([plain for plain, *_ in found])),
-        "corrected": float(np.mean([of.covers(FOLLOWED) for _, of in judged])),
-        "mean corrected slope": float(np.mean([of.figure for _, of in judged])),
-        "errors from counts": float(np.mean([of.covers(FOLLOWED) for *_, (_, of) in found])),
+        "reliability": float(np.mean(shares)),
+        "slope": float(np.mean(plain)),
+        "corrected": float(np.mean([of.covers(FOLLOWED) for of in of_documents])),
+        "mean corrected slope": float(np.mean([of.figure for of in of_documents])),
+        "errors from counts": float(np.mean(of_counts)),
     }
 
 
