@@ -364,7 +364,7 @@ def _cells(c: Compared) -> list[Text | str]:
 
 
 def _interval(ci: tuple[float, float]) -> str:
-    return f"({ci[0]:.2f} to {ci[1]:.2f})"
+    return "(no interval)" if math.isnan(ci[0]) else f"({ci[0]:.2f} to {ci[1]:.2f})"
 
 
 def _print_starts(console: Console, starts: list[Start]) -> None:

@@ -14,8 +14,8 @@ from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding
 #: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
 _VALUE = ("value", "value_low", "value_high")
 #: The same of the differences between two models' US and PD.
-US = ("us_difference", "us_low", "us_high")
-PD = ("pd_difference", "pd_low", "pd_high")
+US = ("us_difference", "us_difference_low", "us_difference_high")
+PD = ("pd_difference", "pd_difference_low", "pd_difference_high")
 #: Columns of a difference and of the ends of its interval.
 DIFFERENCE = ("difference", "difference_low", "difference_high")
 
