@@ -42,4 +42,4 @@ CREATE OR REPLACE MACRO resampled(seed, resample, draw, n) AS
 -- The sentence frame of a pair: its template with the word taken out. Pairs of one frame differ in
 -- the word alone.
 CREATE OR REPLACE MACRO frame_of(template, word) AS
-    regexp_replace(lower(template), '\b' || regexp_escape(lower(word)) || '\b', '_', 'g');
+    regexp_replace(template, '(?i)\b' || regexp_escape(word) || '\b', '{word}', 'g');
