@@ -288,7 +288,7 @@ def by_resampling(curve: Floats, n_series: int) -> tuple[int, float]:
         ]
         k = int(np.argmax(weighted)) + 1
         rest = np.concatenate([values[:k] - values[:k].mean(), values[k:] - values[k:].mean()])
-        rho = (n * (rest[1:] @ rest[:-1]) / (rest @ rest) + 5) / (n - 10)
+        rho = (n * (rest[1:] @ rest[:-1]) / (rest @ rest) + 6) / (n - 10)
         one, two = (
             np.mean([(values[k] - values[k - d]) ** 2 for k in range(d, n)]) for d in (1, 2)
         )

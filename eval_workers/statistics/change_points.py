@@ -179,7 +179,7 @@ def _autocorrelation(values: Floats, rest: Floats) -> Floats:
     """Of neighbours in each row of ``rest``, ``values`` without the means before and after a cut.
 
     Taking out these means draws it down by about (4 + 9 rho) / n, as simulated with 24 to 154
-    checkpoints; a correction by 5 and 10 keeps the rate of false finds up to a rho of 0.9. Further
+    checkpoints; a correction by 6 and 10 keeps the rate of false finds up to a rho of 0.9. Further
     shifts would still look like memory. Differences of values hardly hold any: their mean squares
     two and one apart have the ratio 1 + rho (after Chakar et al. 2017). That is noisier, so it only
     bounds the estimate, with 3 / sqrt(n) to spare.
@@ -188,7 +188,7 @@ def _autocorrelation(values: Floats, rest: Floats) -> Floats:
     r = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), _TINY)
     one, two = (((values[:, d:] - values[:, :-d]) ** 2).mean(axis=1) for d in (1, 2))
     most = two / np.maximum(one, _TINY) - 1 + 3 / np.sqrt(n)
-    rho: Floats = np.clip(np.minimum((n * r + 5) / max(n - 10, 1), most), 0, MOST_RHO)
+    rho: Floats = np.clip(np.minimum((n * r + 6) / max(n - 10, 1), most), 0, MOST_RHO)
     return rho
 
 
