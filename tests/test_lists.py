@@ -165,7 +165,8 @@ def test_the_interval_of_tau_is_that_of_documents_counted_again(
     vocabulary = store.read("word_count", corpus="c")["word"].combine_chunks().sort()
     targets = [word for side in CONTRASTS for word in side]
     counts = cluster_counts(evidence_of(store, "c"), vocabulary, targets)
-    clusters: list[list[str]] = [texts[k::n_sources] for k in range(n_sources)]
+    by_name = sorted(range(n_sources), key=lambda k: f"s{k}")
+    clusters: list[list[str]] = [texts[k::n_sources] for k in by_name]
     if n_sources < 10:
         clusters = [[text] for text in texts]
     assert (counts.n_clusters, counts.clusters) == (

@@ -7,9 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
@@ -20,6 +18,7 @@ from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections.fairpair import leads, sections, verdict
 from plumbline.pipelines.requests.fairpair import figures
 from plumbline.warehouse.storage.store import Store
+from tests.clustered_means import interval
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill
 from tests.test_report import HOSTILE, Page, appendix
@@ -73,7 +72,7 @@ def test_the_table_is_the_warehouse_s(planted: Store, page: Page) -> None:
             each = [
                 100 * r[name] for r in prompts if (r["phi"], r["side"]) == (phi[0], row["side"])
             ]
-            low, high = stats.t.interval(0.95, 7, np.mean(each), stats.sem(each))
+            low, _, high = interval(each)
             found = [float(x) for x in re.findall(r"[\d.]+", text)]
             assert found == pytest.approx([100 * row[name], low, high], abs=0.051)
         assert float(f[1] or 0) == row["fairpair_f"] and float(p[1] or 0) == row["p_permutation"]
@@ -81,15 +80,19 @@ def test_the_table_is_the_warehouse_s(planted: Store, page: Page) -> None:
         assert f"{row['fairpair_f_low']:.2f}" in f[0] or f"{row['fairpair_f_low']:.3f}" in f[0]
 
 
-def test_too_many_folds_are_the_reason_on_the_console(store: Store) -> None:
-    sampled_set(store, n_prompts=3, n_samples=5)
+@pytest.mark.parametrize("n", [3, 6])
+def test_too_many_folds_are_the_reason_on_the_console(store: Store, n: int) -> None:
+    sampled_set(store, n_prompts=n, n_samples=5)
     for folds in (0, 500):
         score_set(store, SAMPLED, "jaccard", replace(FEW, folds=folds), "r")
     *_, line, _ = figures(store, SAMPLED, ["jaccard"], 500)
-    why = "none of 3 prompts has 500 valid samples in both groups"
+    why = f"none of {n} prompts has 500 valid samples in both groups"
     assert line == f"  jaccard, 500 folds, original: no B, V or F: {why}"
     *_, line, _ = figures(store, SAMPLED, ["jaccard"], 0)
-    assert re.search(r"B 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\), V_pg 0\.\d{4} \(0\.", line)
+    # Fewer than five prompts, each a cluster, have no interval.
+    ends = r" \(0\.\d{4} to 0\.\d{4}\)" if n >= 5 else ""
+    figure = rf"0\.\d{{4}}{ends}, "
+    assert re.search(rf"original: B {figure}V_pg {figure}V_gp {figure}F \d", line)
 
 
 def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> None:

@@ -154,7 +154,7 @@ def test_completion_knows_the_warehouse(connection: duckdb.DuckDBPyConnection) -
         "us_difference(",
         "us_gap(",
     ]
-    assert complete("SELECT auf") == ["aufc(", "aufc_point("]
+    assert complete("SELECT auf") == ["aufc(", "aufc_point(", "aufc_steps("]
     assert complete("SELECT log_r") == ["log_ratio_nats"]
     assert complete("SELECT p.LOG_R") == ["p.log_ratio_nats"]
     assert complete("SELECT sum(max_pmi_w") == ["max_pmi_word"]
@@ -193,7 +193,13 @@ def test_an_empty_answer_says_what_fills_its_tables(
     assert "word_change: `plumbline corpus compare`" in said("FROM word_change", "--format", "csv")
     assert "continuation: " in said("FROM gas_prompt")  # a view, by what it reads
     # A filter that nothing passes is no lack of rows.
-    assert said("FROM word_lean WHERE word = 'none'") == said("SELECT 1 LIMIT 0") == ""
+    filtered = "FROM word_lean WHERE word = 'none'"
+    assert said(filtered) == "No rows yet in word_bound: `plumbline corpus associate`\n"
+    bound = {"corpus": "c", "contrast": "she/he", "word": "w00"}
+    columns = TABLES["word_bound"].columns
+    print([c.name for c in columns if not c.nullable])
+    fill(store, "word_bound", [bound])
+    assert said(filtered) == said("SELECT 1 LIMIT 0") == ""
     sql.shell(connection, captured()[0], typed(["FROM rating;"]))
     assert "`plumbline benchmark ratings import`" in capsys.readouterr().err
 

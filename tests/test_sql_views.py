@@ -108,7 +108,7 @@ def test_us_by_start_equals_the_metrics(store: Store) -> None:
         even = np.abs(ratios[starts == row["pronoun_first"]]) <= math.log(1.65)
         wilson = stats.binomtest(int(even.sum()), len(even)).proportion_ci(method="wilson")
         # each pair is its own cluster: Student's t and the jackknife's factor
-        assert us[:3] == pytest.approx([even.mean(), wilson.low, wilson.high], abs=0.02)
+        assert us[:3] == pytest.approx([even.mean(), wilson.low, wilson.high], abs=0.03)
 
 
 def test_deciding_words_share_the_pairs_with_a_max_pmi(store: Store) -> None:

@@ -101,7 +101,7 @@ def _one_sided(lean: Row, sides: Mapping[str, str]) -> str:
         return f"The lean of {word} in {corpus} is undefined: a count is 0, with {near}."
     over = f"95% over {counted(lean['n_clusters'], lean['clusters'])}"
     near, never = (sides[x] for x in (("female", "male") if end == low else ("male", "female")))
-    if low <= 0 <= high:
+    if finding({**lean, "delta_nats": end}, _LEAN).verdict == "cannot be told":
         why = f"it is near {near} alone, but too rarely to tell"
         return f"{word} has no clear lean in {corpus}: {why} ({_end(end, low)}, {over})."
     least = shown(abs(end), 2)

@@ -23,8 +23,8 @@ FEWEST_CLUSTERS = 10
 def kendall(x: Floats, y: Floats) -> float:
     """Kendall's tau-b; NaN with fewer than two points, or where x or y is constant.
 
-    >>> kendall(np.array([0.1, 0.2, 0.3]), np.array([1.0, 3.0, 2.0]))
-    0.3333333333333333
+    >>> round(kendall(np.array([0.1, 0.2, 0.3]), np.array([1.0, 3.0, 2.0])), 12)
+    0.333333333333
     """
     from scipy.stats import kendalltau
 
@@ -83,7 +83,7 @@ def tau_interval(tau: float, error: float, n_clusters: int) -> tuple[float, floa
     NaN where the error is.
 
     >>> [round(end, 3) for end in tau_interval(0.5, 0.1, 1_000)]
-    [0.339, 0.633]
+    [0.339, 0.632]
     """
     from scipy.special import stdtrit
 

@@ -194,9 +194,8 @@ def measure(settings: Settings) -> None:
 
 def worth(store: Store, benchmark: str) -> str:
     """What a benchmark of fixed frames measures, and what it measured of each model."""
-    rows = store.read("metric_value", benchmark=benchmark).to_pylist()
-    found = [prefers(r) for r in rows if (r["metric"], r["subset"]) == ("pd", "all") and r["n"]]
-    return " ".join(f"{said}." for said in [f"{benchmark}: {WORTH}", *found])
+    rows = rows_of(store.root, _WORTH, {"benchmark": benchmark})
+    return " ".join(f"{said}." for said in [f"{benchmark}: {WORTH}", *map(prefers, rows)])
 
 
 def recovered(store: Store) -> list[str]:

@@ -127,7 +127,7 @@ def _of(row: Row, name: str) -> str:
 
 
 def _ends(text: str) -> tuple[str, str, str]:
-    return f"lean_{text}_nats", f"lean_{text}_low_nats", f"lean_{text}_high_nats"
+    return f"lean_{text}_nats", f"lean_{text}_nats_low", f"lean_{text}_nats_high"
 
 
 def _words(pair: Row, words: Rows) -> PageTable:

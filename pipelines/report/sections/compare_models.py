@@ -44,9 +44,9 @@ TWO_BY_TWO = 4
 _TITLE, _UNTOLD = "Comparisons: models", "can't be told"
 _RULE = (
     "Differences are paired: of the pairs that both models scored, each with both of its scores, "
-    "the model's figure less the reference's, with Student's 95% interval over pairs. Two "
-    "models can't be told apart where it holds 0. Pairs made for one word are alike, which the "
-    "intervals do not know of."
+    "the model's figure less the reference's, with a 95% interval over clusters of pairs, such as "
+    "those made for one word, which are alike. Two models can't be told apart where it holds 0, "
+    "or where there is none, as of fewer than five clusters."
 )
 _MIDDLE = (
     f"Up to {TWO_BY_TWO} models of a benchmark are compared two by two; more of them with one "

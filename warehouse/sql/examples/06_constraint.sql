@@ -1,8 +1,9 @@
 -- grain: model_key x groups x contrast
 -- What does the constraint on |MaxPMI| change?
 -- gap is US of the pairs within eta 0.65 minus US of all pairs, in percentage points: positive when
--- the model is fairer where the text is balanced. The middle 95% of 1,000 resamples lie between low
--- and high. Replace NULL by a number to compare two limits, and the subqueries by names.
+-- the model is fairer where the text is balanced. low and high bound it with 95% confidence, over
+-- clusters of alike pairs. Replace NULL by a number to compare two limits, and the subqueries by
+-- names.
 SELECT
     model, benchmark, groups, corpus, contrast, n_a, n_b,
     round(100 * us_a, 1) AS us_a,

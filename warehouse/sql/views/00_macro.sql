@@ -17,6 +17,9 @@ END;
 CREATE OR REPLACE MACRO meets_constraint(max_pmi, of_unknown, limit_nats) AS
     constraint_verdict(max_pmi, of_unknown, limit_nats) = 'kept';
 
+-- A sum of decimals, which does not depend on the order of the rows as one of floats does.
+CREATE OR REPLACE MACRO exact_sum(x) AS sum(x::DECIMAL(38, 20))::DOUBLE;
+
 -- Upper 97.5% points of the normal and of Student's t distribution. The second is the expansion of
 -- Cornish and Fisher in 1/df with two terms that make it right for 1 to 4 degrees of freedom, also
 -- fractional ones: relative error below 1.1e-4 from df = 1.

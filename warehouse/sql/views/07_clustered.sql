@@ -28,9 +28,6 @@
 -- n_star         of such figures: how many independent rows would have this error, at most n_most
 -- share_above, share_below   members with a numerator above and below 0, as shares
 -- cluster_values where t is NULL: the value of each cluster of the kind that has fewer, as JSON
--- A sum of decimals, which does not depend on the order of the rows as one of floats does.
-CREATE OR REPLACE MACRO exact_sum(x) AS sum(x::DECIMAL(38, 20))::DOUBLE;
-
 CREATE OR REPLACE MACRO clustered(figures) AS TABLE
 WITH cell AS (
     -- Hashes: subjects may have many columns.
