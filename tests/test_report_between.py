@@ -16,6 +16,7 @@ from scipy import stats
 from plumbline.pipelines.report.comparison.answer import preference_sentence
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
+from plumbline.pipelines.report.rows import Row
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.provenance.runs import recorded
@@ -48,6 +49,27 @@ def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray
     return ratios
 
 
+def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
+    """The interval of a mean of paired differences, each pair being a cluster of its own.
+
+    Of US Bonett and Price's, of PD Wilson's on the range of what PD can differ by.
+    """
+    n, mean, t = len(change), change.mean(), stats.t.ppf(0.975, len(change) - 1)
+    jackknife = np.sqrt(sum((np.delete(change, i).mean() - mean) ** 2 for i in range(n)))
+    if scale == 1:
+        n_star = change.var() / jackknife**2
+        centre = n_star * mean / (n_star + 2)
+        square = (n_star * (change != 0).mean() + 2) / (n_star + 2)
+        half = t * np.sqrt((square - centre**2) / (n_star + 2))
+        return centre - half, centre + half
+    share = (mean / scale + 2) / 4
+    n_rows = share * (1 - share) * (4 * scale / jackknife) ** 2
+    # the ends are the shares p with (share - p)² = t² p (1 - p) / n_rows
+    ends = np.roots([1 + t**2 / n_rows, -(2 * share + t**2 / n_rows), share**2])
+    low, high = sorted(float(p) for p in ends)
+    return scale * (4 * low - 2), scale * (4 * high - 2)
+
+
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
     ratios = put_models(store, 3)
     found = rows_of(store.root, "FROM preference_pairwise()")
@@ -62,7 +84,8 @@ def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> Non
         old, new = [(v == 0) * 1.0 if row["measure"] == "us" else 100 * v for v in lean]
         assert row["n_pairs"] == len(kept) == 38
         assert (row["reference_mean"], row["model_mean"]) == pytest.approx((old.mean(), new.mean()))
-        low, high = stats.t.interval(0.95, 37, loc=(new - old).mean(), scale=stats.sem(new - old))
+        assert row["n_clusters"] == 38
+        low, high = paired_ends(new - old, 1 if row["measure"] == "us" else 100)
         ends = (row["difference_low"], row["difference_high"])
         assert ends == pytest.approx((low, high), rel=1e-3, abs=1e-6)
         expected = "fell" if high < 0 else "rose" if low > 0 else "neither"
@@ -180,6 +203,10 @@ def test_words_of_unknown_counts_are_not_said_to_be_seen_often(store: Store) -> 
     )
 
 
+def is_ranked(row: Row, metric: str) -> bool:
+    return (row["metric"], row["subset"]) == (metric, "all")
+
+
 @pytest.mark.slow
 def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_path: Path) -> None:
     put_models(store, 7)
@@ -194,9 +221,12 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     assert {row[0].text for row in table.rows} == set(us) - {middle}
     assert [c.value for c in counts.rows[0][1:3]] == [7, 21]
     each = rows_of(store.root, "FROM preference_pairwise() WHERE reference_key < model_key")
-    for cell, name in zip(counts.rows[0][3:], ("us", "pd"), strict=True):
+    differ, corrected = counts.rows[0][3::2], counts.rows[0][4::2]
+    for cell, surer, name in zip(differ, corrected, ("us", "pd"), strict=True):
         n = Counter(r["direction"] in ("rose", "fell") for r in each if r["measure"] == name)
         assert cell.value == n[True] and sum(n.values()) == 21
+        behind = sum(r["rank_low"] - 1 for r in facts.rows("metric") if is_ranked(r, name))
+        assert surer.value == behind <= n[True]
     more = sum(row[4].text == "more even" for row in table.rows)
     less = sum(row[4].text == "less even" for row in table.rows)
     said = f"{more} are more even, {less} less, and {6 - more - less} can't be told apart"
@@ -268,9 +298,10 @@ def test_what_changed_between_two_runs_of_a_command(store: Store, tmp_path: Path
     page = make_page(facts)
     found = section(page, "compare-runs")
     written, settings = found.tables
-    n_rows = len(store.read("metric_value").to_pylist())
+    counted = ("benchmark_power", "metric_value")
     assert [[c.value if c.is_number else c.text for c in row] for row in written.rows] == [
-        ["measure", "metric_value", runs[-2]["run_id"], 0, runs[-1]["run_id"], n_rows]
+        ["measure", name, runs[-2]["run_id"], 0, runs[-1]["run_id"], store.read(name).num_rows]
+        for name in counted
     ]
     assert [[c.text for c in row[2:]] for row in settings.rows] == [
         ["a.b", "[1]", "[1, 2]"],

@@ -93,8 +93,9 @@ def test_the_table_has_the_figures_of_the_warehouse(facts: Facts) -> None:
             for end in ("value_low", "value_high"):
                 assert f"{abs(factor * row[end]):.1f}" in strip.words
             if metric == "pd":
-                is_clear = row["value_low"] > 0 or row["value_high"] < 0
-                assert bool(strip.side) == is_clear
+                is_apart = row["value_low"] > 0 or row["value_high"] < 0
+                way = ("first" if row["value"] > 0 else "second") if is_apart else ""
+                assert strip.side == (way if row["q"] <= 0.05 else "")
                 assert strip.at == pytest.approx(50 + 50 * row["value"] / found.reach)
 
 
@@ -254,7 +255,7 @@ def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "warehouse")
     build_world(store, n_words=6)
     rows = store.read("metric_value", benchmark="made").to_pylist()
-    bare = [{**row, "value_low": None, "value_high": None} for row in rows]
+    bare = [{**row, "value_low": None, "value_high": None, "p": None} for row in rows]
     store.replace("metric_value", bare, {"benchmark": "made"}, "r")
     index = write_report(store, tmp_path / "report", is_site=True)
     pages = [index, index.with_name("appendix.html"), *index.parent.glob("[mb]*/*.html")]
@@ -269,8 +270,12 @@ def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
 def test_what_frames_are_worth_is_what_they_measured(facts: Facts) -> None:
     said = worth(Store.open(facts.warehouse.root), "made")
     assert said.startswith("made: its sentences are fixed frames") and "audit" not in said
-    for row in facts.metrics("pd", subset="all"):
+    rows = facts.metrics("pd", subset="all")
+    assert len(rows) == 2
+    for row in rows:
         assert f" {prefers(row)}." in said
+        is_told = row["q"] <= 0.05 and not row["value_low"] <= 0 <= row["value_high"]
+        assert (f"{row['model']} prefers the " in said) == is_told
 
 
 def test_an_empty_warehouse_says_what_to_run(tmp_path: Path) -> None:

@@ -195,10 +195,9 @@ def test_an_empty_answer_says_what_fills_its_tables(
     # A filter that nothing passes is no lack of rows.
     filtered = "FROM word_lean WHERE word = 'none'"
     assert said(filtered) == "No rows yet in word_bound: `plumbline corpus associate`\n"
-    bound = {"corpus": "c", "contrast": "she/he", "word": "w00"}
-    columns = TABLES["word_bound"].columns
-    print([c.name for c in columns if not c.nullable])
-    fill(store, "word_bound", [bound])
+    figures = ("n_word", "n_pair_f", "n_pair_m", "lean_nats_low", "lean_nats_high", "p", "q")
+    bound: dict[str, object] = dict.fromkeys((*figures, "chance_clear"), 1)
+    fill(store, "word_bound", [bound | {"corpus": "c", "contrast": "she/he", "word": "w00"}])
     assert said(filtered) == said("SELECT 1 LIMIT 0") == ""
     sql.shell(connection, captured()[0], typed(["FROM rating;"]))
     assert "`plumbline benchmark ratings import`" in capsys.readouterr().err

@@ -48,6 +48,12 @@ QUALIFY row_number() OVER (
     PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 2
 """
+#: PD of each model on all pairs of a benchmark; with q, so that the page says the same.
+_WORTH = """
+FROM corrected_metric
+WHERE benchmark = $benchmark AND metric = 'pd' AND subset = 'all' AND n > 0
+ORDER BY groups, model, model_key
+"""
 #: A way to run the pipeline: returns the page and what failed.
 Work: TypeAlias = Callable[[Settings, Stages], tuple[Path, list[str]]]
 
@@ -194,7 +200,9 @@ def measure(settings: Settings) -> None:
 
 def worth(store: Store, benchmark: str) -> str:
     """What a benchmark of fixed frames measures, and what it measured of each model."""
-    rows = rows_of(store.root, _WORTH, {"benchmark": benchmark})
+    from plumbline.warehouse.query.connection import rows_of
+
+    rows = rows_of(store, _WORTH, {"benchmark": benchmark})
     return " ".join(f"{said}." for said in [f"{benchmark}: {WORTH}", *map(prefers, rows)])
 
 

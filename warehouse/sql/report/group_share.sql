@@ -19,4 +19,5 @@ SELECT
     subject.* EXCLUDE (position), n, value, mean_low(value, se, t, 0, 1, n_most) AS value_low,
     mean_high(value, se, t, 0, 1, n_most) AS value_high
 FROM clustered('figure')
-ORDER BY benchmark, groups, model, model_key, subject.position;
+ORDER BY
+    subject.benchmark, subject.groups, subject.model, subject.model_key, subject.position;
