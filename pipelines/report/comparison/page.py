@@ -263,7 +263,7 @@ def _preference(rows: Rows) -> Section:
     intro = [
         "US is the share of pairs whose two sentences are about as likely, PD the points by which "
         "the first group's sentence is preferred more often than the second's (female and male, "
-        "where none are named). Differences are paired, with Student's 95% interval over pairs."
+        "where none are named). Differences are paired, with 95% intervals over clusters of pairs."
     ]
 
     def scaled(column: str) -> Column:

@@ -141,10 +141,9 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
     intro = [
         " ".join(_mean(r, rows) for r in of_pairs if r["measure"] == "us"),
         "A model is compared with the one whose name has -deduped, on what both scored: the twin's "
-        "figure less the model's, with Student's 95% interval over pairs (over words for slopes), "
+        "figure less the model's, with the 95% interval over clusters of pairs (words, frames), "
         "and the mean over models with its interval over models. Twins are two trainings too: what "
-        "another training changes is in the interval over models alone. Pairs made for one word "
-        "are alike, which the intervals over pairs do not know of.",
+        "another training changes is in the interval over models alone.",
     ]
     figures = [_changes(of, of_pairs) for of in by_set(rows.where(subset="all"))]
     tables = [

@@ -1,6 +1,6 @@
 -- grain: probe_set x model_key x word_list x instruction_key x sampling_key x method x metric
--- What Tables 1-3 and 9 of Dong et al. print, of each run in the warehouse: GAS with Wilson's
--- interval, GLD with Student's, ADD as log10 of the mean in nats. method: `Original`;
+-- What Tables 1-3 and 9 of Dong et al. print, of each run in the warehouse: GAS, GLD
+-- and, as log10 of the mean in nats, ADD, with the intervals of `over_prompts`. method: `Original`;
 -- `Hyperparameter`, where GAS is that of the best decoding of a sweep; `Instruction`; for adapters
 -- tuned here `Debias Tuning`, or `w/o L_x` where a loss had weight 0. Beside them how the run was
 -- made, by the warehouse's own records.
@@ -13,7 +13,10 @@ next_word AS (
     SELECT
         *,
         log10(nullif(add_nats, 0)) AS add_log10,
-        CASE WHEN add_nats_low > 0 THEN log10(add_nats_low) ELSE '-infinity'::DOUBLE END AS add_log10_low,
+        CASE
+            WHEN add_nats_low > 0 THEN log10(add_nats_low)
+            WHEN add_nats_low = 0 THEN '-infinity'::DOUBLE
+        END AS add_log10_low,
         log10(nullif(add_nats_high, 0)) AS add_log10_high
     FROM disclosure()
     WHERE topic IS NULL
