@@ -127,9 +127,10 @@ def decoding(rows: Sequence[Row], title: str) -> str:
             xs, ys = [x for x, _ in drawn], [r[column] for _, r in drawn]
             if column == "gas":
                 for has_ends, of in groupby(drawn, lambda at: at[1]["gas_low"] is not None):
-                    ends = [(x, r["gas_low"], r["gas_high"]) for x, r in of if has_ends]
-                    if ends:
-                        panel.band(*zip(*ends, strict=True), NEUTRAL)
+                    part = list(of)
+                    low, high = ([r[f"gas_{end}"] for _, r in part] for end in ("low", "high"))
+                    if has_ends:
+                        panel.band([x for x, _ in part], low, high, NEUTRAL)
             panel.line(xs, ys, colour, label=label if i == 0 else "")
             panel.marks(xs, ys, colour, size=6)
         if greedy is not None and greedy[column] is not None:
