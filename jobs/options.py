@@ -13,6 +13,9 @@ from plumbline.warehouse.options import STRICT
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: Bytes of the smallest memory limit of a task that can be kept.
 LEAST_MEMORY = 512 << 20
+#: Co-occurrences on either side from which the delta of a word counts in MaxPMI. The smallest of 1,
+#: 3, 5, 10, 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` at its levels.
+LEAST_COUNT = 10
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -15,7 +15,7 @@ from prefect.artifacts import (
 from plumbline.jobs.counting.verify import shard_states, update_command
 from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.requests.plan import CorpusPlan
-from plumbline.warehouse.query.connection import connect, model_labels
+from plumbline.warehouse.query.connection import connect, model_labels, query, sql
 from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 
@@ -74,11 +74,12 @@ def attach_scores(store: Store, benchmarks: Sequence[str]) -> None:
 
 def attach_metrics(store: Store) -> None:
     """The tables that `plumbline measure` prints, where they have rows."""
-    metrics, controls = (store.read(table) for table in ("metric_value", "control"))
-    labels = model_labels(connect(store.root, "model_label"))
+    connection = connect(store.root, "model_label " + sql("report/metric"))
+    metrics, controls = query(connection, "report/metric"), store.read("control")
+    labels = model_labels(connection)
     for key, (names, lines) in measured(metrics, controls, labels).items():
         table = [dict(zip(names, line, strict=True)) for line in lines]
-        about = "Metrics over all pairs, in brackets: 95% intervals"
+        about = "Metrics over all pairs, in brackets: 95% intervals; ranks: 95% sets"
         create_table_artifact(key=key, table=table, description=about)
 
 

@@ -62,10 +62,6 @@ class MeasureOptions:
         tuple[float, ...],
         Field(description="Base of AuFC's log ratios; repeat for several."),
     ] = (math.e,)
-    sd_pairs: Annotated[
-        int | None,
-        Field(description="Pairs in US's standard deviation instead of the subset's own number."),
-    ] = None
 
     def __post_init__(self) -> None:
         for name, value in [("epsilon", self.epsilon), *(("eta", eta) for eta in self.eta)]:
@@ -74,8 +70,6 @@ class MeasureOptions:
         for base in self.log_base:
             if not (math.isfinite(base) and base > 1):
                 raise UsageProblem(f"log base {base}", "expected a number above 1")
-        if self.sd_pairs is not None and self.sd_pairs < 1:
-            raise UsageProblem(f"sd pairs {self.sd_pairs}", "expected 1 or more")
 
     def params(self) -> dict[str, object]:
         """The options as DuckDB parameters; repeated etas count once, in ascending order.
@@ -87,7 +81,6 @@ class MeasureOptions:
             "epsilon_nats": self.epsilon,
             "etas": sorted(set(self.eta)),
             "log_bases": sorted(set(self.log_base)),
-            "sd_n_pairs": self.sd_pairs,
         }
 
 

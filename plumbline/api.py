@@ -192,20 +192,24 @@ class Warehouse(Generic[Frame]):
     ) -> Frame:
         """How words lean in the corpora: rows of `word_lean`.
 
-        ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_low_nats`` and
-        ``delta_high_nats`` with 95% confidence, which are NULL for imported statistics. These are
-        over co-occurrences; ``why`` has them over documents.
+        ``delta_nats`` is PMI(word, she) - PMI(word, he), and so is ``lean_nats``, between
+        ``lean_nats_low`` and ``lean_nats_high`` with 95% confidence; ``q`` is the p of no lean,
+        corrected for all words of the corpus. A word that only one side has nearby has no delta,
+        and an interval that is infinite at one end: ``lean_bound_nats``, the end nearer 0, is how
+        far it leans at least. Imported statistics have no interval. The intervals are over
+        co-occurrences, a lower bound of the uncertainty; ``why`` has them over documents or
+        sources.
 
         Args:
             words: which, in lower case or not; the result keeps their order, and like `reindex` of
-                pandas has a row of missing values for a word without a delta. By default all words
-                that have one, the surest leans first.
-            corpus: by default all corpora, a row for each that has a delta of the word.
+                pandas has a row of missing values for a word that neither side has nearby. By
+                default all other words, the surest leans first.
+            corpus: by default all corpora, a row for each that has the word.
         """
         leans = "FROM word_lean WHERE contrast = $contrast AND coalesce(corpus = $corpus, true)"
         given = {"contrast": contrast, "corpus": corpus}
         if words is None:
-            surest = "abs(lean_bound_nats) DESC, abs(delta_nats) DESC, corpus, word"
+            surest = "abs(lean_bound_nats) DESC, abs(lean_nats) DESC, corpus, word"
             return self.sql(f"{leans} ORDER BY {surest}", given)
         return self.sql(
             "SELECT leans.* REPLACE (asked.word AS word, $contrast AS contrast, "
@@ -224,9 +228,12 @@ class Warehouse(Generic[Frame]):
         n: int = 5,
         seed: int = 0,
         targets: Sequence[str] = (),
-        clusters: str = "document",
+        clusters: str | None = None,
     ) -> Why[Frame]:
         """Why words lean, as `plumbline why`: ``n`` sentences a side are drawn by ``seed``.
+
+        Intervals are over ``clusters``, ``document`` or ``source``; by default sources if the
+        corpus has ten or more.
 
         Raises ``UsageProblem`` when no corpus holds any of the words.
         """

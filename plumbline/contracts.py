@@ -164,7 +164,7 @@ def check_metric(
     keys = {tuple(row[column] for column in TABLES["metric_value"].key) for row in rows}
     assert len(keys) == len(rows), "two rows have one key"
     for row in rows:
-        figures = [row[column] for column in ("value", "sd", "ci_low", "ci_high")]
+        figures = [row[column] for column in ("value", "value_se", "value_low", "value_high")]
         assert all(x is None or math.isfinite(x) for x in figures), f"not NULL, not finite: {row}"
         value, _, low, high = figures
         assert low is None or low <= value <= high, f"the value is outside its interval: {row}"

@@ -10,7 +10,10 @@ Row = dict[str, object]
 
 
 def pair(benchmark: str, pair_id: str, **given: object) -> Row:
-    """A `benchmark_pair` row; ``given`` overrides its columns."""
+    """A `benchmark_pair` row; ``given`` overrides its columns.
+
+    Without a word it is its own cluster.
+    """
     row: Row = {
         "benchmark": benchmark,
         "pair_id": pair_id,
@@ -24,7 +27,8 @@ def pair(benchmark: str, pair_id: str, **given: object) -> Row:
         "source_file": "made.csv",
         "source_row": 1,
     }
-    return {**row, **given}
+    own = {} if "word" in given else {"cluster": f"pair: {pair_id}"}
+    return {**row, **own, **given}
 
 
 def score(benchmark: str, pair_id: str, ratio: float, model: str = "m", key: str = "") -> Row:

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -205,4 +206,8 @@ def test_words_are_in_the_order_asked_for_and_missing_ones_are_rows(here: Path) 
 def test_a_frame_without_a_lean_is_empty(here: Path) -> None:
     wh = plumbline.open(here / "w")
     assert wh.words([]).empty and not wh.words().empty
-    assert all(math.isfinite(x) for x in wh.words()["delta_nats"])
+    every = wh.words()
+    assert all(math.isfinite(x) for x in every["lean_bound_nats"])
+    alone = every["delta_nats"].isna()
+    assert alone.any() and (every[["n_pair_f", "n_pair_m"]][alone].min(axis=1) == 0).all()
+    assert np.isinf(every[["lean_nats_low", "lean_nats_high"]][alone]).any(axis=1).all()

@@ -106,9 +106,9 @@ def test_weights_of_words_are_divided_by_side() -> None:
     assert rows["army"]["delta_nats"] == pytest.approx(pmi("army", "queen") - male, abs=1e-12)
     assert by_pair["army"]["delta_nats"] != pytest.approx(rows["army"]["delta_nats"], abs=0.1)
     assert [rows["army"][c] for c in ("n_pair_f", "n_pair_m", "n_defined")] == [1, 7, 1]
-    assert rows["army"]["delta_se_nats"] is None, "which words it was near is chance"
-    whole = rows["tea"]["delta_se_nats"]
-    assert whole == pytest.approx(by_pair["tea"]["delta_se_nats"], abs=1e-12)
+    assert rows["army"]["delta_nats_se"] is None, "which words it was near is chance"
+    whole = rows["tea"]["delta_nats_se"]
+    assert whole == pytest.approx(by_pair["tea"]["delta_nats_se"], abs=1e-12)
 
 
 def test_by_word_a_rare_target_met_by_chance_is_no_lean() -> None:
@@ -127,8 +127,8 @@ def test_by_word_a_rare_target_met_by_chance_is_no_lean() -> None:
     made = Counts(pa.table(named), pa.Table.from_pylist(met), 100_000, 1_000_000)
     for by_word, least, most in ((True, 0.0, 0.0), (False, 0.001, 0.08)):
         rows = delta_rows(made, "x", pairs, by_word=by_word).to_pylist()
-        with_error = [r for r in rows if r["delta_se_nats"] is not None]
-        clear = sum(abs(r["delta_nats"]) > 1.96 * r["delta_se_nats"] for r in with_error)
+        with_error = [r for r in rows if r["delta_nats_se"] is not None]
+        clear = sum(abs(r["delta_nats"]) > 1.96 * r["delta_nats_se"] for r in with_error)
         assert len(rows) > 300 and least <= clear / len(rows) <= most
         assert by_word or len(with_error) == len(rows)
 
@@ -183,7 +183,7 @@ def test_both_forms_of_equation_4_against_a_loop(n: list[int], v: list[float]) -
 
 
 def standard_errors(table: pa.Table, value: str) -> dict[tuple[str, str], float]:
-    group = "target" if value == "pmi_se_nats" else "contrast"
+    group = "target" if value == "pmi_nats_se" else "contrast"
     return {(r[group], r["word"]): r[value] for r in table.to_pylist()}
 
 
@@ -192,14 +192,14 @@ def all_delta_rows(made: Counts, word_list: WordList) -> list[pa.Table]:
 
 
 def all_deltas(made: Counts, word_list: WordList) -> dict[tuple[str, str], float]:
-    return standard_errors(pa.concat_tables(all_delta_rows(made, word_list)), "delta_se_nats")
+    return standard_errors(pa.concat_tables(all_delta_rows(made, word_list)), "delta_nats_se")
 
 
 def test_standard_errors_by_hand() -> None:
     # she meets itself 2 times in 10: D = 1 + 17/9 * 2/10; the others never do: D = 1.
     d_she = 1 + 17 / 9 * 0.2
     pmis = standard_errors(
-        pa.concat_tables(association_rows(counts(), LIST.targets)), "pmi_se_nats"
+        pa.concat_tables(association_rows(counts(), LIST.targets)), "pmi_nats_se"
     )
     assert pmis["she", "tea"] == pytest.approx(math.sqrt(d_she / 6), abs=1e-12)
     assert pmis["he", "army"] == pytest.approx(math.sqrt(1 / 5), abs=1e-12)
@@ -278,7 +278,7 @@ def test_standard_errors_agree_with_the_spread_over_documents(
             - math.log((row["n_pair_m"] - c.get((word, "he"), 0)) / (n_m - t.get("he", 0)))
             for c, t in zip(by_block, totals, strict=True)
         ]
-        ratios.append(math.sqrt(59 * float(np.var(left))) / row["delta_se_nats"])
+        ratios.append(math.sqrt(59 * float(np.var(left))) / row["delta_nats_se"])
     assert len(ratios) > 300
     assert 0.9 < float(np.median(ratios)) < 1.2
 

@@ -99,9 +99,9 @@ def test_changes_and_their_errors_are_those_of_a_bootstrap(store: Store, tmp_pat
             - delta(*both[0], rng.multinomial(300, np.full(300, 1 / 300)))
             for _ in range(500)
         ]
-        assert 0.88 < np.std(draws) / found[word]["change_se_nats"] < 1.12
+        assert 0.88 < np.std(draws) / found[word]["change_nats_se"] < 1.12
     assert found["nurse"]["q"] < 0.05 < found["tea"]["q"]
-    assert found["nurse"]["change_low_nats"] > 0
+    assert found["nurse"]["change_nats_low"] > 0
 
 
 def test_documents_in_both_texts_are_drawn_together(store: Store, tmp_path: Path) -> None:
@@ -119,15 +119,15 @@ def test_documents_in_both_texts_are_drawn_together(store: Store, tmp_path: Path
         times = rng.multinomial(300, np.full(300, 1 / 300))
         inside = np.where(np.arange(300) < 220, times, 0)
         draws.append(delta(near, n, inside) - delta(near, n, times))
-    assert 0.85 < np.std(draws) / row["change_se_nats"] < 1.15
+    assert 0.85 < np.std(draws) / row["change_nats_se"] < 1.15
     alone = np.hypot(*(_error(store, name) for name in ("a", "part")))
-    assert row["change_se_nats"] < 0.75 * alone
+    assert row["change_nats_se"] < 0.75 * alone
 
 
 def _error(store: Store, name: str) -> float:
     words = store.read("word_count", corpus=name)["word"].combine_chunks()
     question = Inquiry(("nurse",), ("she",), ("he",), (), "pairs", 10, words)
-    return lean(look(evidence_of(store, name), question), 0, [WordPair("she", "he")]).delta_se_nats
+    return lean(look(evidence_of(store, name), question), 0, [WordPair("she", "he")]).delta_nats_se
 
 
 def test_of_equal_texts_none_in_twenty_is_clear_and_copies_change_nothing(
@@ -143,7 +143,7 @@ def test_of_equal_texts_none_in_twenty_is_clear_and_copies_change_nothing(
     same = compare(store, "a", "again", min_pairs=1)
     assert same.n_documents_both == 200
     assert np.abs(same.rows["change_nats"].to_numpy()).max() < 1e-12
-    assert same.rows["change_se_nats"].to_numpy().max() < 1e-6
+    assert same.rows["change_nats_se"].to_numpy().max() < 1e-6
     assert set(same.rows["q"].to_pylist()) == {1.0}
 
 
@@ -156,7 +156,7 @@ def test_sources_are_compared_and_recounting_drops_what_is_stale(
     corpus(store, "d", texts(20, 10), tmp_path)
     done = compare(store, "c:diary", "c:log: of a ship")
     nurse = next(row for row in done.rows.to_pylist() if row["word"] == "nurse")
-    assert nurse["change_high_nats"] < -0.5 and nurse["q"] < 0.01
+    assert nurse["change_nats_high"] < -0.5 and nurse["q"] < 0.01
     compare(store, "d", "c:diary", min_pairs=1)
     assert {r["text_a"] for r in store.read("word_change").to_pylist()} == {"c:diary", "d"}
     corpus(store, "c", rows[:-1], tmp_path)

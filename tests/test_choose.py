@@ -117,7 +117,7 @@ def test_intervals_hold_what_is_true_in_95_of_100_worlds(store: Store) -> None:
     fill(store, 1)
     (pair,) = store.read("benchmark_pair").to_pylist()
     pairs = [
-        {**pair, "pair_id": f"{k}", "item_id": f"{k}", "group_a": f"{k[0]}"}
+        {**pair, "pair_id": f"{k}", "item_id": f"{k}", "group_a": f"{k[0]}", "cluster": f"{k}"}
         for k in np.ndindex(n_worlds, n_pairs)
     ]
     store.publish("benchmark_pair", pairs, unit="demo", run_id="r")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from scipy import stats
 from plumbline.eval_workers.mitigation.prompts import plain
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests.clustered_means import error, interval
 from tests.metric_rows import fill, pair, score
 from tests.prompt_rows import put_prompts
 
@@ -19,13 +20,6 @@ N = 40
 WORDS = {"she": "f", "her": "f", "he": "m", "his": "m"}
 PAIRS = [("she", "he"), ("her", "his")]
 GOES_ON = ("she ran", "he ran", "it ran", "she met him", "")
-
-
-def student(values: Sequence[float]) -> tuple[float, float, float]:
-    """Lower end, mean and upper end of the 95% interval."""
-    mean = float(np.mean(values))
-    low, high = stats.t.interval(0.95, len(values) - 1, loc=mean, scale=stats.sem(values))
-    return float(low), mean, float(high)
 
 
 def put_disclosure(
@@ -64,8 +58,13 @@ def put_disclosure(
     return figures
 
 
-def test_disclosure_is_compared_over_the_prompts_that_both_have(store: Store) -> None:
-    put_prompts(store, "s", [f"p {i}" for i in range(N)], topics=["ab"[i % 2] for i in range(N)])
+@pytest.mark.parametrize("has_topics", [True, False])
+def test_disclosure_is_compared_over_the_prompts_that_both_have(
+    store: Store, has_topics: bool
+) -> None:
+    """Prompts are each by itself within a topic; the two topics of a whole set are too few."""
+    topics = ["ab"[i % 2] if has_topics else None for i in range(N)]
+    put_prompts(store, "s", [f"p {i}" for i in range(N)], topics=topics)
     words = {"word_list": "l", "source": "made", "run_id": "r"}
     rows = [{**words, "pair": i, "female": f, "male": m} for i, (f, m) in enumerate(PAIRS, 1)]
     fill(store, "attribute_pair", rows)
@@ -74,40 +73,52 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(store: Store) ->
     put_disclosure(store, "other", 3, N, 0.5)
     # What a model says when told something is no other side of what it says by itself.
     put_disclosure(store, "base", 4, N, 0.9, "told")
-    query = "FROM disclosure_difference('base', 'tuned')"
+    query, n_parts = "FROM disclosure_difference('base', 'tuned')", 3 if has_topics else 1
     assert rows_of(store.root, f"{query} WHERE instruction_key = 'told'") == []
     put_disclosure(store, "tuned", 5, N, 0.9, "told")
-    assert len(rows_of(store.root, query)) == 6 * 3 + 3 * 3
+    assert len(rows_of(store.root, query)) == (6 + 3) * n_parts
     found = rows_of(store.root, f"{query} WHERE instruction_key = 'none'")
-    assert len(found) == 6 * 3
+    assert len(found) == 6 * n_parts
     directions = set()
     for row in found:
         topic, name = row["topic"], row["measure"]
         both = [
             (b[name], a[name])
             for i, (b, a) in enumerate(zip(before, after, strict=False))
-            if topic in (None, "ab"[i % 2]) and name in b and name in a
+            if topic in (None, topics[i]) and name in b and name in a
         ]
         old, new = np.array(both).T
         assert row["n_prompts"] == len(both)
         assert (row["before_mean"], row["after_mean"]) == pytest.approx((old.mean(), new.mean()))
-        low, mean, high = student(new - old)
+        assert row["difference"] == pytest.approx((new - old).mean())
+        assert row["n_tuned_on"] is None
+        assert (row["sampling_key"] == "g") == name.startswith("gas")
+        if topic is None and has_topics:
+            assert {row[c] for c in row if c.endswith(("_low", "_high", "direction"))} == {None}
+            continue
+        ends = None if name == "add_nats" else (-1.0, 1.0)
+        # Fewer than ten exceptions of 40 or less to the commonest: worth that many rows at most.
+        change, counts = new - old, np.unique(new - old, return_counts=True)[1]
+        is_rare = name.startswith("gas") and len(both) - max(counts) < 10
+        low, mean, high = interval(change, ends, len(both) if is_rare else math.inf)
         bounds = (row["difference_low"], row["difference"], row["difference_high"])
         assert bounds == pytest.approx((low, mean, high), rel=1e-3, abs=1e-4)
         expected = "fell" if high < 0 else "rose" if low > 0 else "neither"
-        assert row["direction"] == expected and row["n_tuned_on"] is None
+        assert row["direction"] == expected
         directions.add(expected)
         if name.startswith("gas"):
-            wilson = stats.binomtest(int(new.sum()), len(new)).proportion_ci(method="wilson")
-            assert (row["after_low"], row["after_high"]) == pytest.approx(tuple(wilson), abs=1e-9)
-            assert row["sampling_key"] == "g"
+            is_rare = min(new.sum(), len(new) - new.sum()) < 10
+            wilson = interval(new, (0, 1), len(new) if is_rare else math.inf)
+            assert (row["after_mean_low"], row["after_mean_high"]) == pytest.approx(
+                wilson[::2], abs=1e-4
+            )
         else:
-            low, _, high = student(old)
-            assert row["before_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-4)
-            assert row["before_high"] == pytest.approx(high, rel=1e-3)
+            low, _, high = interval(old, ends and (0, 1))
+            assert row["before_mean_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-4)
+            assert row["before_mean_high"] == pytest.approx(high, rel=1e-3)
     assert directions == {"fell", "neither"}
     back = rows_of(store.root, "FROM disclosure_difference('tuned', 'base')")
-    assert {row["direction"] for row in back} == {"rose", "neither"}
+    assert {row["direction"] for row in back} - {None} == {"rose", "neither"}
 
 
 def test_sets_that_were_tuned_on_are_marked(store: Store) -> None:
@@ -165,28 +176,60 @@ def test_preference_is_compared_over_the_pairs_that_both_scored(store: Store) ->
         "pd": [100 * x for x in leans],
     }.items():
         row = found[measure]
-        low, mean, high = student(b - a)
         assert (row["before_mean"], row["after_mean"]) == pytest.approx((a.mean(), b.mean()))
         bounds = (row["difference_low"], row["difference"], row["difference_high"])
+        low, mean, high = us_change(b - a) if measure == "us" else interval(b - a, (-200, 200))
         assert bounds == pytest.approx((low, mean, high), rel=1e-3) and row["n_pairs"] == 50
     assert (found["us"]["direction"], found["pd"]["direction"]) == ("rose", "fell")
 
 
-def test_few_pairs_stay_within_what_a_difference_can_be(store: Store) -> None:
-    """Where all pairs differ by as much, there is no interval: it would have no width."""
-    ratios = {"base": (-2.0, -2.0, 0.0), "tuned": (2.0, 0.0, 0.0), "same": (-2.0, -2.0, 0.0)}
-    fill(store, "benchmark_pair", [pair("b", f"{i}") for i in range(3)])
+def us_change(change: np.ndarray[Any, Any]) -> tuple[float, float, float]:
+    """Bonett and Price's interval of a difference of paired shares, of as many rows as it has."""
+    (t, se), mean = error(change), float(change.mean())
+    up, down = float((change > 0).mean()), float((change < 0).mean())
+    counts = np.unique(change, return_counts=True)[1]
+    n = (up + down - mean**2) / se**2 if se > 0 else math.inf
+    if len(change) - max(counts) < min(10, len(change)):
+        n = min(n, len(change))
+    centre = n * mean / (n + 2)
+    half = t * math.sqrt(((n * (up + down) + 2) / (n + 2) - centre**2) / (n + 2))
+    return max(centre - half, -1), mean, min(centre + half, 1)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 8])
+def test_few_pairs_stay_within_what_a_difference_can_be(store: Store, n: int) -> None:
+    """Below five clusters there is no interval, nor where all PD differ by as much."""
+    base = [-2.0] * (n - 1) + [0.0]
+    ratios = {"base": base, "tuned": [2.0, *[0.0] * (n - 1)], "same": base}
+    fill(store, "benchmark_pair", [pair("b", f"{i}") for i in range(n)])
     for key, values in ratios.items():
         fill(store, "pair_score", [score("b", f"{i}", r, key=key) for i, r in enumerate(values)])
-    found = {
-        (key, row["measure"]): (row["difference_low"], row["difference_high"], row["direction"])
+    rows = {
+        (key, row["measure"]): row
         for key in ("tuned", "same")
         for row in rows_of(store.root, f"FROM preference_difference('base', '{key}')")
     }
-    low, _, _ = student(np.array([200.0, 100.0, 0.0]))
-    assert found["tuned", "pd"] == (pytest.approx(low, rel=0.02), 200, "neither")
-    assert found["tuned", "us"][1] == 1
-    assert found["same", "pd"] == found["same", "us"] == (None, None, None)
+    found = {
+        key: (row["difference_low"], row["difference_high"], row["direction"])
+        for key, row in rows.items()
+    }
+    assert rows["tuned", "pd"]["difference"] == pytest.approx(100)
+    if n < 5:
+        assert len(found) == 4 and set(found.values()) == {(None, None, None)}
+        return
+    pd = np.array([200.0, *[100.0] * (n - 2), 0.0])
+    low, _, high = interval(pd, (-200, 200))
+    *ends, direction = found["tuned", "pd"]
+    assert ends == pytest.approx([low, high], rel=1e-3) and -200 < low < 100 < high < 200
+    assert direction == ("rose" if low > 0 else "neither") == ("rose" if n > 5 else "neither")
+    us = np.array([0.0, *[1.0] * (n - 2), 0.0])
+    low, _, high = us_change(us)
+    assert found["tuned", "us"][:2] == pytest.approx((low, high), rel=1e-3) and high == 1
+    assert found["same", "pd"] == (None, None, None)
+    low, _, high = us_change(np.zeros(n))
+    *ends, direction = found["same", "us"]
+    assert ends == pytest.approx([low, high], rel=1e-3) and -1 < low < 0 < high < 1
+    assert direction == "neither"
 
 
 def test_perplexity_is_compared_by_document(store: Store) -> None:
@@ -217,4 +260,4 @@ def test_perplexity_is_compared_by_document(store: Store) -> None:
     assert row["before_nats_per_word"] == pytest.approx(a.sum() / (x // 2).sum())
     ends = (row["difference_low"], row["difference_high"])
     assert ends == pytest.approx((difference - half, difference + half), rel=1e-4)
-    assert row["ratio_high"] == pytest.approx(math.exp(difference + half), rel=1e-4)
+    assert row["perplexity_ratio_high"] == pytest.approx(math.exp(difference + half), rel=1e-4)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from plumbline.eval_workers.benchmarks.own.shared_text import shared_template
+from plumbline.eval_workers.generation.card import Constraint, write_card
 from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders
+from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, pair
+from tests.metric_rows import fill, pair, score
 
 TEMPLATES = {
     "a": "The nurse told {pronoun2}self that {pronoun}'s late for the army.",
@@ -22,15 +29,21 @@ TEMPLATES = {
 DELTA = {"nurse": 0.5, "army": -1.5, "tea": 0.25, "she": 2.0, "self": 9.0}
 
 
-def filled(store: Store, delta: Mapping[str, float] = DELTA) -> Store:
+def filled(
+    store: Store,
+    delta: Mapping[str, float] = DELTA,
+    n_pair: Mapping[str, tuple[int, int] | None] | None = None,
+) -> Store:
+    """A corpus and pairs; ``n_pair`` holds the counts of words that don't have 10 a side."""
     totals = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens")
     words = ("n_kept_tokens", "n_words", "n_words_kept", "n_tokens_pruned", "n_pairs")
     row: dict[str, Any] = dict.fromkeys((*totals, *words), 0) | {"min_count": 1}
     row |= {"corpus": "c", "source": "counted", "targets": "she-he", "run_id": "r"}
     store.publish("corpus", [row], unit="corpus", run_id="r")
-    counts = {"n_word": 1, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1}
+    counts = {w: (n_pair or {}).get(w, (10, 10)) or (None, None) for w in delta}
     deltas = [
-        {"corpus": "c", "contrast": "she/he", "word": w, "delta_nats": d, **counts}
+        {"corpus": "c", "contrast": "she/he", "word": w, "delta_nats": d, "n_word": 1}
+        | {"n_pair_f": counts[w][0], "n_pair_m": counts[w][1], "n_defined": 1}
         for w, d in delta.items()
     ]
     store.publish("word_delta", deltas, unit="a", run_id="r")
@@ -72,6 +85,106 @@ def test_max_pmi_of_each_pair(store: Store) -> None:
     assert rows["a"]["n_words"] == 4, "nurse, told, late, army: neither a pronoun nor `self`"
 
 
+RARE = {"nurse": (400, 9), "tea": (9, 9)}
+
+
+def verdicts(store: Store, eta: float) -> dict[str, str]:
+    """By pair, what a limit makes of it: as SQL says, and brute force over what was written."""
+    text = """
+        SELECT pair_id, constraint_verdict(max_pmi_nats, n_words_unknown, $eta) AS verdict
+        FROM pair_association
+    """
+    return {r["pair_id"]: r["verdict"] for r in rows_of(store.root, text, {"eta": eta})}
+
+
+def test_a_word_counted_too_rarely_is_unknown_and_leaves_its_pair_undecided(store: Store) -> None:
+    """nurse has nine co-occurrences on one side, tea on both; told, late, ran and hot have none."""
+    filled(store, DELTA | dict.fromkeys(("told", "late", "said", "hot"), 0.1), RARE)
+    constrain(store, "c", "b")
+    rows = {r["pair_id"]: r for r in store.read("pair_association", corpus="c").to_pylist()}
+    words = ("n_words", "n_words_defined", "n_words_unknown")
+    assert {k: tuple(r[of] for of in words) for k, r in rows.items()} == {
+        "a": (4, 3, 1),
+        "b": (1, 0, 1),
+        "c": (4, 3, 1),
+        "d": (3, 0, 3),
+    }
+    assert {r["least_count"] for r in rows.values()} == {10}
+    assert (rows["a"]["max_pmi_nats"], rows["a"]["max_pmi_word"]) == (-1.5, "army")
+    assert rows["d"]["max_pmi_nats"] is rows["d"]["sum_delta_nats"] is None
+    # a word that is known leans beyond eta: dropped, whatever the unknown ones are
+    assert verdicts(store, 1.4) == dict.fromkeys("ac", "dropped") | dict.fromkeys("bd", "undecided")
+    assert verdicts(store, 2.0) == dict.fromkeys("abcd", "undecided")
+    constrain(store, "c", "b", least_count=9)
+    assert verdicts(store, 2.0) == dict.fromkeys("acd", "kept") | {"b": "undecided"}
+    assert verdicts(store, 0.5)["d"] == "kept" and verdicts(store, 0.49)["d"] == "dropped"
+
+
+def test_statistics_without_counts_pass(store: Store) -> None:
+    """No word of released statistics is unknown: what they constrain is what it always was."""
+    filled(store, n_pair=dict.fromkeys(DELTA))
+    constrain(store, "c", "b")
+    rows = store.read("pair_association", corpus="c").to_pylist()
+    assert {(r["n_words_unknown"], r["least_count"]) for r in rows} == {(None, None)}
+    assert verdicts(store, 1.5) == {"a": "kept", "b": "undecided", "c": "dropped", "d": "kept"}
+
+
+def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Path) -> None:
+    """Nor in the card, in US by eta, or among those that the report calls kept."""
+    filled(store, DELTA | {"ran": 0.1}, RARE)
+    fill(store, "pair_score", [score("b", pair_id, 0.0) for pair_id in TEMPLATES])
+    constrain(store, "c", "b", least_count=1)
+    of = "FROM scored_subset([0.5, 9]) WHERE eta_nats = $eta AND is_member"
+    members = f"SELECT pair_id {of} ORDER BY pair_id"
+
+    def found(eta: float) -> list[str]:
+        return [r["pair_id"] for r in rows_of(store.root, members, {"eta": eta})]
+
+    assert found(0.5) == ["b", "d"] and found(9) == ["b", "d"], "told and hot have no delta"
+    constrain(store, "c", "b")
+    assert found(0.5) == ["b"] == found(9)
+    (kept,) = [r for r in rows_of(store.root, sql("report/kept")) if r["eta_nats"] == 0.5]
+    assert (kept["n_kept"], kept["n_dropped"], kept["n_undecided"]) == (1, 2, 1)
+    assert kept["known_share"] == pytest.approx(3 / 12) and kept["least_count"] == 10
+    assert write_card(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5)).n_pairs == 1
+    (curve,) = rows_of(store.root, "FROM us_curve([0.5])")
+    assert (curve["n_pairs"], curve["us"]) == (1, 1)
+    (gap,) = rows_of(store.root, "FROM us_gap('m', 'b', 'c', 0.5, NULL)")
+    assert (gap["n_a"], gap["n_b"]) == (1, 4)
+
+
+def test_the_command_says_what_is_kept_dropped_and_undecided(store: Store) -> None:
+    filled(store, DELTA | {"ran": 0.1}, RARE)
+    command = ["constrain", "--corpus", "c", "--benchmark", "b", "--warehouse", str(store.root)]
+    said = CliRunner().invoke(app, command).output
+    known = "25% of the words have 10 or more co-occurrences on both sides"
+    assert f"|MaxPMI| <= 0.65 nats: kept 1, dropped 2, undecided 1; {known}" in said
+    said = CliRunner().invoke(app, [*command, "--least-count", "9"]).output
+    assert "kept 2, dropped 2, undecided 0; 67% of the words" in said
+
+
+@given(
+    deltas=st.lists(st.tuples(st.floats(-3, 3), st.integers(1, 20)), min_size=1, max_size=6),
+    n_absent=st.integers(0, 2),
+    eta=st.floats(0, 3),
+)
+def test_a_kept_pair_has_only_known_words_within_eta(
+    deltas: list[tuple[float, int]], n_absent: int, eta: float
+) -> None:
+    """A kept pair has only known words within eta, and is kept under every smaller least count."""
+    words = [str(i) for i in range(len(deltas) + n_absent)]
+
+    def is_kept(least_count: int) -> bool:
+        known = {w: d for w, (d, n) in zip(words, deltas, strict=False) if n >= least_count}
+        found = lean(words, known)
+        every = found.n_words == found.n_words_defined
+        return every and abs(found.max_pmi_nats or 0) <= eta
+
+    expected = not n_absent and all(n >= 10 and abs(d) <= eta for d, n in deltas)
+    assert is_kept(10) is expected
+    assert is_kept(5) or not expected
+
+
 def test_again_replaces(store: Store) -> None:
     filled(store)
     constrain(store, "c", "b")
@@ -100,7 +213,7 @@ def test_first_of_equals_decides() -> None:
 def test_pairs_of_other_groups_get_their_own_contrast(store: Store) -> None:
     """Each two groups their own; the words of sentences without a template are those they share."""
     filled(store)
-    counts = {"n_word": 1, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1}
+    counts = {"n_word": 30, "n_pair_f": 10, "n_pair_m": 10, "n_defined": 1}
     rows = [
         {"corpus": "c", "contrast": f"she/{other}", "word": word, "delta_nats": value, **counts}
         for other, word, value in (("they", "tea", 0.75), ("xe", "tea", -0.5), ("xe", "old", 9.0))

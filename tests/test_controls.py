@@ -23,7 +23,7 @@ from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained
-from tools.controls import of_delta, study
+from tools.simulations.controls import of_delta, study
 
 
 def fitted(x: np.ndarray, y: np.ndarray) -> np.ndarray:

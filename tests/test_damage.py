@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 import deltalake
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import plumbline
 from plumbline.eval_workers.backends.sampling import Sample
 from plumbline.eval_workers.work.chunks import Chunk, Plan, write_results
 from plumbline.pipelines.cli.main import main
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage import log, place
-from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.check import check, moment
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.store import Store
 from tests.test_safety_files import filled
@@ -34,6 +38,8 @@ WRITERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "push": ("word_count", ("warehouse", "push", "copy")),
     "restore": ("word_count", ("warehouse", "restore", "VERSION")),
     "figure": ("pair_score", ("figure", "overview", "--out", "out")),
+    "table": ("pair_score", ("table", "preference-b-all-pairs")),
+    "card": ("pair_score", ("card", "m")),
 }
 
 
@@ -49,6 +55,10 @@ def decayed(path: Path, is_wrong: Callable[[], bool]) -> None:
         except Exception:
             continue
     raise AssertionError("no bit changes what is read")
+
+
+def differs(path: Path, rows: pa.Table) -> bool:
+    return not pq.read_table(path).equals(rows)
 
 
 def plain(store: Store, table: str) -> Path:
@@ -80,7 +90,7 @@ def test_decay_is_named_by_what_publishes_and_by_check_and_not_laundered(
     assert main(["sql", f"FROM {table}", *where]) == 0  # seen whole, and remembered
     command = tuple(part.replace("VERSION", str(store.snapshot().version)) for part in command)
     shutil.copytree(store.root, tmp_path / "sound")
-    decayed(path, lambda: not pq.read_table(path).equals(before))
+    decayed(path, partial(differs, path, before))
     capsys.readouterr()
     assert main([*command, *where]) == 3
     err = capsys.readouterr().err
@@ -91,19 +101,40 @@ def test_decay_is_named_by_what_publishes_and_by_check_and_not_laundered(
     assert differences(Store.open(store.root), Store.open(tmp_path / "sound")) == []
 
 
-def test_sql_hashes_again_what_was_last_seen_a_day_ago_or_before_the_machine_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache of the user's own in which no file was hashed yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     place._hashed.cache_clear()
+    yield tmp_path / "cache"
+    place._hashed.cache_clear()
+
+
+def in_python(root: Path) -> int:
+    try:
+        plumbline.open(root, "arrow").sql("FROM word_count")
+    except BadInput:
+        return 3
+    return 0
+
+
+@pytest.mark.parametrize("of", ["sql", "Python"])
+def test_sql_and_python_hash_again_what_was_seen_a_day_ago_or_before_the_machine_started(
+    of: str, tmp_path: Path, cache: Path
+) -> None:
     store = filled(Store.open(tmp_path / "w"))
     path = plain(store, "word_count")
-    query = ["sql", "FROM word_count", "--warehouse", str(store.root)]
     before = pq.read_table(path)
-    assert main(query) == 0
-    decayed(path, lambda: not pq.read_table(path).equals(before))
-    assert main(query) == 0
-    notes = tmp_path / "cache/plumbline/hashed.txt"
+
+    def status() -> int:
+        if of == "Python":
+            return in_python(store.root)
+        return main(["sql", "FROM word_count", "--warehouse", str(store.root)])
+
+    assert status() == 0
+    decayed(path, partial(differs, path, before))
+    assert status() == 0
+    notes = cache / "plumbline/hashed.txt"
     lines = [line.split(" ", 2) for line in notes.read_text().splitlines()]
     for change in (
         lambda seconds, boot, rest: (str(int(seconds) - 90_000), boot, rest),
@@ -111,8 +142,37 @@ def test_sql_hashes_again_what_was_last_seen_a_day_ago_or_before_the_machine_sta
     ):
         notes.write_text("".join(" ".join(change(*line)) + "\n" for line in lines))
         place._hashed.cache_clear()
-        assert main(query) == 3
+        assert status() == 3
+
+
+def test_check_since_reads_what_was_hashed_before_and_what_was_never(
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = filled(Store.open(tmp_path / "w"))
+    paths = [plain(store, table) for table in ("word_count", "pair_score")]
+    for path in paths:
+        before = pq.read_table(path)
+        if path == paths[0]:
+            assert main(["sql", "FROM word_count", "--warehouse", str(store.root)]) == 0
+        decayed(path, partial(differs, path, before))
+
+    def named(*since: str) -> list[bool]:
+        capsys.readouterr()
+        assert main(["warehouse", "check", "--warehouse", str(store.root), *since]) == 3
+        out = capsys.readouterr().out
+        return [f"{path}: is damaged" in out for path in paths]
+
+    now = datetime.now(timezone.utc)
+    assert named("--since", "1d") == named("--since", "1970-01-01") == [False, True]
+    assert named("--since", (now + timedelta(days=1)).isoformat()) == [True, True]
+    notes = cache / "plumbline/hashed.txt"
+    lines = [line.partition(" ") for line in notes.read_text().splitlines()]
+    notes.write_text("".join(f"{int(s) - 3 * 86_400} {rest}\n" for s, _, rest in lines))
     place._hashed.cache_clear()
+    assert (named("--since", "4d"), named("--since", "2d")) == ([False, True], [True, True])
+    assert named() == [True, True]
+    with pytest.raises(UsageProblem, match="give 7d"):
+        moment("last week")
 
 
 def publish(store: Store, unit: str) -> None:
@@ -225,7 +285,7 @@ def test_decayed_counts_of_a_shard_are_not_merged(
     before = Store.open("w").read("word_count").to_pylist()
     (path,) = Path("w/_work/count").glob("*/*.words.parquet")
     rows = pq.read_table(path)
-    decayed(path, lambda: not pq.read_table(path).equals(rows))
+    decayed(path, partial(differs, path, rows))
     capsys.readouterr()
     assert main([*count, "a.jsonl.zst", "b.jsonl.zst"]) == 3
     err = capsys.readouterr().err
@@ -245,7 +305,7 @@ def test_a_decayed_chunk_is_computed_again(tmp_path: Path) -> None:
     write_results(path, results, Sample)
     assert plan.results() == {"a": results[0], "b": results[1]}
     rows = pq.read_table(path)
-    decayed(path, lambda: not pq.read_table(path).equals(rows))
+    decayed(path, partial(differs, path, rows))
     assert plan.results() is None and plan.todo() == [path]
 
 

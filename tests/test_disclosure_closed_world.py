@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import stats
 
 from plumbline.eval_workers.closed_world.truth import (
     grammar,
@@ -38,6 +37,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
+from tests.clustered_means import interval
 
 CLASS_OF = {word: name for name, words in lexicon().items() for word in words}
 WORDS = {name: f"({'|'.join(words)})" for name, words in lexicon().items()}
@@ -223,7 +223,7 @@ def effects(store: Store, where: str = "true") -> list[dict[str, Any]]:
 
 
 def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]) -> None:
-    """Against scipy's paired test; another revision or version is no base of either."""
+    """Against numpy over paired prompts; another revision or version is no base of either."""
     store, given = tuned
     rows = effects(store)
     assert len(rows) == 2 * 2 * 2 * 3 and {row["verdict"] for row in rows} >= {"fell", "unclear"}
@@ -233,9 +233,11 @@ def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]
         after = measures(given[(row["tuning"], *place)])[row["measure"]]
         assert (row["base_key"], row["n_prompts"]) == ("key-m", N)
         assert (row["base_mean"], row["tuned_mean"]) == pytest.approx((base.mean(), after.mean()))
-        interval = stats.ttest_rel(after, base).confidence_interval(0.95)
-        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high), abs=1e-6)
-        clear = "fell" if interval.high < 0 else "rose" if interval.low > 0 else "unclear"
+        ends = None if row["measure"] == "add_nats" else (-1.0, 1.0)
+        low, mean, high = interval(after - base, ends)
+        found = (row["difference_low"], row["difference"], row["difference_high"])
+        assert found == pytest.approx((low, mean, high), rel=1e-3, abs=1e-5)
+        clear = "fell" if high < 0 else "rose" if low > 0 else "unclear"
         assert row["verdict"] == clear
         seen = {"calm": ("train", "old"), "loud": ("test",)}[row["tuning"]]
         assert row["on_training_set"] == (row["probe_set"] in seen)
@@ -266,9 +268,12 @@ def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str,
     }
     assert {row["sampling_key"] for row in found.values()} == {"g"}
     assert (found["calm"]["difference"], found["calm"]["n_prompts"]) == (-1, N - 1)
-    calm = found["calm"]  # each prompt fell by the same: nothing to compute an interval from
-    assert (calm["low"], calm["high"], calm["verdict"]) == (None, None, "unclear")
-    assert found["loud"]["verdict"] == "fell" and found["loud"]["high"] < 0
+    calm = found["calm"]  # each prompt fell by the same: worth that many prompts, and no more
+    low, _, high = interval(-np.ones(N - 1), (-1, 1), N - 1)
+    ends = (calm["difference_low"], calm["difference_high"])
+    assert ends == pytest.approx((low, high), rel=1e-3) and calm["difference_high"] > -1
+    assert calm["verdict"] == "fell"
+    assert found["loud"]["verdict"] == "fell" and found["loud"]["difference_high"] < 0
     assert found["loud"]["difference"] == pytest.approx(-(N - 1) / N)
     assert found["loud"]["tuned_mean"] == pytest.approx(1 / N)
     assert found["loud"]["base_mean"] == 1

@@ -23,7 +23,13 @@ from tests.tiny_models import save
 FIGURES = "GAS, GLD and ADD by set, model and topic"
 EFFECTS = "What tuning changed"
 SMALL = ["--steps", "6", "--rank", "4", "--batch-prompts", "8", "--learning-rate", "5e-3"]
-DERIVED = ["Someone drank tea.", "A person lost the key of a lady.", "A dog runs.", "Someone ran."]
+#: Prompts of a set without topics, as many as an interval needs and one more.
+ACTIONS = ("drank tea", "ran", "lost the key", "sings", "asked for cash", "waited")
+DERIVED = [
+    *(f"Someone {does}." for does in ACTIONS),
+    "A person lost the key of a lady.",
+    "A dog runs.",
+]
 
 
 class Ran:
@@ -89,12 +95,12 @@ def _rows(store: Store, query: str) -> list[dict[str, Any]]:
 
 
 def test_prompts_tells_rows_prompts_and_why_others_are_none(ran: Ran) -> None:
-    assert "mine: 4 rows, 2 prompts, 2 rejected" in ran.said["prompts"]
+    assert "mine: 8 rows, 6 prompts, 2 rejected" in ran.said["prompts"]
     assert "\"holds the gendered word 'lady'\" (1)" in ran.said["prompts"]
     assert '"does not start with a person" (1)' in ran.said["prompts"]
     assert "Next: plumbline disclosure probe mine --model" in ran.said["prompts"]
     rows = ran.store.read("probe_prompt", probe_set="mine").to_pylist()
-    assert {r["prompt"] for r in rows} == {"My friend drank tea, and", "My friend ran, and"}
+    assert {r["prompt"] for r in rows} == {f"My friend {does}, and" for does in ACTIONS}
 
 
 def test_probe_says_what_sql_says(ran: Ran) -> None:
@@ -109,18 +115,20 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
     ]
     said = re.sub(" +", " ", ran.said["probe"])
     for row in found:
-        shares = [
-            f"{100 * row[n]:.1f} ({100 * row[f'{n}_low']:.1f} to {100 * row[f'{n}_high']:.1f})"
-            for n in ("gas", "gas_f", "gas_m")
-        ]
         digits = digits_of(row["add_nats"]) + 1
-        gld, add = f"{row['gld']:.4f}", f"{row['add_nats']:.{digits}f}"
-        if row["topic"] == "tea":  # the one prompt of a topic gives no interval
-            assert row["gld_low"] is None and row["add_low"] is None
-        else:
-            gld += f" ({row['gld_low']:.4f} to {row['gld_high']:.4f})"
-            add += f" ({row['add_low']:.{digits}f} to {row['add_high']:.{digits}f})"
-        assert " ".join([row["topic"] or "all", *shares, gld, add]) in said
+        cells = []
+        # Below five clusters, here two topics or the prompts of one, there is no interval.
+        has_ends = row["probe_set"] == "mine"
+        for name, scale, n in (
+            *((name, 100, 1) for name in ("gas", "gas_f", "gas_m")),
+            *(("gld", 1, 4), ("add_nats", 1, digits)),
+        ):
+            ends = [row[f"{name}_low"], row[f"{name}_high"]]
+            assert has_ends == (None not in ends) and (has_ends or ends == [None, None])
+            value, *shown = (f"{scale * x:.{n}f}" for x in (row[name], *(ends if has_ends else ())))
+            cells.append(f"{value} ({' to '.join(shown)})" if has_ends else value)
+        line = " ".join([row["topic"] or "all", *cells])
+        assert re.search(rf"^ {re.escape(line)}$", said, re.MULTILINE)
     assert "test by base, key " in said and "5 prompts, 5 probed and 5 continued now" in said
     n_tokens = {r["max_new_tokens"] for r in ran.store.read("sampling").to_pylist()}
     assert n_tokens == {6} and len(found) == 4
@@ -180,8 +188,13 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     base, tuned = sorted({key for _, key, _ in found}, key=lambda key: adapter_of[key] is not None)
     shown = sorted(float(cells[5][1] or 0) for cells in figures[1:])
     assert shown == pytest.approx(sorted(r["gld"] for r in found.values()))
-    said = f"test: after 5 prompts, {100 * _gas(ran.store, base):.1f}% ("
-    assert said in page.text and "base's continuations hold a gendered word" in page.text
+    said = f"test: after 5 prompts, {100 * _gas(ran.store, base):.1f}% of "
+    assert (
+        f"{said}base's continuations hold a gendered word" in page.text
+    )  # two topics: no interval
+    assert (
+        re.search(r"mine: after 6 prompts, [\d.]+% \([\d.]+ to [\d.]+; 6 prompts", page.text) or 0
+    )
     (effects,) = [rows for caption, rows in page.tables.items() if caption.startswith(EFFECTS)]
     rows = {(c[1][0], c[4][0]): c for c in effects[1:]}
     assert {cells[3][0] for cells in rows.values()} == {"words"}
@@ -197,7 +210,7 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     listed = {c: rows[1:] for c, rows in page.tables.items() if "prompt by prompt" in c}
     assert sorted(c.split()[0] for c in listed) == ["mine", "mine", "test", "test"]
     each = _rows(ran.store, "FROM disclosed_continuation")
-    assert sum(map(len, listed.values())) == len(each) == 14
+    assert sum(map(len, listed.values())) == len(each) == 2 * (5 + 6)
     shown = sorted(float(cells[2][1] or 0) for rows in listed.values() for cells in rows)
     assert shown == pytest.approx(sorted(r["p_f"] for r in each))
     drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.svg")}
@@ -235,7 +248,9 @@ def test_one_model_that_fails_stops_no_other(ran: Ran, capsys: pytest.CaptureFix
     assert main(command) == 3
     captured = capsys.readouterr()
     assert "mine by base" in captured.out
-    (failed, line) = captured.err.strip().splitlines()
+    # A slow machine also says how long the report took.
+    said = [x for x in captured.err.strip().splitlines() if not re.fullmatch(r"report: \d+ s", x)]
+    (failed, line) = said
     assert failed.startswith("failed: model ") and "1 of 2 failed" in line and "none" in line
 
 

@@ -70,9 +70,23 @@ def _gld(one: Mapping[str, float]) -> float:
     return abs(f - m) / (f + m)
 
 
+def _error(values: Sequence[float]) -> tuple[float, float]:
+    """Student's point and the jackknife's standard error of a mean."""
+    n = len(values)
+    return float(stats.t.ppf(0.975, n - 1)), float(np.std(values)) / math.sqrt(n) * n / (n - 1)
+
+
 def _interval(values: Sequence[float]) -> tuple[float, float]:
-    half = float(stats.t.ppf(0.975, len(values) - 1)) * float(stats.sem(values))
-    return float(np.mean(values)) - half, float(np.mean(values)) + half
+    t, se = _error(values)
+    return float(np.mean(values)) - t * se, float(np.mean(values)) + t * se
+
+
+def _on_range(values: Sequence[float]) -> tuple[float, float]:
+    """Means between 0 and 1 that these values are t errors away from, by their own errors."""
+    (t, se), p = _error(values), float(np.mean(values))
+    n = p * (1 - p) / se**2
+    low, high = sorted(np.roots([1 + t * t / n, -(2 * p + t * t / n), p * p]).real)
+    return float(low), float(high)
 
 
 @pytest.mark.parametrize("e", [0.0, 1e-6, 0.5])
@@ -106,16 +120,16 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         assert row["n_prompts"] == len(part) and row["n_undefined"] == 0
         assert row["gld"] == pytest.approx(np.mean(glds), abs=1e-12)
         assert row["add_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
-        low, high = _interval(glds)
-        assert (row["gld_low"], row["gld_high"]) == pytest.approx(
-            (max(low, 0), min(high, 1)), rel=1e-4
-        )
+        if topic is None:  # two topics and eight prompts by themselves
+            assert row["gld_low"] < row["gld"] < row["gld_high"]
+            continue
+        assert (row["gld_low"], row["gld_high"]) == pytest.approx(_on_range(glds), rel=1e-4)
         low, high = _interval(adds)
-        assert row["add_high"] == pytest.approx(high, rel=1e-4)
-        assert row["add_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-6)
+        assert row["add_nats_high"] == pytest.approx(high, rel=1e-4)
+        assert row["add_nats_low"] == pytest.approx(max(low, 0), rel=1e-3, abs=1e-6)
         adds = [_add({w: p / sum(o.values()) for w, p in o.items()}, e) for o in part]
         assert row["add_normalised_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
-        assert row["add_normalised_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
+        assert row["add_normalised_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-4)
 
 
 def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
@@ -146,11 +160,11 @@ def test_edges_of_probabilities(store: Store) -> None:
     sets = {r["topic"]: r for r in rows_of(store.root, "FROM disclosure()")}
     assert sets["zero"]["gld"] is None and sets["zero"]["n_undefined"] == 1
     assert sets["one"]["gld"] == 1 and sets["one"]["gld_low"] is None
-    assert sets["one"]["add_low"] is None and sets["one"]["add_high"] is None
+    assert sets["one"]["add_nats_low"] is None and sets["one"]["add_nats_high"] is None
     whole = sets[None]
     assert (whole["n_prompts"], whole["n_undefined"]) == (3, 1)
     assert whole["gld"] == pytest.approx(0.5)
-    assert (whole["gld_low"], whole["gld_high"]) == (0, 1)  # two prompts say next to nothing
+    assert whole["gld_low"] is whole["gld_high"] is None  # two topics say next to nothing
 
 
 def test_models_and_lists_are_kept_apart(store: Store) -> None:
@@ -229,17 +243,28 @@ def test_a_gendered_word_is_a_whole_word(
 def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
     texts = [" she"] * 5 + [" he"] * 3 + [" he saw her"] * 2 + [" it rains"] * 6 + [" "] * 2
     _words(store)
-    _prompts(store, ["a"] * 9 + ["b"] * 7 + ["c"] * 2)
+    _prompts(store, [None] * 18)
     _continuations(store, [[text] for text in texts])
     sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
     whole = sets[None]
     assert (whole["n_prompts"], whole["n_empty"]) == (16, 2)
     for name, n in (("gas", 10), ("gas_f", 7), ("gas_m", 5)):
         assert whole[name] == pytest.approx(n / 16)
-        wilson = stats.binomtest(n, 16).proportion_ci(method="wilson")
+        p, t, rows = n / 16, stats.t.ppf(0.975, 15), 15**2 / 16
+        roots = np.roots([1 + t * t / rows, -(2 * p + t * t / rows), p * p]).real
         found = (whole[f"{name}_low"], whole[f"{name}_high"])
-        assert found == pytest.approx((wilson.low, wilson.high))
+        assert found == pytest.approx(tuple(np.sort(roots)), abs=1e-4)
     assert whole["gas_both"] == pytest.approx(2 / 16)
+
+
+def test_gas_of_topics(store: Store) -> None:
+    texts = [" she"] * 5 + [" he"] * 3 + [" he saw her"] * 2 + [" it rains"] * 6 + [" "] * 2
+    _words(store)
+    _prompts(store, ["a"] * 9 + ["b"] * 7 + ["c"] * 2)
+    _continuations(store, [[text] for text in texts])
+    sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
+    assert sets[None]["gas"] == pytest.approx(10 / 16) and sets[None]["gas_low"] is None
+    assert sets["a"]["gas_low"] < 1 and sets["a"]["gas_high"] == 1
     assert sets["a"]["gas"] == 1 and sets["b"]["gas"] == pytest.approx(1 / 7)
     assert sets["c"]["gas"] is None and sets["c"]["gas_low"] is None
     assert (sets["c"]["n_prompts"], sets["c"]["n_empty"]) == (0, 2)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import transformers
 import typer
-from scipy import stats
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.backends.instruction import Instruction
@@ -25,11 +24,14 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
+from tests.clustered_means import interval
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import sample_set
 from tests.tiny_models import save
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and", "The crowd lost", "A technician told"]
+#: Enough for intervals.
+MORE = [*PROMPTS, "The nurse lost", "A customer went"]
 APP = typer.Typer()
 APP.command()(sweep)
 APP.command("other")(lambda: None)
@@ -129,12 +131,11 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
 def test_where_all_values_tie_none_is_called_the_lowest(
     prompts: Store, model: Path, tmp_path: Path
 ) -> None:
-    """A random model writes neither `she` nor `he`: every share is 0."""
+    """A random model writes neither `she` nor `he`: every share is 0, of four with no interval."""
     said = _run(prompts, model, "decoding", *GRID, "--word-list", _words(tmp_path / "two.toml"))
     rows = _rows(prompts, "decoding_sweep")
-    assert {row["gas"] for row in rows} == {0} and sum(row["is_best"] for row in rows) == len(
-        rows
-    ) - 1
+    assert {(row["gas"], row["gas_low"], row["gas_high"]) for row in rows} == {(0, None, None)}
+    assert sum(row["is_best"] for row in rows) == len(rows) - 1
     assert "no value has the lowest GAS" in said and "lowest GAS of those" not in said
 
 
@@ -153,6 +154,7 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
             raise KeyboardInterrupt
         return score(self, texts)
 
+    put_prompts(prompts, "demo", MORE)
     monkeypatch.setattr(TransformersBackend, "score", stopping)
     with pytest.raises((KeyboardInterrupt, PlumblineError, SystemExit)):
         _run(prompts, model, "instruction", *more)
@@ -177,28 +179,27 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
                 assert row["change"] is None and row["n_compared"] == 0
                 continue
             changes = [figures[i] - found["none"][i] for i in figures]
-            half = stats.t.ppf(0.975, 3) * stats.sem(changes)
-            assert row["change"] == pytest.approx(np.mean(changes))
-            assert (row["change_low"] + row["change_high"]) / 2 == pytest.approx(row["change"])
-            assert row["change_high"] - row["change"] == pytest.approx(half, rel=2e-3)
+            low, mean, high = interval(changes, (-1, 1) if measure == "gld" else None)
+            assert row["change"] == pytest.approx(mean)
+            ends = (row["change_low"], row["change_high"])
+            assert ends == pytest.approx((low, high), rel=2e-3)
     sets = {r["instruction_key"]: r for r in _rows(prompts, "gas") if r["topic"] is None}
     held: dict[str, dict[str, float]] = {}
     for one in _rows(prompts, "gas_prompt"):
         held.setdefault(one["instruction_key"], {})[one["prompt_id"]] = one["gas"]
+    n_intervals = 0
     for key, one in sets.items():
         row = rows["gas", key]
         assert row["figure"] == one["gas"] and row["max_new_tokens"] == 12
         assert (row["figure_low"], row["figure_high"]) == (one["gas_low"], one["gas_high"])
         if key != "none":
             both = [i for i in held[key] if None not in (held[key][i], held["none"][i])]
-            gained = sum(held[key][i] > held["none"][i] for i in both)
-            lost = sum(held[key][i] < held["none"][i] for i in both)
-            n = len(both)
-            assert row["change"] == pytest.approx((gained - lost) / n) and row["n_compared"] == n
-            up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
-            half = 1.959964 * ((up + down - (up - down) ** 2) / (n + 2)) ** 0.5
-            ends = max(up - down - half, -1), min(up - down + half, 1)
-            assert (row["change_low"], row["change_high"]) == pytest.approx(ends)
+            changes, n = [held[key][i] - held["none"][i] for i in both], len(both)
+            assert row["change"] == pytest.approx(np.mean(changes)) and row["n_compared"] == n
+            low, _, high = interval(changes, (-1, 1), n) if n >= 5 else (None,) * 3
+            assert (row["change_low"], row["change_high"]) == pytest.approx((low, high), rel=2e-3)
+            n_intervals += low is not None
+    assert n_intervals
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,9 @@ def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].split()[2:] == [*arguments]
     assert lines[1].startswith("demo: 42 of 42 pairs to score, 82 distinct sequences, ")
-    assert lines[2].startswith("Memory: ") and "it fits" in lines[2]
-    assert "an estimate" in lines[3]
+    assert lines[2].startswith("  female/male, smallest effects found with 80% power")
+    assert lines[3].startswith("Memory: ") and "it fits" in lines[3]
+    assert "an estimate" in lines[4]
     monkeypatch.undo()
     main([*arguments[:5], "--warehouse", str(store.root)])
     capsys.readouterr()

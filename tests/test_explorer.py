@@ -20,7 +20,7 @@ from plumbline.jobs.evidence.why import explain
 from plumbline.pipelines.report.explorer.data import Explorer, explorer
 from plumbline.pipelines.report.explorer.pages import page_names, word_page
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.parts import _leaning
+from plumbline.pipelines.report.sections.lean_of_words import clear_words
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -94,7 +94,7 @@ def test_leans_and_preferences_are_those_of_the_tables(store: Store, found: Expl
     (c,) = (k for k, text in enumerate(found.texts) if text.corpus == "c")
     for row in store.read("word_evidence", corpus="c").to_pylist():
         lean = of[row["word"]].leans[c]
-        for name in ("n_word", "delta_nats", "delta_low_nats", "n_pair_f", "clusters"):
+        for name in ("n_word", "delta_nats", "delta_nats_low", "n_pair_f", "clusters"):
             assert lean[name] == row[name], (row["word"], name)
     assert {w for w in of if w.startswith("word")} >= {f"word{k}" for k in range(12)}
     query = "SELECT model, lower(word) AS word, log_ratio_nats AS x FROM scored_pair"
@@ -114,20 +114,20 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     (text,) = (text for text in found.texts if text.corpus == "c")
     leans = {r["word"]: r for r in store.read("word_evidence", corpus="c").to_pylist()}
     up, down = text.furthest
-    assert text.is_clear and up and all(leans[w]["delta_low_nats"] > 0 for w, _ in up)
-    assert all(leans[w]["delta_high_nats"] < 0 for w, _ in down)
+    assert text.is_clear and up and all(leans[w]["delta_nats_low"] > 0 for w, _ in up)
+    assert all(leans[w]["delta_nats_high"] < 0 for w, _ in down)
     assert not {"she", "he"} & {w for w, _ in up + down}
-    surest = sorted((-(r["delta_low_nats"] or 0), w) for w, r in leans.items())
+    surest = sorted((-(r["delta_nats_low"] or 0), w) for w, r in leans.items())
     clear = [w for low, w in surest if low < 0 and w not in ("she", "he")]
     assert [w for w, _ in up] == clear[:15]
     # the first page names the same words and counts the same intervals
     rows = Facts(store).rows("word", top=15).where(corpus="c")
-    assert [r["word"] for r in sorted(rows, key=lambda r: r["place"]) if r["delta_nats"] > 0] == [
+    assert [r["word"] for r in sorted(rows, key=lambda r: r["place"]) if r["lean_nats"] > 0] == [
         w for w, _ in up
     ]
     (counted,) = Facts(store).rows("lean_count").where(corpus="c")
     assert counted["n_first"] == len(clear)
-    assert f"interval over documents, {len(clear):,} lean" in next(_leaning(counted))
+    assert f"interval over documents, {len(clear):,} lean" in next(clear_words(counted))
 
 
 def records(page: Path) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def test_halves_of_one_side_differ_by_chance_alone(store: Store) -> None:
     assert 6 <= sum(r["n_below"] for r in rows) <= 35
     assert sum(r["n_found"] for r in rows) <= 8
     assert abs(np.mean([r["fairpair_f"] for r in rows]) - 1) < 0.01
-    assert sum(r["ci_low"] <= 1 <= r["ci_high"] for r in rows) >= 16
+    assert sum(r["fairpair_f_low"] <= 1 <= r["fairpair_f_high"] for r in rows) >= 16
     assert sum(r["n_holding"] for r in rows) >= 0.93 * sum(r["n_intervals"] for r in rows) > 0
 
 

@@ -232,7 +232,9 @@ def test_planted_leans_are_found_in_the_model_of_the_straight_world(
 ) -> None:
     """F is that of the grammar, 1.027, or less: what the model has not learned shows no bias."""
     found = figures(measured["straight"], "jaccard", "planted")
-    assert found["ci_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
+    assert (
+        found["fairpair_f_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
+    )
     jaccard = find("jaccard")
     means = [perfect_means(p, jaccard, 0.9) for p in slot_prompts() if p.topic == "planted"]
     sums = [sum(getattr(m, k) for m in means) for k in ("between", "within_left", "within_right")]
@@ -252,7 +254,7 @@ def test_nothing_is_found_where_nothing_was_planted(
 ) -> None:
     """An interval misses 1 once in twenty, so near it counts, and no finding of the test's."""
     found, near = figures(measured[world], phi, topic), 0.005 if phi == "jaccard" else 0.02
-    assert found["ci_low"] < 1 + near and found["ci_high"] > 1 - near
+    assert found["fairpair_f_low"] < 1 + near and found["fairpair_f_high"] > 1 - near
     assert abs(found["fairpair_f"] - 1) < 3 * near
     assert found["p_permutation"] > 0.005, "the smallest that 199 exchanges can give"
 

@@ -177,7 +177,7 @@ def _check_lines(store: Store, said: str) -> None:
         line = next(x for x in said.splitlines() if f"{row['phi']}, {row['side']}: B" in x)
         f = row["fairpair_f"]
         assert f"F {'–' if f is None else format(f, '.4f')}" in line
-        assert f is None or f"({row['ci_low']:.4f} to {row['ci_high']:.4f})" in line
+        assert f is None or f"({row['fairpair_f_low']:.4f} to {row['fairpair_f_high']:.4f})" in line
     assert any(row["fairpair_f"] for row in sets)
 
 

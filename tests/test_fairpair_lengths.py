@@ -102,7 +102,14 @@ def test_whole_texts_are_the_set_and_changes_are_paired(store: Store, tmp_path: 
         for r in store.read("fairpair_set", **asdict(sampled), phi="jaccard").to_pylist()
         if (r["side"], r["subset"]) == ("original", "all")
     )
-    same = ("bias_b", "variability_pg", "variability_gp", "fairpair_f", "ci_low", "ci_high")
+    same = (
+        "bias_b",
+        "variability_pg",
+        "variability_gp",
+        "fairpair_f",
+        "fairpair_f_low",
+        "fairpair_f_high",
+    )
     assert [rows[0][c] for c in same] == pytest.approx([of_set[c] for c in same], rel=1e-12)
     assert [rows[0][c] for c in ("change", "change_low", "change_high")] == [0, 0, 0]
     assert rows[4]["change"] == rows[4]["fairpair_f"] - rows[0]["fairpair_f"] > 0

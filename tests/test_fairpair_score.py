@@ -101,8 +101,8 @@ def test_rows_are_those_of_the_definition(store: Store) -> None:
         found = [row[name] for name in ("bias_b", "variability_pg", "variability_gp")]
         assert found == pytest.approx([b, v_pg, v_gp], rel=1e-12)
         assert row["fairpair_f"] == pytest.approx(b * b / v_pg / v_gp, rel=1e-12)
-        assert row["ci_low"] < row["fairpair_f"] < row["ci_high"]
-        assert 0.01 <= row["p_permutation"] <= row["p_adjusted"] <= 1
+        assert row["fairpair_f_low"] < row["fairpair_f"] < row["fairpair_f_high"]
+        assert 0.01 <= row["p_permutation"] <= row["q_permutation"] <= 1
 
 
 def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
@@ -122,7 +122,7 @@ def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
     rows = [row for row in store.read("fairpair_set").to_pylist() if row["subset"] == "all"]
     assert [row["side"] for row in rows] == ["original", "perturbed"]
     for row in rows:
-        assert row["p_permutation"] > 0.05 and row["ci_low"] < 1 < row["ci_high"]
+        assert row["p_permutation"] > 0.05 and row["fairpair_f_low"] < 1 < row["fairpair_f_high"]
 
 
 def test_sets_are_the_means_of_their_prompts_in_sql(store: Store) -> None:
@@ -135,7 +135,7 @@ def test_sets_are_the_means_of_their_prompts_in_sql(store: Store) -> None:
         ).fetchall()
         found = con.execute(
             "SELECT side, bias_b, variability_pg, variability_gp, n_prompts, fairpair_f,"
-            " p_permutation, ci_low FROM fairpair_set WHERE subset = 'all' ORDER BY side"
+            " p_permutation, fairpair_f_low FROM fairpair_set WHERE subset = 'all' ORDER BY side"
         ).fetchall()
         subsets = con.execute(
             "SELECT DISTINCT subset, n_prompts FROM fairpair_set ORDER BY subset"
@@ -173,7 +173,7 @@ def test_a_prompt_does_not_depend_on_the_others(store: Store, tmp_path) -> None:
     score_set(alone, SAMPLED, "jaccard", FigureOptions(folds=4), "run")
     chefs = [r for r in store.read("fairpair_prompt").to_pylist() if r["prompt_id"] == "chef"]
     for one, other in zip(chefs, alone.read("fairpair_prompt").to_pylist(), strict=True):
-        assert {**one, "p_adjusted": 0} == {**other, "p_adjusted": 0}
+        assert {**one, "q_permutation": 0} == {**other, "q_permutation": 0}
 
 
 def test_convergence_ends_at_the_figures_of_all_samples(store: Store) -> None:

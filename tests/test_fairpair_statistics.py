@@ -45,11 +45,11 @@ def test_too_few_items_to_resample_have_f_but_no_interval(n: int, folds: int) ->
             jaccard, token_sets(rng, n_pg), token_sets(rng, n_gp), FigureOptions(folds=folds), rng
         )
         assert found.figures.fairpair_f is not None and found.p_permutation is not None
-        assert found.ci_low is found.ci_high is None
+        assert found.fairpair_f_low is found.fairpair_f_high is None
     some, other = token_sets(rng, 12), token_sets(rng, 12)
     enough = measure(jaccard, some, other, FigureOptions(folds=4 if folds else 0), rng)
-    assert enough.ci_low is not None and enough.ci_high is not None
-    assert enough.ci_low < enough.ci_high
+    assert enough.fairpair_f_low is not None and enough.fairpair_f_high is not None
+    assert enough.fairpair_f_low < enough.fairpair_f_high
 
 
 def test_permuted_gaps_are_those_of_exchanged_samples() -> None:
@@ -125,7 +125,7 @@ def test_without_a_difference_the_test_keeps_its_level(name: str, n_folds: int) 
     n_found = sum(one.p_permutation <= 0.05 for one in found)
     assert low <= n_found <= high
     together = over_prompts(found, FigureOptions())
-    assert together.ci_low < 1 < together.ci_high < together.ci_low + 0.1
+    assert together.fairpair_f_low < 1 < together.fairpair_f_high < together.fairpair_f_low + 0.1
     assert together.p_permutation > 0.05 and together.p_t > 0.05
 
 
@@ -135,9 +135,9 @@ def test_intervals_hold_one_where_there_is_no_difference() -> None:
     found = [
         measure(jaccard, token_sets(rng, 20), token_sets(rng, 20), options, rng) for _ in range(200)
     ]
-    covered = sum(one.ci_low <= 1 <= one.ci_high for one in found)
+    covered = sum(one.fairpair_f_low <= 1 <= one.fairpair_f_high for one in found)
     assert covered >= stats.binom.ppf(0.0005, 200, 0.95)
-    widths = np.median([one.ci_high - one.ci_low for one in found])
+    widths = np.median([one.fairpair_f_high - one.fairpair_f_low for one in found])
     assert widths < 0.2
 
 
@@ -152,9 +152,9 @@ def test_intervals_hold_a_known_difference() -> None:
             measure(vader, *(rng.normal(k, 1, 40).tolist() for k in (0, 1)), options, rng)
             for _ in range(20)
         ]
-        covered += sum(one.ci_low <= b**2 / v**2 <= one.ci_high for one in prompts)
+        covered += sum(one.fairpair_f_low <= b**2 / v**2 <= one.fairpair_f_high for one in prompts)
         together = over_prompts(prompts, FigureOptions())
-        sets += together.ci_low <= b**2 / v**2 <= together.ci_high
+        sets += together.fairpair_f_low <= b**2 / v**2 <= together.fairpair_f_high
     assert covered >= stats.binom.ppf(0.0005, 200, 0.92) and sets >= 7
 
 
@@ -181,7 +181,7 @@ def test_a_difference_of_spread_alone_is_found() -> None:
     found = measure(vader, left, right, FigureOptions(), rng)
     assert found.p_permutation < 0.01 and found.gap > 0
     # B = sqrt(5) sqrt(2 / pi) and V = 2 sd / sqrt(pi): F = 2.5 / 2.
-    assert found.ci_low < 1.25 < found.ci_high
+    assert found.fairpair_f_low < 1.25 < found.fairpair_f_high
 
 
 def test_prompts_with_nothing_to_measure_are_left_out_and_counted() -> None:
@@ -190,7 +190,7 @@ def test_prompts_with_nothing_to_measure_are_left_out_and_counted() -> None:
     assert few.figures.reason == "fewer valid samples than folds (4) on one side"
     none = measure(vader, [], [0.1] * 9, FigureOptions(), rng)
     same = measure(vader, [0.1] * 5, [0.1] * 9, FigureOptions(), rng)
-    assert (same.p_permutation, same.ci_low, same.figures.fairpair_f) == (1.0, None, None)
+    assert (same.p_permutation, same.fairpair_f_low, same.figures.fairpair_f) == (1.0, None, None)
     some = measure(vader, [0.1, 0.4, 0.6], [0.2, 0.3], FigureOptions(), rng)
     together = over_prompts([few, none, same, some], FigureOptions())
     assert (together.n_prompts, together.n_left_out) == (2, 2)

@@ -96,7 +96,7 @@ def test_a_bar_of_pd_has_a_colour_where_its_interval_excludes_0() -> None:
     clear, unclear, other = (9.0, 5.0, 13.0), (2.0, -2.0, 6.0), (-7.0, -11.0, -3.0)
     rows = [
         {"model": name, "model_key": name, "groups": "female/male", "n": 9}
-        | dict(zip(("value", "ci_low", "ci_high"), values, strict=True))
+        | dict(zip(("value", "value_low", "value_high"), values, strict=True))
         for name, values in (("a", clear), ("b", unclear), ("c", other))
     ]
     drawn = _pd_bars(rows, "made")

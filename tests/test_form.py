@@ -168,7 +168,7 @@ def test_a_warehouse_from_before_the_log(
     units = {unit.name for unit in merged.units}
     downgrade(store.root)
     short = next((store.root / "word_delta").glob("**/*.parquet"))
-    pq.write_table(pq.read_table(short).drop_columns(["delta_se_nats"]), short)
+    pq.write_table(pq.read_table(short).drop_columns(["delta_nats_se"]), short)
     before = {p: p.read_bytes() for p in store.root.rglob("*.parquet")}
     where = ["--warehouse", str(store.root)]
     assert main(["sql", "FROM word_count", *where]) == 3
@@ -181,7 +181,7 @@ def test_a_warehouse_from_before_the_log(
     assert {p: p.read_bytes() for p in before} == before
     assert now.units("word_count", corpus="c s") == units == {"a/", "b"}
     assert [f.units for f in now.snapshot().files("word_count")] == [merged.units]
-    assert now.read("word_delta")["delta_se_nats"].to_pylist() == [None]
+    assert now.read("word_delta")["delta_nats_se"].to_pylist() == [None]
     assert main(["warehouse", "compact", *where]) == 0
     assert not short.exists() and now.read("word_count").num_rows == 2
 

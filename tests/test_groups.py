@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from plumbline.pipelines.requests.measure import compute
 from plumbline.pipelines.settings import MeasureOptions
@@ -90,7 +91,7 @@ def test_metrics_never_mix_groups(tmp_path: Path) -> None:
     assert found["even share", "she/he/they", "all"]["value"] == pytest.approx(even)
     row = found["divergence", "she/he/they", "all"]
     assert row["value"] == pytest.approx(divergence) and row["n"] == 20
-    assert row["ci_low"] < row["value"] < row["ci_high"]
+    assert row["value_low"] < row["value"] < row["value_high"]
     odd = found["divergence", "she/he/they", "category: odd"]
     assert odd["value"] == pytest.approx(oracle(logprobs[1::2])[1])
     assert {g for m, g, _ in found if m == "us"} == {"she/he", "she/they", "he/they"}
@@ -109,28 +110,49 @@ def test_extremes(tmp_path: Path) -> None:
     """One group always ahead: 1. Each half of the time: 0. Both have an interval with a width."""
     # Four groups, five items at 1 and one item more for each: 1 and three times -1 / 3.
     half = math.sqrt(7.7750) * np.std([1.0] * 6 + [-1 / 3] * 3, ddof=1) / 3
+    half *= stats.t.ppf(0.975, 4) / stats.norm.ppf(0.975)
     store = scored(tmp_path / "a", np.array([[0.0, -9, -9, -9]] * 5))
     (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
     assert (row["divergence"], row["even_share"], row["half"]) == (
         pytest.approx(1),
         0,
-        pytest.approx(half, rel=1e-3),
+        pytest.approx(half, rel=2e-3),
     )
     store = scored(tmp_path / "b", np.array([[0.0, -9], [-9, 0.0]] * 5))
     (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
     assert row["divergence"] == 0 and row["half"] > 0.5
 
 
-def test_the_interval_of_a_divergence_covers_an_even_model() -> None:
-    """Shares of three equally likely groups: 0 lies in at least 93% of the intervals."""
-    random, covered = np.random.default_rng(1), 0
-    for _ in range(1500):
-        shares = np.eye(3)[random.integers(0, 3, 100)]
-        signs = np.sign(shares.mean(axis=0) - 1 / 3)
-        items = (np.vstack([shares, np.eye(3)]) - 1 / 3) @ signs * 3 / 4
-        half = math.sqrt(-2 * math.log(0.05) / 103) * items.std(ddof=1)
-        covered += items[:100].mean() - half <= 0
-    assert covered / 1500 > 0.93
+@pytest.mark.slow
+def test_the_interval_of_a_divergence_covers_an_even_model(tmp_path: Path) -> None:
+    """Three equally likely groups, words with effects: 0 is in 95% less two Monte Carlo errors."""
+    rng, n_models, n_words, each = np.random.default_rng(1), 300, 20, 3
+    n = n_words * each
+    store = scored(tmp_path / "w", np.zeros((n, 3)))
+    made = store.read("benchmark_pair").to_pylist()
+    words = [{**p, "cluster": None, "word": f"w{int(p['item_id']) % n_words}"} for p in made]
+    store.replace("benchmark_pair", words, {"benchmark": "b"}, "r")
+    rows = []
+    for m in range(n_models):
+        effect = np.tile(rng.normal(0, 1, (n_words, 3)), (each, 1)) + rng.normal(0, 1, (n, 3))
+        for p in words:
+            item, (a, b) = int(p["item_id"]), (NAMES.index(p[f"group_{x}"]) for x in "ab")
+            of = {"logprob_a_nats": effect[item, a], "logprob_b_nats": effect[item, b]}
+            rows.append({**score("b", p["pair_id"], 0.0, f"m{m:03}"), **of})
+    for m in range(n_models):
+        key = f"key-m{m:03}"
+        store.replace(
+            "pair_score",
+            [r for r in rows if r["model_key"] == key],
+            {"benchmark": "b", "model_key": key},
+            "r",
+        )
+    found = [
+        r for r in rows_of(store.root, f"FROM group_share({EPSILON})") if r["model_key"] != "key-m"
+    ]
+    covered = np.mean([r["divergence"] - r["half"] <= 0 for r in found])
+    assert len(found) == n_models
+    assert covered >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / n_models)
 
 
 def test_the_stereotype_score_follows_the_direction(tmp_path: Path) -> None:
@@ -153,12 +175,15 @@ def test_the_stereotype_score_by_category_has_wilsons_interval(tmp_path: Path) -
     fill(store, "pair_score", [score("b", f"{i:02}", 1.0 if i % 4 else -1) for i in range(15)])
     rows = compute(store.root, MeasureOptions(), "r", ["stereotype"]).to_pylist()
     found = {r["subset"]: r for r in rows}
-    age, z = found["category: age"], 1.959963984540054
+    age, z = found["category: age"], stats.t.ppf(0.975, 11)
     assert (age["value"], age["n"]) == (0.75, 12) and found["category: faith"]["n"] == 3
-    centre = (0.75 + z * z / 24) / (1 + z * z / 12)
-    half = z * math.sqrt(0.75 * 0.25 / 12 + z * z / (4 * 144)) / (1 + z * z / 12)
-    assert age["ci_low"] == pytest.approx(centre - half)
-    assert age["ci_high"] == pytest.approx(centre + half)
+    n = 11**2 / 12  # the jackknife over pairs, each its own cluster; three are exceptions
+    centre = (0.75 + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(0.75 * 0.25 / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    assert age["value_low"] == pytest.approx(centre - half, abs=1e-5)
+    score_test = abs(0.75 - 0.5) / math.sqrt(0.25 / n)
+    assert age["p"] == pytest.approx(2 * stats.t.sf(score_test, 11))
+    assert age["value_high"] == pytest.approx(centre + half)
 
 
 def test_models_are_compared_between_the_same_groups(tmp_path: Path) -> None:

@@ -477,11 +477,11 @@ def test_results_are_a_pull_request_with_what_was_measured(
         store.root,
         "FROM metric_value WHERE metric = 'us' AND subset = 'all' AND groups = 'female/male'",
     )
-    low, high = 100 * row["ci_low"], 100 * row["ci_high"]
-    said = f"US {us:.1f}% (95% interval {low:.1f} to {high:.1f}), PD {pd:+.1f} points (95% interval"
+    assert row["n_clusters"] == 3 and row["value_low"] is row["value_high"] is None
+    said = f"US {us:.1f}% (no interval), PD {pd:+.1f} points (no interval)"
     assert str(gender.notes).startswith(said)
     assert ", female/male, 3 pairs, log ratio within ln 1.65, " in str(gender.notes)
-    assert str(age.notes).startswith("US 0.0% (") and "PD -100.0 points" in str(age.notes)
+    assert str(age.notes).startswith("US 0.0% (no interval), PD -100.0 points (no interval)")
     files[_RESULTS] = b"[]\n"
     assert _results(store) == 0 and f"{uploads.url}/me/gpt/discussions/1" in capsys.readouterr().out
     assert len(uploads.pulls) == 1 and _entries(uploads.pulls[0][1][_RESULTS]) == [gender, age]
@@ -493,6 +493,27 @@ def test_results_are_a_pull_request_with_what_was_measured(
 
 
 _RESULTS = ".eval_results/plumbline-tea.yaml"
+
+
+def test_results_of_five_words_have_their_interval(store: Store, uploads: Uploads) -> None:
+    ratios = (0.1, -0.2, 0.9, -0.7, 0.3, 0.6)
+    pairs = [pair("tea", str(k), word=f"w{k}") for k in range(len(ratios))]
+    fill(store, "benchmark_pair", pairs)
+    fill(store, "pair_score", [score("tea", str(k), r, "me/gpt") for k, r in enumerate(ratios)])
+    fill(store, "model", [scored_by("me/gpt")])
+    _measure(store)
+    assert _push(store) == 0
+    uploads.make("models/me/gpt", {"README.md": b"# Theirs"})
+    assert _results(store) == 0
+    (entry,) = _entries(uploads.pulls[0][1][_RESULTS])
+    rows = rows_of(store.root, "FROM metric_value WHERE metric IN ('us', 'pd') AND subset = 'all'")
+    us, pd = sorted(rows, key=lambda row: row["metric"], reverse=True)
+    low, high = 100 * us["value_low"], 100 * us["value_high"]
+    assert 0 < low < 50 < high < 100 and pd["value_low"] < 100 / 6 < pd["value_high"]
+    assert str(entry.notes).startswith(
+        f"US 50.0% (95% interval {low:.1f} to {high:.1f}), PD +16.7 points "
+        f"(95% interval {pd['value_low']:.1f} to {pd['value_high']:.1f}), female/male, 6 pairs"
+    )
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,7 +19,6 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.interventions import texts as module
-from plumbline.eval_workers.interventions.dose import calibrate, dose_response
 from plumbline.eval_workers.interventions.exchange import (
     Exchange,
     gender_exchange,
@@ -38,6 +38,7 @@ from plumbline.pipelines.cli.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import interventions as section_of
+from plumbline.pipelines.report.sections.interventions import bounded
 from plumbline.pipelines.requests.intervene import (
     StudyOptions,
     StudyRequest,
@@ -184,32 +185,11 @@ def test_resumed_and_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         list(shown(tmp_path, 1))
 
 
-def test_the_response_is_that_of_a_regression_by_scipy() -> None:
-    rng = np.random.default_rng(0)
-    doses, leans = (0.0, 0.3, 1.0), rng.normal(size=(6, 3))
-    found = dose_response(doses, leans)
-    slopes = [stats.linregress(doses, of_seed).slope for of_seed in leans]
-    expected = stats.ttest_1samp(slopes, 0)
-    low, high = expected.confidence_interval(0.95)
-    assert (found.slope, found.p) == pytest.approx((np.mean(slopes), expected.pvalue))
-    assert (found.ci_low, found.ci_high, found.n) == pytest.approx((low, high, 6))
-    assert np.isnan(dose_response(doses, leans[:1]).ci_low)
-    with pytest.raises(UsageProblem, match="all the same"):
-        dose_response((0.5, 0.5), leans[:, :2])
-
-
-@pytest.mark.slow
-def test_a_placebo_is_found_at_its_level_and_an_effect_where_it_is() -> None:
-    """Two hundred whole studies each, in closed worlds whose leans are known."""
-    placebo = calibrate(200, placebo=True, n_words=1_000)
-    assert placebo.detected_interval[0] <= 0.05 <= placebo.detected_interval[1]
-    assert placebo.covered == 1 - placebo.detected
-    effect = calibrate(200, n_words=1_000)
-    assert effect.covered_interval[0] <= 0.95 <= effect.covered_interval[1]
-    assert effect.slope == pytest.approx(effect.planted, rel=0.03)
-    assert effect.detected > 0.95
-    with pytest.raises(UsageProblem, match="too few"):
-        calibrate(1, n_words=1)
+def one_sided(figures: np.ndarray, of: np.ndarray, bound: float) -> float:
+    """The larger p of the tests that the mean lies above -bound and below bound, times that of."""
+    below = stats.ttest_1samp(figures - bound * of, 0, alternative="less").pvalue
+    above = stats.ttest_1samp(figures + bound * of, 0, alternative="greater").pvalue
+    return float(max(below, above))
 
 
 def test_views_of_an_intervention(store: Store) -> None:
@@ -236,7 +216,8 @@ def test_views_of_an_intervention(store: Store) -> None:
         if kind == "aimed" and not dose:
             found[kind, dose, end, seed] = found["gender", dose, end, seed]
             continue
-        ratio = dict(zip(words, rng.normal(size=8).tolist(), strict=True))
+        turned = 3 * dose * (1 - np.array(list(of_words.values()))) if kind == "gender" else 0.0
+        ratio = dict(zip(words, (turned + rng.normal(size=8)).tolist(), strict=True))
         fill(store, "trained_model", [trained(model, "c")], model)
         fill(store, "model", [scored_by(model)], model)
         fill(store, "pair_score", [score("b", w, r, model) for w, r in ratio.items()])
@@ -256,19 +237,31 @@ def test_views_of_an_intervention(store: Store) -> None:
         assert row["lean"] == pytest.approx(here[row["words"], row["outcome"]])
     responses = rows_of(store.root, "FROM dose_response")
     assert len(responses) == 12
+    of_kind: dict[tuple[str, str], dict[str, tuple[dict[str, Any], np.ndarray]]] = {}
     for row in responses:
         of = (row["words"], row["outcome"])
         table = [
             [found[row["kind"], dose, 1.0, seed][of] for dose in (0.0, 0.5, 1.0)]
             for seed in (0, 1, 2)
         ]
-        known = dose_response((0.0, 0.5, 1.0), np.array(table))
-        assert row["response"] == pytest.approx(known.slope)
-        assert row["ci_low"] == pytest.approx(
-            known.ci_low, abs=0.02 * (known.ci_high - known.slope)
-        )
+        slopes = [stats.linregress((0.0, 0.5, 1.0), of_seed).slope for of_seed in table]
+        of_kind.setdefault(of, {})[row["kind"]] = (row, np.array(slopes))
+        known = stats.ttest_1samp(slopes, 0).confidence_interval(0.95)
+        assert row["response"] == pytest.approx(np.mean(slopes))
+        assert row["response_low"] == pytest.approx(known.low, abs=0.01 * (known.high - known.low))
+        assert row["unit"] == {"slope": "nats per nat"}.get(row["outcome"], "nats")
         assert row["lean_at_0"] == pytest.approx(np.mean([of[0] for of in table]))
         assert (row["n_seeds"], row["n_doses"], row["groups"]) == (3, 3, "female/male")
+    for (_, exchange), (aimed_row, aimed) in ((k["gender"], k["aimed"]) for k in of_kind.values()):
+        bound, share = aimed_row["size_bound"], aimed_row["share_bound"]
+        assert one_sided(aimed, np.ones(3), bound) == pytest.approx(0.05, rel=0.01)
+        clear = stats.ttest_1samp(exchange, 0).pvalue < 0.1
+        assert (share is not None) == clear
+        if clear:
+            sign = np.sign(exchange.mean())
+            assert one_sided(aimed, sign * exchange, share) == pytest.approx(0.05, rel=0.01)
+    assert any(k["aimed"][0]["share_bound"] for k in of_kind.values())
+    assert all(k["gender"][0]["share_bound"] is None for k in of_kind.values())
     windows = rows_of(store.root, "FROM window_response")
     assert {(row["kind"], row["dose"], row["window_end"]) for row in windows} == {
         ("gender", 1, 0.5)
@@ -283,7 +276,7 @@ def test_views_of_an_intervention(store: Store) -> None:
         for name, moved in (("response", part - plain), ("short_of_whole", part - whole)):
             low = stats.ttest_1samp(moved, 0).confidence_interval(0.95).low
             assert row[name] == pytest.approx(moved.mean())
-            bound = "ci_low" if name == "response" else "short_low"
+            bound = "response_low" if name == "response" else "short_of_whole_low"
             assert row[bound] == pytest.approx(low, abs=0.02 * (moved.mean() - low))
 
     (section,) = section_of.sections(Facts(store.root))
@@ -300,7 +293,11 @@ def test_views_of_an_intervention(store: Store) -> None:
         lead.sentences,
         strict=True,
     ):
-        assert ("did not clearly" in sentence) == (row["ci_low"] <= 0 <= row["ci_high"])
+        assert ("is not shown to change" in sentence) == (
+            row["response_low"] <= 0 <= row["response_high"]
+        )
+        assert sentence.endswith("seeds)." if row["kind"] == "gender" else f"{bounded(row)}.")
+    assert "; its size is at most " in lead.sentences[0]
 
 
 @pytest.mark.slow

@@ -427,7 +427,7 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
 def test_constrain_cuts_pairs_as_the_corpus_was_cut(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.zst"
     texts = ["Elle est pianiste, l'élève."] * 9 + ["Il est pilote, elle pilote."] * 9
-    write_jsonl_zst(path, [*texts, "Il est pianiste."] * 3)
+    write_jsonl_zst(path, [*texts, "Il est pianiste."] * 10)
     count_corpus(store, CountRequest("c", (path,), language="fr"))
     associate(store, "c")
     import_benchmark(store, "fr-pairs", None, "r")

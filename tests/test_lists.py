@@ -17,14 +17,16 @@ from scipy.stats import kendalltau
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.evidence.clusters import ClusterCounts, cluster_counts
+from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.reproduce.tau import tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     Agreement,
     agreement,
     alike,
     compare_list,
     matrix,
-    tau_interval,
     write_compared,
 )
 from plumbline.warehouse import wordlists
@@ -32,6 +34,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import Row
+from tests.oracle_counts import oracle
 
 MINE = """
 description = "nobles"
@@ -42,7 +45,7 @@ targets = ["they"]
 
 
 def deltas(contrast: str, values: dict[str, float]) -> list[Row]:
-    fixed: Row = {"corpus": "c", "contrast": contrast, "n_defined": 1, "delta_se_nats": 0.5}
+    fixed: Row = {"corpus": "c", "contrast": contrast, "n_defined": 1, "delta_nats_se": 0.5}
     return [{**fixed, "word": w, "delta_nats": v} for w, v in values.items()]
 
 
@@ -109,18 +112,103 @@ def test_tau_b_with_ties(points: list[tuple[int, int]]) -> None:
     assert row.tau_b == pytest.approx(kendalltau(x, y).statistic, abs=1e-12, nan_ok=True)
 
 
-def test_the_interval_of_tau_holds_the_truth() -> None:
-    """Of normal pairs, tau is 2 / pi asin(r): held in about 95% of repeats."""
-    draw, r, n, n_held = np.random.default_rng(1), 0.7, 60, 0
-    for _ in range(400):
-        x, noise = draw.normal(size=(2, n))
-        points = {"a": (np.arange(n), x), "b": (np.arange(n), r * x + math.sqrt(1 - r**2) * noise)}
-        (row,) = agreement(["a", "b"], points)
-        n_held += row.tau_low <= 2 / math.pi * math.asin(r) <= row.tau_high
-    assert 0.92 <= n_held / 400 <= 0.98
-    few = {name: (words[:9], values[:9]) for name, (words, values) in points.items()}
-    assert math.isnan(agreement(["a", "b"], few)[0].tau_low)
-    assert math.isnan(agreement(["a", "b"], {"a": points["a"], "b": points["a"]})[0].tau_high)
+def texts_of(n: int, seed: int) -> list[str]:
+    """Documents of made-up words, each near some of four pronouns; a document has few words."""
+    draw = np.random.default_rng(seed)
+    words = [f"{a}{b}x" for a in "bcdfghjk" for b in "aeiouyw"]
+    texts = []
+    for _ in range(n):
+        some = draw.choice(words, 12)
+        said = draw.choice(["she", "he", "her", "him"], 40, p=draw.dirichlet([2, 2, 2, 2]))
+        texts.append(" ".join(str(x) for x in draw.permutation([*said, *draw.choice(some, 60)])))
+    return texts
+
+
+LIST = """
+description = "pronouns"
+source = "made up for this test"
+pairs = [{ female = "she", male = "he" }, { female = "her", male = "him" }]
+"""
+CONTRASTS = (("she", "he"), ("her", "him"))
+
+
+def counted(store: Store, where: Path, texts: list[str], n_sources: int) -> None:
+    """Count texts in two shards, with sources in turn."""
+    (where / "fours.toml").write_text(LIST, encoding="utf-8")
+    shards = where / "a.jsonl", where / "b.jsonl"
+    cut = len(texts) // 3
+    for shard, some in zip(shards, ([*range(cut)], [*range(cut, len(texts))]), strict=True):
+        lines = [{"text": texts[k], "meta": {"pile_set_name": f"s{k % n_sources}"}} for k in some]
+        shard.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    count_corpus(store, CountRequest("c", shards, targets=str(where / "fours.toml")))
+    associate(store, "c")
+
+
+def odds(texts: list[str]) -> list[dict[str, float]]:
+    """A word's count beside the female word over that beside the male one, for each contrast."""
+    targets = [word for side in CONTRASTS for word in side]
+    pairs = oracle(texts, targets, "pairs", 10).pairs
+    words = {word for word, _ in pairs}
+    return [
+        {w: pairs[w, f] / pairs[w, m] for w in words if pairs[w, f] and pairs[w, m]}
+        for f, m in CONTRASTS
+    ]
+
+
+@pytest.mark.parametrize("n_sources", [3, 12])
+def test_the_interval_of_tau_is_that_of_documents_counted_again(
+    store: Store, tmp_path: Path, n_sources: int
+) -> None:
+    """By brute force: the documents, or the sources if ten or more, of a few resamples."""
+    texts, n_resamples = texts_of(40, seed=n_sources), 6
+    counted(store, tmp_path, texts, n_sources)
+    vocabulary = store.read("word_count", corpus="c")["word"].combine_chunks().sort()
+    targets = [word for side in CONTRASTS for word in side]
+    counts = cluster_counts(evidence_of(store, "c"), vocabulary, targets)
+    by_name = sorted(range(n_sources), key=lambda k: f"s{k}")
+    clusters: list[list[str]] = [texts[k::n_sources] for k in by_name]
+    if n_sources < 10:
+        clusters = [[text] for text in texts]
+    assert (counts.n_clusters, counts.clusters) == (
+        len(clusters),
+        "source" if n_sources >= 10 else "document",
+    )
+    table = store.read("pair_count", corpus="c").to_pylist()
+    assert sum(counts.n) == sum(row["n_pair"] for row in table)
+    draw, n = np.random.default_rng(0), len(clusters)
+    z = []
+    for _ in range(n_resamples):
+        times = draw.multinomial(n, np.full(n, 1 / n))
+        again = [text for of, k in zip(clusters, times, strict=True) for text in of * k]
+        a, b = odds(again)
+        common = sorted(set(a) & set(b))
+        z.append(math.atanh(tau_by_hand([a[w] for w in common], [b[w] for w in common])))
+    every = np.arange(len(vocabulary))
+    (error,) = tau_errors(counts, [(0, 1), (2, 3)], [every] * 2, [(0, 1)], n_resamples)
+    assert error == pytest.approx(np.std(z, ddof=1), rel=1e-9)
+
+    compared = compare_list(store, "c", "fours")
+    (row,) = compared.agreements
+    a, b = odds(texts)
+    common = sorted(set(a) & set(b))
+    assert row.n_words == len(common) >= 50
+    # Equal quotients of counts are ties, whatever their rounding.
+    exact = tau_by_hand([round(a[w], 12) for w in common], [round(b[w], 12) for w in common])
+    assert row.tau_b == pytest.approx(exact, abs=1e-12)
+    (error,) = tau_errors(counts, [(0, 1), (2, 3)], [every] * 2, [(0, 1)])
+    assert (row.tau_low, row.tau_high) == pytest.approx(tau_interval(row.tau_b, error, n))
+    assert compared.intervals == f"95% intervals over {n} clusters of {counts.clusters}s"
+
+
+def test_what_has_no_interval(store: Store, tmp_path: Path) -> None:
+    counted(store, tmp_path, texts_of(9, seed=0), 1)
+    compared = compare_list(store, "c", "fours")
+    assert compared.intervals == "no intervals: fewer than 10 documents"
+    assert math.isnan(compared.agreements[0].tau_low)
+    nothing = np.zeros(0, np.int64)
+    none = ClusterCounts("document", 20, nothing, nothing, nothing, nothing)
+    assert np.isnan(tau_errors(none, [(0, 1), (2, 3)], [nothing] * 2, [(0, 1)])).all()
+    assert all(map(math.isnan, tau_interval(0.5, math.nan, 20)))
 
 
 def test_files_and_heat_map(filled: Store, tmp_path: Path) -> None:
@@ -132,7 +220,7 @@ def test_files_and_heat_map(filled: Store, tmp_path: Path) -> None:
     with paths["c-gendered-kendall.csv"].open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     (row,) = (r for r in rows if r["tau_b"])
-    assert float(row["tau_low"]) < float(row["tau_b"]) < float(row["tau_high"])
+    assert row["tau_low"] == row["tau_high"] == ""  # no documents were kept
     first = paths["c-gendered-coverage.csv"].read_text(encoding="utf-8").splitlines()[1]
     assert first.startswith("she/he,60,100,60.0,")
     alone = write_compared(compare_list(filled, "c", "she-he"), tmp_path / "one")
@@ -144,10 +232,10 @@ def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["reproduce", "lists", *options, "c"]) == 0
     shown = capsys.readouterr().out
     assert "60.00" in shown and "kendall.png" in shown and "Next: plumbline" in shown
+    assert "no intervals: corpus 'c': was counted without keeping its documents" in shown
     with (tmp_path / "o" / "c-gendered-kendall.csv").open(encoding="utf-8") as file:
         (tau,) = (row for row in csv.DictReader(file) if row["tau_b"])
-    low, middle, high = (f"{float(tau[end]):.2f}" for end in ("tau_low", "tau_b", "tau_high"))
-    assert f"{middle} (95% interval {low} to {high}) for she/he and woman/man" in shown
+    assert f"{float(tau['tau_b']):.2f} for she/he and woman/man, 55 words" in shown
     assert main(["reproduce", "lists", *options, "d"]) == 2
     assert main(["reproduce", "lists", *options, "c", "--list", "names"]) == 2
     assert "mary of list names was not counted" in capsys.readouterr().err
@@ -158,10 +246,11 @@ def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_several_pairs_have_a_median_and_ends() -> None:
     taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
-    rows = [Agreement("a", other, n, t, *tau_interval(t, n)) for other, (t, n) in taus.items()]
+    ends = {"c": (-0.3, -0.1)}
+    rows = [Agreement("a", k, n, t, *ends.get(k, ())) for k, (t, n) in taus.items()]
     _, summed, lowest, highest = alike(rows)
     assert "0.30 in the median of all 3" in summed
-    assert lowest.startswith("  -0.20 (95% interval -0.3")
+    assert lowest.startswith("  -0.20 (95% interval -0.30 to -0.10)")
     assert lowest.endswith(" for a and c, 80 words in common")
     assert highest == "  0.90 for a and b, 60 words in common"
     assert len(list(alike(rows[3:]))) == 1 and not list(alike([]))

@@ -98,7 +98,9 @@ def test_metrics_equal_brute_force(made: list[list[Any]]) -> None:
 
 
 def check_metrics(pairs: list[Any], found: Metrics) -> None:
-    figures = [r[c] for r in found.values() for c in ("value", "sd", "ci_low", "ci_high")]
+    figures = [
+        r[c] for r in found.values() for c in ("value", "value_se", "value_low", "value_high")
+    ]
     assert all(x is None or math.isfinite(x) for x in figures)
     subsets = members(pairs)
     if not subsets["all"]:
@@ -111,48 +113,63 @@ def check_metrics(pairs: list[Any], found: Metrics) -> None:
             row = found[metric, subset]
             assert row["n"] == n
             assert (row["value"] is None) == (n == 0)
-            assert (row["sd"] is None) == (n == 0 or (metric == "aufc" and n == 1))
-            assert (row["ci_low"] is None) == (n == 0 or (metric == "aufc" and n == 1))
-            assert row["ci_low"] is None or row["ci_low"] <= row["value"] <= row["ci_high"]
+            assert (row["value_se"] is None) == (n < 2)
+            assert row["n_clusters"] == n
+            varies = metric != "aufc" or (row["value_se"] or 0) > 1e-9
+            assert (row["value_low"] is None) == (n < 5 or not varies)
+            values = json.loads(row["cluster_values"] or "[]")
+            assert len(values) == (n if n < 5 else 0)
+            assert row["value_low"] is None or row["value_low"] <= row["value"] <= row["value_high"]
         if n == 0:
             continue
         us = share(ratios, EPSILON)
         assert found["us", subset]["value"] == pytest.approx(us)
-        assert found["us", subset]["sd"] == pytest.approx(math.sqrt(us * (1 - us) / n))
         signs = [0 if at_most(r, EPSILON) else math.copysign(1, r) for r in ratios]
         assert found["pd", subset]["value"] == pytest.approx(100 * np.mean(signs), abs=1e-9)
-        assert found["pd", subset]["sd"] == pytest.approx(
-            100 * np.std(signs) / math.sqrt(n), abs=1e-6
-        )
         grid = np.linspace(0, 6, 101)
         area = np.trapezoid([share(ratios, e) for e in grid], grid)
         assert found["aufc", subset]["value"] == pytest.approx(area, abs=1e-9)
         areas = [np.trapezoid([float(at_most(r, e)) for e in grid], grid) for r in ratios]
-        if n > 1:
-            error = np.std(areas, ddof=1) / math.sqrt(n)
-            assert found["aufc", subset]["sd"] == pytest.approx(error, abs=1e-9)
+        evens = [float(at_most(r, EPSILON)) for r in ratios]
+        for metric, each in (("us", evens), ("pd", [100 * x for x in signs]), ("aufc", areas)):
+            if n > 1:  # each pair is its own cluster: the jackknife over pairs
+                error = np.std(each) / math.sqrt(n) * n / (n - 1)
+                assert found[metric, subset]["value_se"] == pytest.approx(error, abs=1e-9)
         if "max_pmi" in subset:
             gap = us - share(subsets["all"], EPSILON)
             assert found["gap", subset]["value"] == pytest.approx(gap, abs=1e-12)
 
 
 def test_wilson_interval_equals_scipy(store: Store) -> None:
-    shares = [(0, 1), (1, 1), (0, 30), (30, 30), (7, 31)]
+    shares = [(0, 30), (30, 30), (7, 31)]
     for count, total in shares:
         pairs = [(0.0 if i < count else 2.0, 0.1, False, None) for i in range(total)]
         build(store, pairs, f"{count} of {total}")
     found = by_benchmark(store.root)
     for count, total in shares:
         row = found[f"{count} of {total}"]["us", "all"]
-        expected = stats.binomtest(count, total).proportion_ci(method="wilson")
-        assert row["ci_low"] == pytest.approx(expected.low, abs=1e-12)
-        assert row["ci_high"] == pytest.approx(expected.high, abs=1e-12)
+        p, t = count / total, stats.t.ppf(0.975, total - 1)
+        n = (total - 1) ** 2 / total if 0 < p < 1 else total  # fewer by the jackknife's factor
+        low, high = wilson(p, n, t)
+        assert row["value_low"] == pytest.approx(low, abs=1e-5)
+        assert row["value_high"] == pytest.approx(high, abs=1e-5)
+        independent = stats.binomtest(count, total).proportion_ci(method="wilson")
+        assert row["value_high"] - row["value_low"] == pytest.approx(
+            independent.high - independent.low, rel=0.09
+        )
         assert row["interval"] == "Wilson 95%"
+
+
+def wilson(p: float, n: float, t: float) -> tuple[float, float]:
+    """The two p0 of which p is t standard errors away, as roots of a quadratic equation."""
+    roots = np.roots([1 + t**2 / n, -(2 * p + t**2 / n), p**2]).real
+    return float(roots.min()), float(roots.max())
 
 
 def test_student_points_equal_scipy(store: Store) -> None:
     connection = connect(store.root)
-    for df, tolerance in [(1, 1e-6), (2, 8e-3), (3, 2e-3), (6, 1e-4), (40, 1e-6), (4000, 1e-7)]:
+    fractional = [(df, 1.1e-4) for df in (1.01, 1.2, 1.5, 1.9, 2, 2.5, 3, 4.4)]
+    for df, tolerance in [(1, 1e-6), *fractional, (6, 1e-5), (40, 1e-6), (4000, 1e-7)]:
         row = connection.execute("SELECT t975($df)", {"df": df}).fetchone()
         assert row is not None
         assert row[0] == pytest.approx(stats.t.ppf(0.975, df), rel=tolerance)
@@ -192,11 +209,11 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> N
     for (metric, subset), value in truth.items():
         mine = [r for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
         assert len(mine) == samples
-        covered = np.mean([r["ci_low"] <= value <= r["ci_high"] for r in mine])
+        covered = np.mean([r["value_low"] <= value <= r["value_high"] for r in mine])
         assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995, (metric, subset)
-    # The gap's interval takes w as given: its truth is (1 - w) (0.7 - 0.3) with the sample's own w.
+    # The gap's truth with the sample's own share w of constrained pairs is (1 - w) (0.7 - 0.3).
     gaps = [r for r in rows if (r["metric"], r["subset"]) == ("gap", "|max_pmi| <= 0.5")]
-    covered = np.mean([r["ci_low"] <= (1 - r["n"] / n) * 0.4 <= r["ci_high"] for r in gaps])
+    covered = np.mean([r["value_low"] <= (1 - r["n"] / n) * 0.4 <= r["value_high"] for r in gaps])
     assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
 
 
@@ -223,7 +240,7 @@ def test_measure_replaces_what_was_there(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [{"epsilon": -1.0}, {"eta": (math.nan,)}, {"log_base": (10.0, 1.0)}, {"sd_pairs": 0}],
+    [{"epsilon": -1.0}, {"eta": (math.nan,)}, {"log_base": (10.0, 1.0)}],
 )
 def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(UsageProblem, match="expected"):
@@ -232,12 +249,9 @@ def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
 
 def test_conventions_are_options_that_the_rows_record(store: Store) -> None:
     build(store, [(0.3 * i, 0.1 * i, True, None) for i in range(9)])
-    options = MeasureOptions(eta=(0.5,), log_base=(math.e, 10.0), sd_pairs=100)
+    options = MeasureOptions(eta=(0.5,), log_base=(math.e, 10.0))
     rows = compute(store.root, options, "r").to_pylist()
     of_all = [row for row in rows if row["subset"] == "all"]
-    us = next(row for row in of_all if row["metric"] == "us")
-    assert us["sd"] == pytest.approx(math.sqrt(us["value"] * (1 - us["value"]) / 100))
-    assert json.loads(us["options"]) == {"sd_n_pairs": 100} and us["n"] == 9
     aufc = {json.loads(r["options"])["log_base"]: r for r in of_all if r["metric"] == "aufc"}
     ratios = [0.3 * i for i in range(9)]
     grid = [0.06 * k for k in range(101)]

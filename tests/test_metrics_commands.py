@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, planted, score
+from tests.test_metrics import wilson
 from tests.test_report import Page, appendix
 
 runner = CliRunner()
@@ -19,8 +21,13 @@ runner = CliRunner()
 
 @pytest.fixture
 def scored(store: Store) -> Path:
-    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(4)])
-    fill(store, "pair_score", [score("b", str(i), i - 1.0) for i in range(4)])
+    return _scored(store, 6)
+
+
+def _scored(store: Store, n: int) -> Path:
+    """Log ratios -1, 0, 1, ...: of each pair by itself, one is within ln 1.65."""
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(n)])
+    fill(store, "pair_score", [score("b", str(i), i - 1.0) for i in range(n)])
     return store.root
 
 
@@ -39,12 +46,24 @@ def test_help_has_an_example(name: str) -> None:
 
 def test_measure_prints_what_it_wrote_and_what_is_next(scored: Path) -> None:
     output = run("measure", "--warehouse", scored, "--eta", 0.4)
-    assert "25.0 (4.6 to 69.9)" in output  # Wilson, 1 of 4 within ln 1.65
+    # Student's t of 5 degrees; the jackknife's error is that of 25 / 6 rows.
+    low, high = wilson(1 / 6, 25 / 6, float(stats.t.ppf(0.975, 5)))
+    assert f"16.7 ({100 * low:.1f} to {100 * high:.1f})" in output
     assert "next: plumbline report" in output
     store = Store.open(scored)
     (record,) = store.read("run").to_pylist()
     assert record["command"] == "measure" and record["status"] == "finished"
     assert {r["run_id"] for r in store.read("metric_value").to_pylist()} == {record["run_id"]}
+
+
+def test_measure_prints_figures_of_few_clusters_without_an_interval(store: Store) -> None:
+    output = run("measure", "--warehouse", _scored(store, 4))
+    (line,) = [one for one in output.splitlines() if " b " in one]
+    assert "25.0" in line and "+25.0" in line and "5.00" in line
+    assert "(" not in line and "None" not in line and "nan" not in line.lower()
+    rows = Store.open(store.root).read("metric_value").to_pylist()
+    of_pairs = [r for r in rows if r["metric"] in ("us", "pd", "aufc")]
+    assert of_pairs and all(r["value_low"] is r["value_high"] is None for r in of_pairs)
 
 
 def test_measure_prints_the_fits(store: Store) -> None:

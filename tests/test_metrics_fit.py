@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.pipelines.requests.measure import compute
+from plumbline.pipelines.requests.measure import compute, measure
 from plumbline.pipelines.settings import MeasureOptions
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests import fits
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
 
 Rows = list[dict[str, Any]]
@@ -64,26 +66,27 @@ def _of_words(scores: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [[s for s in scores if s["pair_id"].startswith(f"{w}-")] for w in WORDS]
 
 
+def check(row: dict[str, Any], known: fits.Interval) -> None:
+    assert row["value"] == pytest.approx(known.value)
+    assert row["value_se"] == pytest.approx(known.se, rel=1e-5)
+    width = known.high - known.low
+    # the expansion of Student's t quantile is 1e-4 off
+    assert row["value_low"] == pytest.approx(known.low, abs=2e-4 * width)
+    assert row["value_high"] == pytest.approx(known.high, abs=2e-4 * width)
+
+
 def check_fit(rows: Rows, subset: str, model: str, corpus: str, x: Any, y: Any) -> None:
-    """One row each of slope, correlation and rank correlation, equal to scipy's."""
-    expected = stats.linregress(x, y)
-    half = stats.t.ppf(0.975, len(x) - 2) * expected.stderr
-    (row,) = (r for r in find(rows, "slope", subset, model) if r["corpus"] == corpus)
-    assert row["n"] == len(x)
-    assert row["value"] == pytest.approx(expected.slope)
-    assert row["sd"] == pytest.approx(expected.stderr)
-    assert row["ci_low"] == pytest.approx(expected.slope - half, rel=1e-5)
-    assert row["ci_high"] == pytest.approx(expected.slope + half, rel=1e-5)
-    pearson = stats.pearsonr(x, y)
-    interval = pearson.confidence_interval(0.95)
-    (row,) = (r for r in find(rows, "correlation", subset, model) if r["corpus"] == corpus)
-    assert row["value"] == pytest.approx(pearson.statistic)
-    assert (row["ci_low"], row["ci_high"]) == pytest.approx((interval.low, interval.high))
-    rank = stats.spearmanr(x, y).statistic
-    (row,) = (r for r in find(rows, "rank correlation", subset, model) if r["corpus"] == corpus)
-    assert row["value"] == pytest.approx(rank)
-    z = 1.959963984540054 * np.sqrt((1 + rank**2 / 2) / (len(x) - 3))
-    assert row["ci_low"] == pytest.approx(np.tanh(np.arctanh(rank) - z))
+    """One row each of slope, correlation and rank correlation, equal to those of `tests.fits`."""
+    line, df = fits.slope(x, y)
+    pearson = fits.correlation(x, y, fits.pearson, df)
+    rank = fits.correlation(x, y, fits.spearman, len(x) - 2)
+    assert line.value == pytest.approx(stats.linregress(x, y).slope)
+    assert pearson.value == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert rank.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    for name, known in (("slope", line), ("correlation", pearson), ("rank correlation", rank)):
+        (row,) = (r for r in find(rows, name, subset, model) if r["corpus"] == corpus)
+        assert row["n"] == len(x)
+        check(row, known)
 
 
 def test_measured_on_planted(world: World) -> None:
@@ -210,14 +213,127 @@ def test_too_few_points_and_perfect_lines(
     rows = figures_of(store)
     (row,) = find(rows, "slope", "words, measured delta", "m")
     assert (row["value"], row["n"]) == (slope, n)
-    assert (row["ci_low"] is not None) == bounds
+    assert (row["value_low"] is not None) == bounds
     ranked = find(rows, "rank correlation", "words, measured delta", "m")
     (row,) = find(rows, "correlation", "words, measured delta", "m")
     # two points correlate at 1 or -1 whatever they are: that is no figure
     expected = pytest.approx(1.0) if n > 2 and slope else None
     assert len(ranked) == 1 and [row["value"], ranked[0]["value"]] == [expected, expected]
     if bounds:
-        assert row["ci_low"] == row["ci_high"] == pytest.approx(1.0)
+        assert row["value_low"] == row["value_high"] == pytest.approx(1.0)
+
+
+def noisy(store: Store, n: int = 40, noise: float = 0.4) -> tuple[Any, Any, Any]:
+    """A model that follows leans of which a corpus shows a noisy sample; deltas, means, errors."""
+    rng = np.random.default_rng(11)
+    error = noise * rng.uniform(0.5, 1.5, n)
+    true = rng.normal(0, 0.7, n)
+    x, y = true + error * rng.normal(size=n), 0.8 * true + rng.normal(0, 0.3, n)
+    fill(store, "benchmark_pair", [pair("b", w, word=w) for w in WORDS[:n]])
+    fill(store, "pair_score", [score("b", w, v) for w, v in zip(WORDS, y, strict=False)])
+    rows = zip(WORDS, x, error, strict=False)
+    fill(store, "word_delta", [{**delta(w, v), "delta_nats_se": s} for w, v, s in rows])
+    return x, y, error
+
+
+def evidence(word: str, error: float) -> dict[str, Any]:
+    counts = dict.fromkeys(
+        ("n_word", "frequency_rank", "n_documents", "n_clusters", "n_pair_f", "n_pair_m"), 9
+    )
+    return {
+        **counts,
+        **{"corpus": "c", "contrast": "she/he", "word": word, "per_million": 1.0, "n_defined": 1},
+        **{"clusters": "document", "delta_nats_se": error, "run_id": "r"},
+    }
+
+
+def test_a_slope_on_a_sample_has_its_reliability_and_a_corrected_slope(store: Store) -> None:
+    """First with errors of counts, then with one word's over documents, then with all of them."""
+    x, y, error = noisy(store)
+    for n_known, over in ((0, "count"), (1, "count"), (40, "document")):
+        error[:n_known] *= 1.2
+        rows = [evidence(w, s) for w, s in zip(WORDS[:n_known], error, strict=False)]
+        fill(store, "word_evidence", rows)
+        share, known = fits.corrected(x, y, error)
+        assert 0.3 < share < 0.9
+        found = figures_of(store)
+        check_fit(found, "words, measured delta", "m", "c", x, y)
+        (row,) = find(found, "reliability", "words, measured delta", "m")
+        assert (row["value"], row["n"]) == (pytest.approx(share), 40)
+        (row,) = find(found, "corrected slope", "words, measured delta", "m")
+        check(row, known)
+        assert [r["error_over"] for r in rows_of(store.root, "FROM fit")] == [over]
+
+
+def test_where_leans_are_mostly_noise_no_slope_is_corrected(store: Store) -> None:
+    x, _, error = noisy(store, noise=1.5)
+    assert 1 - np.mean(error**2) / np.var(x, ddof=1) < 0.3
+    rows = figures_of(store)
+    assert find(rows, "reliability", "words, measured delta", "m")[0]["value"] < 0.3
+    assert not find(rows, "corrected slope", "words, measured delta", "m")
+
+
+def test_the_text_that_a_model_read_is_no_sample(store: Store) -> None:
+    noisy(store)
+    fill(store, "trained_model", [trained("m", "c")])
+    fill(store, "model", [scored_by("m")])
+    rows = figures_of(store)
+    assert find(rows, "reliability", "words, measured delta", "m")[0]["value"] == 1
+    assert not find(rows, "corrected slope", "words, measured delta", "m")
+    assert rows_of(store.root, "SELECT error_over FROM fit") == [{"error_over": "exact"}]
+
+
+def test_deltas_without_errors_have_no_reliability(store: Store) -> None:
+    noisy(store)
+    rows = [{**delta(w, k / 9), "delta_nats_se": 0.1 if k else None} for k, w in enumerate(WORDS)]
+    fill(store, "word_delta", rows)
+    assert {r["metric"] for r in figures_of(store)}.isdisjoint({"reliability", "corrected slope"})
+
+
+def test_a_point_that_decides_the_line_alone_leaves_no_interval(store: Store) -> None:
+    fill(store, "benchmark_pair", [pair("b", w, word=w) for w in WORDS[:5]])
+    fill(store, "pair_score", [score("b", w, k**2) for k, w in enumerate(WORDS[:5])])
+    fill(store, "word_delta", [delta(w, float(k == 4)) for k, w in enumerate(WORDS[:5])])
+    rows = figures_of(store)
+    for name in ("slope", "correlation"):
+        (row,) = find(rows, name, "words, measured delta", "m")
+        assert row["value"] > 0 and row["value_low"] is row["value_high"] is row["value_se"] is None
+
+
+def spoken(corpus: str, code: str | None) -> dict[str, Any]:
+    counts = ("n_shards", "n_shards_failed", "n_rejected", "n_kept_tokens", "n_words_kept")
+    row = dict.fromkeys((*counts, "n_tokens_pruned"), 0)
+    return {**row, "corpus": corpus, "source": "counted", "language": code, "run_id": "r"}
+
+
+def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
+    """Of a language's file, of a corpus that they were constrained with, English otherwise."""
+    sources = {"nl-pairs": "warehouse/languages/nl.toml", "own": "own.csv", "plain": "plain.csv"}
+    y = np.random.default_rng(5).normal(size=6).tolist()
+    for benchmark, source in sources.items():
+        rows = [pair(benchmark, w, word=w, source_file=source) for w in WORDS[:6]]
+        fill(store, "benchmark_pair", rows, benchmark)
+        fill(store, "pair_score", [score(benchmark, w, v) for w, v in zip(WORDS, y, strict=False)])
+    for corpus in ("novels", "verhalen"):
+        rows = [delta(w, k / 5, corpus) for k, w in enumerate(WORDS[:6])]
+        fill(store, "word_delta", rows, corpus)
+    found = [association("own", w, 0.5, "verhalen") for w in WORDS[:6]]
+    # by mistake: the file says which language they are in
+    found += [association("nl-pairs", w, 0.5, "novels") for w in WORDS[:6]]
+    for row in found:
+        fill(store, "pair_association", [row], str(row["pair_id"]))
+    measure(store, "r")  # before corpora said their language
+    everything = {(b, c) for b in sources for c in ("novels", "verhalen")}
+    query = "SELECT DISTINCT benchmark, corpus FROM metric_value WHERE metric = 'slope'"
+    assert {tuple(row.values()) for row in rows_of(store.root, query)} == everything
+    for corpus, code in (("novels", None), ("verhalen", "nl")):
+        fill(store, "corpus", [spoken(corpus, code)], corpus)
+    measure(store, "r")
+    assert {tuple(row.values()) for row in rows_of(store.root, query)} == {
+        ("nl-pairs", "verhalen"),
+        ("own", "verhalen"),
+        ("plain", "novels"),
+    }
 
 
 def test_scores_of_an_earlier_model_of_the_same_name_are_not_held_against_the_plant(

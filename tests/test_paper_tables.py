@@ -79,7 +79,7 @@ def test_every_row_of_latex_has_the_columns_that_the_table_declares(
         (
             Cell(word),
             count(n),
-            estimate({"value": x, "ci_low": x - 1, "ci_high": x + 1}, 1),
+            estimate({"value": x, "value_low": x - 1, "value_high": x + 1}, 1),
         )
         for word, n, x in rows
     ]
@@ -113,7 +113,7 @@ def test_the_table_of_models_has_the_metrics_of_the_warehouse(
     for r in rows:
         us, pd = (metric(world, name, r["model"]) for name in ("us", "pd"))
         assert int(r["n"]) == us["n"] == pd["n"]
-        columns = {"value": "", "ci_low": "_low", "ci_high": "_high"}
+        columns = {"value": "", "value_low": "_low", "value_high": "_high"}
         for column, ending in columns.items():
             assert float(r[f"US %{ending}"]) == pytest.approx(100 * us[column], rel=1e-12)
             assert float(r[f"PD points{ending}"]) == pytest.approx(pd[column], rel=1e-12)
@@ -145,7 +145,8 @@ def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(world
     for name, scale, digits, signed in (("us", 100, 1, False), ("pd", 1, 1, True)):
         row = metric(world, name, "model-straight")
         texts = [
-            shown(scale * row[c], digits, signed=signed) for c in ("value", "ci_low", "ci_high")
+            shown(scale * row[c], digits, signed=signed)
+            for c in ("value", "value_low", "value_high")
         ]
         assert f"| {texts[0]} ({texts[1]} to {texts[2]}) |" in card
     slope = metric(world, "slope", "model-straight", "words, planted delta")

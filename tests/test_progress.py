@@ -189,6 +189,7 @@ def test_counting_merging_and_associating_are_steps_of_their_own(
         "merge pairs of c: sum",
         "associations of c",
         "deltas of c",
+        "bounds of c",
     ]
     # The same pairs in each run, of at least 128 rows.
     n_pairs = store.read("pair_count", corpus="c").num_rows

@@ -182,8 +182,10 @@ def test_page_is_whole_and_asks_for_nothing_outside(written: Path) -> None:
 
 
 def _shown(row: Any, digits: int, scale: float = 1, signed: bool = False) -> str:
-    value, low, high = (row[c] * scale for c in ("value", "ci_low", "ci_high"))
-    texts = [shown(v, digits, signed=signed) for v in (value, low, high)]
+    ends = [row[c] for c in ("value", "value_low", "value_high") if row[c] is not None]
+    texts = [shown(v * scale, digits, signed=signed) for v in ends]
+    if len(texts) == 1:
+        return texts[0]
     return f"{texts[0]} ({texts[1]} to {texts[2]})"
 
 
@@ -205,8 +207,13 @@ def test_metric_tables_show_what_metric_value_holds(world: Store, written: Path)
 
     found = page.tables["made, all pairs"][1:]
     assert len(found) == 2
-    for model, *cells in found:
+    ranks = {(r["metric"], r["model"]): r for r in world.read("model_rank").to_pylist()}
+    for model, *cells, by_us, by_aufc in found:
         check(cells, model[0], "", "all", ["n", "us", "pd", "aufc"])
+        for (text, value), name in ((by_us, "us"), (by_aufc, "aufc")):
+            row = ranks[name, model[0]]
+            assert int(value) == row["rank"]
+            assert text in (f"{row['rank_low']} to {row['rank_high']}", f"{row['rank_low']}")
     (caption,) = [c for c in page.tables if c.startswith("made, by subset")]
     n_rows = 0
     for model, subset, of_corpus, *cells in page.tables[caption][1:]:
@@ -226,18 +233,23 @@ def test_fit_tables_show_what_metric_value_holds(world: Store, written: Path) ->
     caption = "Log ratio on the lean of the text, 95% intervals in brackets"
     seen = 0
     for model, benchmark, of_corpus, against, *cells in page.tables[caption][1:]:
-        names = ("slope", "correlation", "rank correlation", "n")
+        names = ("slope", "reliability", "correlation", "rank correlation", "n")
         for (text, value), name in zip(cells, names, strict=True):
             metric = "slope" if name == "n" else name
-            (row,) = [
+            kept = [
                 r
                 for r in rows
                 if (r["metric"], r["model"], r["benchmark"], r["corpus"])
                 == (metric, model[0], benchmark[0], of_corpus[0])
                 and r["subset"] == against[0].split(" (")[0]
             ]
+            if name == "reliability" and not kept:  # the test's deltas have no errors
+                assert (text, value) == ("–", None)
+                continue
+            (row,) = kept
             assert value is not None and float(value) == (row["n"] if name == "n" else row["value"])
-            assert text == (str(row["n"]) if name == "n" else _shown(row, 2 + (name != "slope")))
+            digits = 2 if name in ("slope", "reliability") else 3
+            assert text == (str(row["n"]) if name == "n" else _shown(row, digits))
         seen += 1
     assert seen == 6
 
@@ -253,10 +265,10 @@ def test_a_metric_of_any_name_has_its_column(store: Store, tmp_path: Path) -> No
     fill(store, "metric_value", added)
     page = Page(appendix(store, tmp_path / "report"))
     pairs = page.tables["made, all pairs"][1:]
-    assert all(us == share for _, _, us, *_, share, _ in pairs)
-    assert [part[1] for *_, part in pairs] == ["25.0", "25.0"]
+    assert all(us == share for _, _, us, *_, share, _, _, _ in pairs)
+    assert [part[1] for *_, part, _, _ in pairs] == ["25.0", "25.0"]
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
-    assert all(slope[1] == steepness[1] for *_, slope, _, _, steepness, _ in fits)
+    assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share (part 2) %", "steepness"))
     tables = store.read("metric_value"), store.read("control")
     (names, lines), (fitted, _) = measured(*tables, {}).values()
@@ -284,7 +296,7 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
     (turned,) = [
         r for r in rows if r["metric"] == "correlation" and r["subset"].startswith("words, swapped")
     ]
-    assert turned["ci_high"] < 0
+    assert turned["value_high"] < 0
     assert "the preference turns round" in text
     assert f"correlation {shown(turned['value'], 2)}" in text
     for model in ("model-straight", "model-swapped"):
@@ -294,7 +306,7 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
             if (r["metric"], r["model"], r["subset"]) == ("slope", model, "words, planted delta")
         ]
         world_name = model.removeprefix("model-")
-        assert f"{model} follows the text text-{world_name}" in text
+        assert f"{model} follows text-{world_name}, its text, word by word on made" in text
         assert f"by {shown(row['value'], 2, signed=True)} nats" in text
 
 
@@ -303,14 +315,17 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
     [
         (
             [2.0] * 30,
-            r"m leans towards female: .* by 100.0 points \(95% interval \d+.\d to 100",
+            r"m prefers the female sentence of b by 100.0 points \(95% interval \d+.\d to 100",
         ),
         (
             [-2.0] * 30,
-            r"m leans towards male: .* by 100.0 points \(95% interval \d+.\d to 100",
+            r"m prefers the male sentence of b by 100.0 points \(95% interval \d+.\d to 100",
         ),
-        ([2.0, -2.0] * 15, r"m shows no clear direction: PD 0\.0 points \(95% interval −\S+ to \+"),
-        ([0.0] * 30, r"m shows no clear direction: PD 0\.0 points"),
+        (
+            [2.0, -2.0] * 15,
+            r"m shows no clear direction on b: PD 0\.0 points \(95% interval −\S+ to \+",
+        ),
+        ([0.0] * 30, r"m shows no clear direction on b: PD 0\.0 points"),
     ],
 )
 def test_the_answer_names_the_direction(
@@ -353,9 +368,7 @@ def test_many_models_are_summed_up(store: Store, tmp_path: Path) -> None:
         fill(store, "pair_score", [score("b", str(i), sign * 2.0, f"m{k}") for i in range(30)])
     measure(store, "r")
     text = Page(appendix(store, tmp_path / "report")).text
-    assert (
-        "of 6 models, 4 lean towards male, 2 towards female and 0 show no clear direction" in text
-    )
+    assert "4 of 6 models prefer the male sentence of b, 2 the female one. Which" in text
 
 
 def test_the_furthest_is_named_only_where_its_interval_is_apart(store: Store) -> None:

@@ -16,6 +16,7 @@ from scipy import stats
 from plumbline.pipelines.report.comparison.answer import preference_sentence
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
+from plumbline.pipelines.report.rows import Row
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.provenance.runs import recorded
@@ -48,6 +49,27 @@ def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray
     return ratios
 
 
+def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
+    """The interval of a mean of paired differences, each pair being a cluster of its own.
+
+    Of US Bonett and Price's, of PD Wilson's on the range of what PD can differ by.
+    """
+    n, mean, t = len(change), change.mean(), stats.t.ppf(0.975, len(change) - 1)
+    jackknife = np.sqrt(sum((np.delete(change, i).mean() - mean) ** 2 for i in range(n)))
+    if scale == 1:
+        n_star = change.var() / jackknife**2
+        centre = n_star * mean / (n_star + 2)
+        square = (n_star * (change != 0).mean() + 2) / (n_star + 2)
+        half = t * np.sqrt((square - centre**2) / (n_star + 2))
+        return centre - half, centre + half
+    share = (mean / scale + 2) / 4
+    n_rows = share * (1 - share) * (4 * scale / jackknife) ** 2
+    # the ends are the shares p with (share - p)² = t² p (1 - p) / n_rows
+    ends = np.roots([1 + t**2 / n_rows, -(2 * share + t**2 / n_rows), share**2])
+    low, high = sorted(float(p) for p in ends)
+    return scale * (4 * low - 2), scale * (4 * high - 2)
+
+
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
     ratios = put_models(store, 3)
     found = rows_of(store.root, "FROM preference_pairwise()")
@@ -62,7 +84,8 @@ def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> Non
         old, new = [(v == 0) * 1.0 if row["measure"] == "us" else 100 * v for v in lean]
         assert row["n_pairs"] == len(kept) == 38
         assert (row["reference_mean"], row["model_mean"]) == pytest.approx((old.mean(), new.mean()))
-        low, high = stats.t.interval(0.95, 37, loc=(new - old).mean(), scale=stats.sem(new - old))
+        assert row["n_clusters"] == 38
+        low, high = paired_ends(new - old, 1 if row["measure"] == "us" else 100)
         ends = (row["difference_low"], row["difference_high"])
         assert ends == pytest.approx((low, high), rel=1e-3, abs=1e-6)
         expected = "fell" if high < 0 else "rose" if low > 0 else "neither"
@@ -81,9 +104,9 @@ def put_corpora(store: Store) -> dict[str, dict[str, dict[str, Any]]]:
             value = round(sign * (i - 30) / 20 + float(rng.normal(0, 0.3)), 1)  # with ties
             row = delta(f"w{i}", value, name)
             row |= {"n_pair_f": int(rng.integers(1, 40)), "n_pair_m": int(rng.integers(3, 40))}
-            row["delta_se_nats"] = float(rng.uniform(0.1, 0.5))
+            row["delta_nats_se"] = float(rng.uniform(0.1, 0.5))
             if name == "two":
-                row |= {"n_pair_f": None, "n_pair_m": None, "delta_se_nats": None}
+                row |= {"n_pair_f": None, "n_pair_m": None, "delta_nats_se": None}
             words[f"w{i}"] = row
         fill(store, "word_delta", list(words.values()))
         found[name] = words
@@ -113,14 +136,14 @@ def test_words_of_two_corpora_and_their_correlation(store: Store) -> None:
             assert row["n_least"] == min(counts)
             change = q["delta_nats"] - p["delta_nats"]
             assert row["difference_nats"] == pytest.approx(change)
-            has_both = None not in (p["delta_se_nats"], q["delta_se_nats"])
+            has_both = None not in (p["delta_nats_se"], q["delta_nats_se"])
             if has_both:
-                se = math.hypot(p["delta_se_nats"], q["delta_se_nats"])
+                se = math.hypot(p["delta_nats_se"], q["delta_nats_se"])
                 low, high = stats.norm.interval(0.95, loc=change, scale=se)
-                ends = (row["ci_low_nats"], row["ci_high_nats"])
-                assert ends == pytest.approx((low, high)) and row["se_nats"] == pytest.approx(se)
+                ends = (row["difference_nats_low"], row["difference_nats_high"])
+                assert ends == pytest.approx((low, high))
             else:
-                assert row["se_nats"] is row["ci_low_nats"] is row["ci_high_nats"] is None
+                assert row["difference_nats_low"] is row["difference_nats_high"] is None
             if min(counts) >= 5:
                 x.append(p["delta_nats"])
                 y.append(q["delta_nats"])
@@ -133,12 +156,12 @@ def test_words_of_two_corpora_and_their_correlation(store: Store) -> None:
         pearson = stats.pearsonr(x, y)
         ends = tuple(pearson.confidence_interval(0.95))
         assert row["correlation"] == pytest.approx(pearson.statistic)
-        assert (row["r_low"], row["r_high"]) == pytest.approx(ends)
+        assert (row["correlation_low"], row["correlation_high"]) == pytest.approx(ends)
         rho = stats.spearmanr(x, y).statistic
         half = 1.959964 * math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
         assert row["rank_correlation"] == pytest.approx(rho)
         ends = (math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
-        assert (row["rho_low"], row["rho_high"]) == pytest.approx(ends)
+        assert (row["rank_correlation_low"], row["rank_correlation_high"]) == pytest.approx(ends)
     assert seen == len(differences) > 90
 
 
@@ -147,14 +170,17 @@ def test_the_words_that_differ_most_are_the_surest(store: Store) -> None:
     every = [
         r
         for r in rows_of(store.root, "FROM word_difference")
-        if (r["corpus_a"], r["corpus_b"]) == ("one", "three") and r["n_least"] >= 5
+        if (r["corpus_a"], r["corpus_b"]) == ("one", "three")
+        and (r["n_least"] >= 5 or r["difference_bound_nats"] != 0)
     ]
-    nearest = {r["word"]: abs(r["difference_nats"]) - 1.959964 * r["se_nats"] for r in every}
+    half = {r["word"]: (r["difference_nats_high"] - r["difference_nats_low"]) / 2 for r in every}
+    nearest = {r["word"]: abs(r["difference_nats"]) - half[r["word"]] for r in every}
     page = make_page(Facts(store.root))
     (table,) = [
         t for t in section(page, "compare-corpora").tables if "one and three (" in t.caption
     ]
     words = [row[0].text for row in table.rows]
+    assert any(r["n_least"] < 5 for r in every) and any(r["n_least"] >= 5 for r in every)
     assert words == sorted(nearest, key=lambda w: -nearest[w])[:15]
     said = " ".join(section(page, "compare-corpora").intro)
     assert "one and three (she/he) run against each other" in said
@@ -177,6 +203,10 @@ def test_words_of_unknown_counts_are_not_said_to_be_seen_often(store: Store) -> 
     )
 
 
+def is_ranked(row: Row, metric: str) -> bool:
+    return (row["metric"], row["subset"]) == (metric, "all")
+
+
 @pytest.mark.slow
 def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_path: Path) -> None:
     put_models(store, 7)
@@ -191,12 +221,15 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     assert {row[0].text for row in table.rows} == set(us) - {middle}
     assert [c.value for c in counts.rows[0][1:3]] == [7, 21]
     each = rows_of(store.root, "FROM preference_pairwise() WHERE reference_key < model_key")
-    for cell, name in zip(counts.rows[0][3:], ("us", "pd"), strict=True):
+    differ, corrected = counts.rows[0][3::2], counts.rows[0][4::2]
+    for cell, surer, name in zip(differ, corrected, ("us", "pd"), strict=True):
         n = Counter(r["direction"] in ("rose", "fell") for r in each if r["measure"] == name)
         assert cell.value == n[True] and sum(n.values()) == 21
+        behind = sum(r["rank_low"] - 1 for r in facts.rows("metric") if is_ranked(r, name))
+        assert surer.value == behind <= n[True]
     more = sum(row[4].text == "more even" for row in table.rows)
     less = sum(row[4].text == "less even" for row in table.rows)
-    said = f"{more} are clearly more even, {less} clearly less, and {6 - more - less} are not told"
+    said = f"{more} are more even, {less} less, and {6 - more - less} can't be told apart"
     assert said in found.intro[0] and 0 < more + less < 6
     path = publish(make_page(facts), tmp_path / "report")
     lock(facts.connection)
@@ -265,9 +298,10 @@ def test_what_changed_between_two_runs_of_a_command(store: Store, tmp_path: Path
     page = make_page(facts)
     found = section(page, "compare-runs")
     written, settings = found.tables
-    n_rows = len(store.read("metric_value").to_pylist())
+    counted = ("benchmark_power", "metric_value")
     assert [[c.value if c.is_number else c.text for c in row] for row in written.rows] == [
-        ["measure", "metric_value", runs[-2]["run_id"], 0, runs[-1]["run_id"], n_rows]
+        ["measure", name, runs[-2]["run_id"], 0, runs[-1]["run_id"], store.read(name).num_rows]
+        for name in counted
     ]
     assert [[c.text for c in row[2:]] for row in settings.rows] == [
         ["a.b", "[1]", "[1, 2]"],

@@ -7,9 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
@@ -20,6 +18,7 @@ from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections.fairpair import leads, sections, verdict
 from plumbline.pipelines.requests.fairpair import figures
 from plumbline.warehouse.storage.store import Store
+from tests.clustered_means import interval
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill
 from tests.test_report import HOSTILE, Page, appendix
@@ -73,23 +72,27 @@ def test_the_table_is_the_warehouse_s(planted: Store, page: Page) -> None:
             each = [
                 100 * r[name] for r in prompts if (r["phi"], r["side"]) == (phi[0], row["side"])
             ]
-            low, high = stats.t.interval(0.95, 7, np.mean(each), stats.sem(each))
+            low, _, high = interval(each)
             found = [float(x) for x in re.findall(r"[\d.]+", text)]
             assert found == pytest.approx([100 * row[name], low, high], abs=0.051)
         assert float(f[1] or 0) == row["fairpair_f"] and float(p[1] or 0) == row["p_permutation"]
         assert float(p_t[1] or 0) == row["p_t"] and n[0] == "8"
-        assert f"{row['ci_low']:.2f}" in f[0] or f"{row['ci_low']:.3f}" in f[0]
+        assert f"{row['fairpair_f_low']:.2f}" in f[0] or f"{row['fairpair_f_low']:.3f}" in f[0]
 
 
-def test_too_many_folds_are_the_reason_on_the_console(store: Store) -> None:
-    sampled_set(store, n_prompts=3, n_samples=5)
+@pytest.mark.parametrize("n", [3, 6])
+def test_too_many_folds_are_the_reason_on_the_console(store: Store, n: int) -> None:
+    sampled_set(store, n_prompts=n, n_samples=5)
     for folds in (0, 500):
         score_set(store, SAMPLED, "jaccard", replace(FEW, folds=folds), "r")
     *_, line, _ = figures(store, SAMPLED, ["jaccard"], 500)
-    why = "none of 3 prompts has 500 valid samples in both groups"
+    why = f"none of {n} prompts has 500 valid samples in both groups"
     assert line == f"  jaccard, 500 folds, original: no B, V or F: {why}"
     *_, line, _ = figures(store, SAMPLED, ["jaccard"], 0)
-    assert re.search(r"B 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\), V_pg 0\.\d{4} \(0\.", line)
+    # Fewer than five prompts, each a cluster, have no interval.
+    ends = r" \(0\.\d{4} to 0\.\d{4}\)" if n >= 5 else ""
+    figure = rf"0\.\d{{4}}{ends}, "
+    assert re.search(rf"original: B {figure}V_pg {figure}V_gp {figure}F \d", line)
 
 
 def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> None:
@@ -101,7 +104,7 @@ def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> No
         for r in planted.read("fairpair_prompt").to_pylist()
         if (r["phi"], r["side"]) == ("jaccard", "original")
     ]
-    clear = {r["prompt_id"] for r in rows if r["p_adjusted"] <= 0.05}
+    clear = {r["prompt_id"] for r in rows if r["q_permutation"] <= 0.05}
     assert clear >= {"job2", "job5"}
     (lead,) = leads(Facts(planted.root))
     (said,) = [s for s in lead.sentences if "jaccard" in s]
@@ -119,10 +122,10 @@ def test_every_prompt_is_listed_with_its_figures(planted: Store, page: Page) -> 
     }
     listed = page.tables[caption][1:]
     assert [row[0][0] for row in listed][:2] in (["job2", "job5"], ["job5", "job2"])
-    for name, _, _, _, f, p, p_adjusted, n_pg, n_gp, reason in listed:
+    for name, _, _, _, f, p, q_permutation, n_pg, n_gp, reason in listed:
         row = rows.pop(name[0])
         assert (float(f[1] or 0), float(p[1] or 0)) == (row["fairpair_f"], row["p_permutation"])
-        assert float(p_adjusted[1] or 0) == row["p_adjusted"]
+        assert float(q_permutation[1] or 0) == row["q_permutation"]
         assert (n_pg[0], n_gp[0], reason[0]) == (str(row["n_pg"]), str(row["n_gp"]), "–")
     assert not rows
 
@@ -250,7 +253,13 @@ def test_the_verdict_goes_by_the_test_and_the_interval(
 ) -> None:
     row = {"side": "original", "entity": "John", "perturbed_entity": "Jane", "model": "m"}
     row |= {"phi": "jaccard", "n_folds": 0, "n_prompts": 60, "n_left_out": 0}
-    row |= {"fairpair_f": 1.0, "ci_low": high and 0.98, "ci_high": high, "p_permutation": p}
+    row |= {
+        "fairpair_f": 1.0,
+        "fairpair_f_low": high and 0.98,
+        "fairpair_f_high": high,
+        "p_permutation": p,
+    }
+    row |= {"bias_b": 0.55, "variability_pg": 0.5, "variability_gp": 0.5}
     said = verdict({**row, "options": json.dumps({"level": 0.9})})
     assert expected in said and f"p = {p:g}" in said
     assert ("90% interval" in said) == (high is not None)
@@ -276,8 +285,8 @@ def test_the_plot_of_prompts_says_whether_it_has_intervals(
     key = {"probe_set": "p", "model_key": "k", "sampling_key": "s", "perturber": "r"}
     key |= {"phi": "jaccard", "n_folds": 2, "side": "original", "options": "{}", "run_id": "r"}
     figures = {"bias_b": 0.55, "variability_pg": 0.5, "variability_gp": 0.5, "fairpair_f": 1.21}
-    row = {**key, **figures, "prompt_id": "x", "n_pg": 9, "n_gp": 9, "p_adjusted": 0.4}
-    fill(store, "fairpair_prompt", [row | {"ci_low": ends[0], "ci_high": ends[1]}])
+    row = {**key, **figures, "prompt_id": "x", "n_pg": 9, "n_gp": 9, "q_permutation": 0.4}
+    fill(store, "fairpair_prompt", [row | {"fairpair_f_low": ends[0], "fairpair_f_high": ends[1]}])
     fill(store, "fairpair_set", [{**key, "subset": "all", "n_prompts": 1, "n_left_out": 0}])
     text = page_of(store, tmp_path).text
     assert ("Lines are bootstrap intervals" in text) == (None not in ends)

@@ -7,21 +7,37 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
+from plumbline.eval_workers.model_texts import Relation
+from plumbline.pipelines.report import site
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.answer import answer, leaning
+from plumbline.pipelines.report.findings.sentences import (
+    by_training_text,
+    following,
+    preferences,
+    prefers,
+)
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
+from plumbline.pipelines.report.front.answer import answer
 from plumbline.pipelines.report.front.checks import closed_world
 from plumbline.pipelines.report.front.headline import Headline, headline
 from plumbline.pipelines.report.front.matrix import matrix
-from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.front.page import front
+from plumbline.pipelines.report.groups import set_name
+from plumbline.pipelines.report.model import Page as ReportPage
+from plumbline.pipelines.report.model import shown
+from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.requests.pipeline import worth
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, browser, program, violations
-from tests.metric_rows import delta, fill
+from tests.metric_rows import delta, fill, score, scored_by
 from tests.page_queries import check_page
 from tests.test_report import Page, build_world, corpus, shard
 
@@ -74,11 +90,12 @@ def test_the_table_has_the_figures_of_the_warehouse(facts: Facts) -> None:
             assert cells is not None
             strip, factor = cells[place], 100 if metric == "us" else 1
             assert f"{abs(factor * row['value']):.1f}" in strip.words
-            for end in ("ci_low", "ci_high"):
+            for end in ("value_low", "value_high"):
                 assert f"{abs(factor * row[end]):.1f}" in strip.words
             if metric == "pd":
-                is_clear = row["ci_low"] > 0 or row["ci_high"] < 0
-                assert bool(strip.side) == is_clear
+                is_apart = row["value_low"] > 0 or row["value_high"] < 0
+                way = ("first" if row["value"] > 0 else "second") if is_apart else ""
+                assert strip.side == (way if row["q"] <= 0.05 else "")
                 assert strip.at == pytest.approx(50 + 50 * row["value"] / found.reach)
 
 
@@ -92,23 +109,26 @@ def test_the_headline_is_the_widest_spread_of_the_own_text(facts: Facts) -> None
     assert head.fit["sxx"] >= max(
         fit["sxx"] for fit in same if "/" in fit["contrast"] or not fit["contrast"]
     ) * (1 - 1e-12)
-    values = [row["value"] for row in head.slopes]
+    values = [row["value"] for row in head.about]
     assert values == sorted(values) and head.slope["value"] == values[(len(values) - 1) // 2]
+    assert {row["model_key"] for row in head.about} == {row["model_key"] for row in head.own}
 
 
 _ENDS = st.tuples(st.floats(-99, 99), st.floats(-99, 99)).map(sorted)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_ENDS, min_size=1, max_size=8))
 def test_a_preference_is_claimed_of_models_whose_interval_excludes_0(
-    ends: list[list[float]],
+    facts: Facts, ends: list[list[float]]
 ) -> None:
-    row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 0.0}
-    said = leaning(Rows([{**row, "ci_low": low, "ci_high": high} for low, high in ends]))
+    row = {"benchmark": "b", "groups": "she/they", "model": "m", "model_key": "m"}
+    rows = Rows([{**row, "value": (a + b) / 2, "value_low": a, "value_high": b} for a, b in ends])
+    said = preferences(TrainingTexts(facts), rows)
     n = {"she": sum(low > 0 for low, _ in ends), "they": sum(high < 0 for _, high in ends)}
     for side, count in n.items():
-        claims = {f"{count} prefer the {side}", f"{count} the {side}", f"the {side} sentence"}
-        claims.add(f"All {count} models prefer the {side}")
+        claims = {f"{count} of {len(ends)} models prefer the {side}", f", {count} the {side} one"}
+        claims |= {f"all {count} models prefer the {side}", f"m prefers the {side}"}
         assert (count > 0) == any(claim in said for claim in claims)
     if not any(n.values()):
         assert "clear direction" in said
@@ -117,19 +137,99 @@ def test_a_preference_is_claimed_of_models_whose_interval_excludes_0(
 @pytest.mark.parametrize(
     ("ends", "expected"),
     [
-        ((0.5, 0.7), "m follows its text word by word"),
-        ((-0.7, -0.5), "m runs against its text word by word"),
-        ((-0.1, 0.7), "Whether m follows its text can't be told"),
+        ((0.5, 0.7), "model-straight follows text, its text, word by word on made. "),
+        ((-0.7, -0.5), "model-straight runs against text, its text, word by word on made. "),
+        ((-0.1, 0.7), "Whether model-straight follows text, its text, on made can't be told. "),
+        ((None, None), "Whether model-straight follows text, its text, on made can't be told (4 "),
     ],
 )
 def test_the_answer_says_what_the_interval_allows(
-    facts: Facts, ends: tuple[float, float], expected: str
+    facts: Facts, ends: tuple[float | None, float | None], expected: str
 ) -> None:
+    class OfText(TrainingTexts):
+        def relation(self, row: Row) -> Relation:
+            return "same"
+
     head = _head(facts)
-    row = {**head.slope, "model": "m", "corpus": "text", "ci_low": ends[0], "ci_high": ends[1]}
-    changed = {**head.fit, "benchmark": "another"}
-    one = replace(head, slopes=[row], fit=changed)
-    assert answer(facts, one, []).sentence.startswith(f"{expected}; ")
+    counted = {"n_clusters": 4, "clusters": "word"} if ends[0] is None else {}
+    row = {**head.slope, "model": "model-straight", "corpus": "text", **counted}
+    rows = Rows([{**row, "value_low": ends[0], "value_high": ends[1]}])
+    one = replace(head, slopes=rows, own=rows, texts=OfText(facts))
+    assert answer(facts, one, []).sentence.startswith(expected)
+
+
+#: Models with a slope, its interval, and what is known of their text.
+_PUBLISHED = {
+    "EleutherAI/pythia-70m": (0.9, 0.5, 1.3),
+    "EleutherAI/pythia-160m": (0.3, -0.1, 0.7),
+    "EleutherAI/gpt-j-6b": (0.86, 0.4, 1.2),
+    "EleutherAI/pythia-70m-deduped": (0.9, 0.5, 1.3),
+    "facebook/opt-125m": (0.5, 0.1, 0.9),
+    "mosaicml/mpt-7b": (-0.5, -0.9, -0.1),
+    "meta-llama/Llama-2-7b-hf": (0.9, 0.7, 1.1),
+    "someone/else": (0.9, 0.7, 1.1),
+}
+
+
+def _published(tmp_path: Path, corpus: str) -> tuple[TrainingTexts, Rows]:
+    """Slopes of models of other people's on a text."""
+    store = Store.open(tmp_path / "warehouse")
+    for model in _PUBLISHED:
+        fill(store, "pair_score", [score("b", "1", 1.0, model)])
+        fill(store, "model", [scored_by(model)], unit=model)
+    of = {"benchmark": "b", "groups": "female/male", "corpus": corpus, "contrast": "she/he"}
+    rows = [
+        {**of, "model": m, "model_key": f"key-{m}", "value": v, "value_low": a, "value_high": b}
+        for m, (v, a, b) in _PUBLISHED.items()
+    ]
+    return TrainingTexts(Facts(store.root)), Rows(rows)
+
+
+def test_only_models_trained_on_a_text_follow_it(tmp_path: Path) -> None:
+    texts, slopes = _published(tmp_path, "pile")
+    assert following(texts, slopes) == (
+        "2 of 3 models trained on pile (GPT-J, Pythia) follow it word by word on b (1 can't be "
+        "told); of 5 other models 4 agree with it (1 run against it)"
+    )
+    said = by_training_text(texts, slopes)
+    assert said.startswith(
+        "Slopes above 0 by training text: on it GPT-J 1 of 1, Pythia 1 of 2; on its deduplicated "
+        "form Pythia 1 of 1; on parts of it OPT 1 of 1; on other texts MPT 0 of 1; on a text that "
+        "isn't published Llama 2 1 of 1; on a text that isn't known here else 1 of 1; over 6 "
+        "families the slope is +0.56 on average (95% interval "
+    )
+    alone = slopes.where(model="facebook/opt-125m")
+    assert following(texts, alone) == "facebook/opt-125m agrees with pile word by word on b"
+    assert not by_training_text(texts, alone)
+
+
+def test_of_a_text_that_nobody_knows_no_published_model_follows_it(tmp_path: Path) -> None:
+    texts, slopes = _published(tmp_path, "novels")
+    assert following(texts, slopes) == (
+        "6 of 8 models agree with novels word by word on b (1 run against it, 1 can't be told)"
+    )
+
+
+def test_few_families_are_listed_and_many_are_the_clusters(tmp_path: Path) -> None:
+    texts, rows = _published(tmp_path, "pile")
+    few = rows.where(model=("EleutherAI/pythia-70m", "EleutherAI/pythia-160m", "mosaicml/mpt-7b"))
+    assert preferences(texts, few).endswith("; PD by family: MPT −0.5, Pythia +0.6")
+    means = [np.mean([0.9, 0.3, 0.9]), 0.86, 0.5, -0.5, 0.9, 0.9]
+    low, high = stats.t.interval(0.95, 5, np.mean(means), stats.sem(means))
+    assert preferences(texts, rows).endswith(
+        f"over 6 families PD is {shown(np.mean(means), 1, signed=True)} points on average (95% "
+        f"interval {shown(low, 1, signed=True)} to {shown(high, 1, signed=True)})"
+    )
+
+
+def test_the_page_names_its_benchmark_and_says_of_others_how_many(facts: Facts) -> None:
+    """Also on the page of each benchmark and model below it."""
+    for part in [facts, *(part.facts for part in site.parts(facts))]:
+        page = front(part, ReportPage())
+        head = _head(part)
+        assert set_name(head.fit) in page.title and set_name(head.fit) in page.answer.sentence
+        (models,) = [p for p in page.parts if p.anchor == "models"]
+        assert models.sentences[0] in page.answer.sentence
 
 
 def test_the_closed_world_passes_and_fails(facts: Facts) -> None:
@@ -143,11 +243,39 @@ def test_the_closed_world_passes_and_fails(facts: Facts) -> None:
             rows = super().metrics(name, **wanted)
             if wanted.get("subset") != "words, swapped on straight":
                 return rows
-            return Rows({**r, "ci_low": -0.2, "value": 0.1, "ci_high": 0.3} for r in rows)
+            return Rows({**r, "value_low": -0.2, "value": 0.1, "value_high": 0.3} for r in rows)
 
     failed = closed_world(Turned(facts.warehouse))
     assert failed is not None and not failed.has_passed
     assert passed.sentence.split(";")[0] == failed.sentence.split(";")[0]
+
+
+def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
+    """As of fewer than five words."""
+    store = Store.open(tmp_path / "warehouse")
+    build_world(store, n_words=6)
+    rows = store.read("metric_value", benchmark="made").to_pylist()
+    bare = [{**row, "value_low": None, "value_high": None, "p": None} for row in rows]
+    store.replace("metric_value", bare, {"benchmark": "made"}, "r")
+    index = write_report(store, tmp_path / "report", is_site=True)
+    pages = [index, index.with_name("appendix.html"), *index.parent.glob("[mb]*/*.html")]
+    texts = [Page(page).text for page in pages]
+    assert len(texts) == 5 and "follows text-straight, its text, on made can't be told" in texts[0]
+    for text in texts:
+        assert not re.search(r"follows?( \S+,)? (it|its text,) word by word", text)
+        assert not re.search(r"prefers? the (female|male) sentence of", text)
+    assert 'class="pd first"' not in index.read_text("utf-8")
+
+
+def test_what_frames_are_worth_is_what_they_measured(facts: Facts) -> None:
+    said = worth(Store.open(facts.warehouse.root), "made")
+    assert said.startswith("made: its sentences are fixed frames") and "audit" not in said
+    rows = facts.metrics("pd", subset="all")
+    assert len(rows) == 2
+    for row in rows:
+        assert f" {prefers(row)}." in said
+        is_told = row["q"] <= 0.05 and not row["value_low"] <= 0 <= row["value_high"]
+        assert (f"{row['model']} prefers the " in said) == is_told
 
 
 def test_an_empty_warehouse_says_what_to_run(tmp_path: Path) -> None:

@@ -33,7 +33,13 @@ HEADER = "table,dataset,eta,metric,value,hf_id,log_base\n"
 
 def metric(name: str, value: float, **columns: Any) -> dict[str, Any]:
     row = {"metric": name, "benchmark": "use-5", "model": "m", "subset": "all", "eta_nats": None}
-    row |= {"value": value, "sd": 0.005, "ci_low": value - 0.1, "ci_high": value + 0.1, "n": 9}
+    row |= {
+        "value": value,
+        "value_se": 0.005,
+        "value_low": value - 0.1,
+        "value_high": value + 0.1,
+        "n": 9,
+    }
     return {**row, "options": "{}", **columns}
 
 
@@ -62,7 +68,8 @@ ROWS = [
         (figure("US", 21.10), 21.11, AGREES),
         (figure("US", 21.09), 21.11, OFF),
         (figure("US", 50.0, eta_nats=0.5), 50.0, AGREES),
-        (figure("US_std", 0.5), 0.5, AGREES),
+        (figure("US_std", 0.61), 61.494 / 100, AGREES),  # binomial, of 4,404 pairs
+        (figure("US_std", 0.5), 61.494 / 100, OFF),  # the row's own error is over clusters
         (figure("PD", -37.39), -37.39, AGREES),
         (figure("PD", 37.39), -37.39, OFF),
         (figure("AuFC", 5.35, log_base=10.0), 5.35, AGREES),
@@ -77,7 +84,7 @@ ROWS = [
 )
 def test_a_figure_beside_ours(asked: PrintedFigure, ours: float | None, outcome: str) -> None:
     (found,) = compare([asked], ROWS)
-    assert found.ours == (None if ours is None else pytest.approx(ours))
+    assert found.ours == (None if ours is None else pytest.approx(ours, rel=1e-5))
     assert found.outcome == outcome
 
 
@@ -100,6 +107,17 @@ def test_intervals_and_splits_come_along() -> None:
         ("pronoun first", 25.0, -10.0, 9),
         ("pronoun later", 25.0, -10.0, 9),
     ]
+    assert found[0].us_ci == pytest.approx((15, 35)) and found[0].pd_ci == (-10.1, -9.9)
+
+
+def test_figures_of_few_clusters_have_no_interval() -> None:
+    none: dict[str, Any] = {"value_low": None, "value_high": None, "value_se": None}
+    subset = {"subset": "pronoun first", **none}
+    (start,) = starts([metric("us", 0.25, **subset), metric("pd", -10.0, **subset)])
+    assert (start.us, start.pd) == (25.0, -10.0)
+    assert all(math.isnan(end) for end in (*start.us_ci, *start.pd_ci))
+    (found,) = compare([figure("US", 21.11)], [metric("us", 0.2111, **none)])
+    assert found.outcome == AGREES and all(map(math.isnan, found.ci))
 
 
 def test_table_3_prints_preference_disparity_at_another_limit() -> None:
@@ -258,6 +276,7 @@ def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
     assert run(where, "--published", printed(where, *RIGHT)) == 0
     shown = capsys.readouterr().out
     assert "4 figures: agrees" in shown and "org/m" in shown and "pronoun first" in shown
+    assert "100.00 (no interval)" in shown, "of two words"
     rows = list(csv.DictReader((where / "figures.csv").open()))
     assert [r["outcome"] for r in rows if r["value"]] == [AGREES] * 4
     stored = Store.open(where / "w").read("metric_value", benchmark="use-5").to_pylist()

@@ -1,4 +1,4 @@
-"""A registered study: its design is read and refused, run whole, and its predictions judged."""
+"""A pre-specified study: its design is read and refused, run whole, and its predictions judged."""
 
 from __future__ import annotations
 
@@ -44,10 +44,16 @@ view = "window_response"
 where = { words = "all", outcome = "mean log ratio" }
 column = "short_of_whole"
 expected = "below 0"
+[[prediction]]
+name = "placebo"
+view = "dose_response"
+where = { kind = "placebo", words = "all", outcome = "mean log ratio" }
+column = "response"
+expected = "holds 0"
 """
 
 
-def test_the_registered_design() -> None:
+def test_the_packaged_design() -> None:
     """What docs/cause-study.md says of it; and every pair differs in the pronoun alone."""
     design = read_design()
     source = resources.files("plumbline.pipelines.reproduce") / "cause.toml"
@@ -104,8 +110,10 @@ def test_a_whole_study(tmp_path: Path) -> None:
     where = "WHERE words = 'all' AND outcome = 'mean log ratio'"
     dose = rows_of(out / "w", f"FROM dose_response {where} AND kind = 'gender'")
     half = rows_of(out / "w", f"FROM window_response {where}")
+    placebo = rows_of(out / "w", f"FROM dose_response {where} AND kind = 'placebo'")
     for name, rows, column in (
         ("follows", dose, "response"),
+        ("placebo", placebo, "response"),
         ("half", half, "short_of_whole"),
     ):
         (row,) = rows
@@ -114,6 +122,10 @@ def test_a_whole_study(tmp_path: Path) -> None:
         assert (found[name]["as_predicted"] == "True") == (
             found[name]["found"] == found[name]["expected"]
         )
+    (row,) = placebo
+    assert float(found["placebo"]["size_bound"]) == row["size_bound"] >= abs(row["response"])
+    assert (found["placebo"]["unit"], found["half"]["size_bound"]) == ("nats", "")
+    assert "at most 0." in done.output and " nats" in done.output
     made = {p: p.stat().st_mtime_ns for p in out.glob("cause/models/*/model.safetensors")}
     assert len(made) == 2 * 5 + 1  # and the one that counts
     assert CliRunner().invoke(app, command).exit_code == 0

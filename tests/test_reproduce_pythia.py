@@ -277,8 +277,8 @@ def test_the_released_evaluations(data: Path) -> None:
         ("pythia", "1.3b"),
         ("long-intervention", "1.3b"),
     }
-    assert len(again) == 21 and max(c.distance_se_nats for c in again) < 0.2
-    assert min(c.distance_se_nats for c in checkpoints if c.evaluation == 1) > 2
+    assert len(again) == 21 and max(c.distance_nats_se for c in again) < 0.2
+    assert min(c.distance_nats_se for c in checkpoints if c.evaluation == 1) > 2
     assert {round(share, 2) for _, _, share in doses(checkpoints)} == {0.07, 0.21}
     found = {(r.model, r.basis): r for r in of_crows_pairs(checkpoints)}
     alike = found["1.3b intervention", "1 step, one evaluation, unpaired"]

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.options import FigureOptions
@@ -35,6 +34,7 @@ from plumbline.pipelines.reproduce.papers import PAPERS, figures, measured, prin
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
+from tests.clustered_means import interval
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill, scored_by
 from tests.prompt_rows import put_prompts
@@ -255,9 +255,11 @@ def _p(run: int, prompt: int) -> dict[str, float]:
     return dict(zip((FEMALE, MALE), (0.4 * rng.random(2)).tolist(), strict=True))
 
 
-def _interval(values: list[float]) -> tuple[float, float, float]:
-    half = float(stats.t.ppf(0.975, len(values) - 1)) * float(stats.sem(values))
-    return float(np.mean(values)), float(np.mean(values)) - half, float(np.mean(values)) + half
+def _interval(
+    values: list[float], ends: tuple[float, float] | None = None, most: float = math.inf
+) -> tuple[float, float, float]:
+    low, mean, high = interval(values, ends, most)
+    return mean, low, high
 
 
 def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) -> None:
@@ -271,13 +273,15 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
         *((1, "Original", 0), (1, "Instruction", 1), (1, "Debias Tuning", 4)),
         *((3, "Debias Tuning", 4), (3, "w/o L_l", 5)),
     ):
-        n = sum(any(w in TEXTS[(i * (run + 1)) % 4] for w in ("she ", "he ")) for i in range(12))
+        held = [
+            float(any(w in TEXTS[(i * (run + 1)) % 4] for w in ("she ", "he "))) for i in range(12)
+        ]
         gas, gld, add = (ours[table, method, metric] for metric in ("GAS", "GLD", "ADD"))
-        wilson = stats.binomtest(n, 12).proportion_ci(method="wilson")
-        assert (gas.measured, gas.low, gas.high) == pytest.approx((n / 12, *wilson))
+        wilson = _interval(held, (0, 1), 12)  # at most as if of 12 rows: fewer than ten have none
+        assert (gas.measured, gas.low, gas.high) == pytest.approx(wilson, rel=1e-3)
         each = [_p(run, i) for i in range(12)]
         glds = [abs(p[FEMALE] - p[MALE]) / (p[FEMALE] + p[MALE]) for p in each]
-        assert (gld.measured, gld.low, gld.high) == pytest.approx(_interval(glds), rel=1e-4)
+        assert (gld.measured, gld.low, gld.high) == pytest.approx(_interval(glds, (0, 1)), rel=1e-4)
         adds = [sum(q * math.log(2 * q / sum(p.values())) for q in p.values()) / 2 for p in each]
         mean, low, high = _interval(adds)
         assert add.measured == pytest.approx(math.log10(mean), rel=1e-6)
@@ -327,7 +331,7 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
             if (r["phi"], r["side"], r["subset"]) == (phi, "original", "all")
         ]
         f = ours[method, "F"]
-        assert (f.measured, f.low) == (whole["fairpair_f"], whole["ci_low"])
+        assert (f.measured, f.low) == (whole["fairpair_f"], whole["fairpair_f_low"])
     assert "n_samples 10 (paper: 100)" in run.differs and "n_folds 0" in run.unknown
 
 

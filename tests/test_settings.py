@@ -48,13 +48,13 @@ def test_tables_have_the_options_of_commands(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text(
         '[fairpair]\nn = 9\nphi = ["vader"]\ninstruction = "Go"\n'
-        '[disclosure]\nword_list = "gendered"\n[measure]\neta = [0.4]\nsd_pairs = 7\n'
+        '[disclosure]\nword_list = "gendered"\n[measure]\neta = [0.4]\nepsilon = 0.7\n'
     )
     environment = {"PLUMBLINE_FAIRPAIR_SEED": "3", "PLUMBLINE_MEASURE_LOG_BASE": "2, 10"}
     chosen, origin = settings.load(file, {"fairpair_n": 8, "measure_eta": (0.3,)}, environment)
     assert chosen.fairpair == replace(CLOSED_WORLD, n=8, phi=("vader",), instruction="Go", seed=3)
     assert chosen.disclosure == ProbeOptions(word_list="gendered")
-    assert chosen.measure == MeasureOptions(eta=(0.3,), log_base=(2.0, 10.0), sd_pairs=7)
+    assert chosen.measure == MeasureOptions(eta=(0.3,), log_base=(2.0, 10.0), epsilon=0.7)
     assert origin["fairpair_n"] == "command line" and origin["fairpair_phi"] == str(file)
     assert origin["fairpair_seed"] == "PLUMBLINE_FAIRPAIR_SEED"
     assert origin["fairpair_folds"] == "default"

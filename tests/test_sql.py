@@ -31,7 +31,7 @@ def connection(store: Store) -> duckdb.DuckDBPyConnection:
     fill(store, "pair_association", [association("b", name, x) for name, x, _ in pairs])
     fill(store, "pair_score", [score("b", name, y) for name, _, y in pairs])
     words = [(f"w{i:02}", (i - 15) / 10) for i in range(30)]
-    rare = delta("rare", 9.0) | {"delta_se_nats": 5.0}
+    rare = delta("rare", 9.0) | {"delta_nats_se": 5.0}
     fill(store, "word_delta", [delta(w, d) for w, d in words] + [rare])
     return connect(store.root)
 
@@ -154,7 +154,7 @@ def test_completion_knows_the_warehouse(connection: duckdb.DuckDBPyConnection) -
         "us_difference(",
         "us_gap(",
     ]
-    assert complete("SELECT auf") == ["aufc(", "aufc_point("]
+    assert complete("SELECT auf") == ["aufc(", "aufc_point(", "aufc_steps("]
     assert complete("SELECT log_r") == ["log_ratio_nats"]
     assert complete("SELECT p.LOG_R") == ["p.log_ratio_nats"]
     assert complete("SELECT sum(max_pmi_w") == ["max_pmi_word"]
@@ -193,7 +193,12 @@ def test_an_empty_answer_says_what_fills_its_tables(
     assert "word_change: `plumbline corpus compare`" in said("FROM word_change", "--format", "csv")
     assert "continuation: " in said("FROM gas_prompt")  # a view, by what it reads
     # A filter that nothing passes is no lack of rows.
-    assert said("FROM word_lean WHERE word = 'none'") == said("SELECT 1 LIMIT 0") == ""
+    filtered = "FROM word_lean WHERE word = 'none'"
+    assert said(filtered) == "No rows yet in word_bound: `plumbline corpus associate`\n"
+    figures = ("n_word", "n_pair_f", "n_pair_m", "lean_nats_low", "lean_nats_high", "p", "q")
+    bound: dict[str, object] = dict.fromkeys((*figures, "chance_clear"), 1)
+    fill(store, "word_bound", [bound | {"corpus": "c", "contrast": "she/he", "word": "w00"}])
+    assert said(filtered) == said("SELECT 1 LIMIT 0") == ""
     sql.shell(connection, captured()[0], typed(["FROM rating;"]))
     assert "`plumbline benchmark ratings import`" in capsys.readouterr().err
 

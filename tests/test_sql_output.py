@@ -179,5 +179,5 @@ def test_the_init_file_makes_every_view_in_a_plain_duckdb(
 
 
 def test_the_init_file_names_no_more_than_it_needs(kept: Store) -> None:
-    made = re.findall(r"(?m)^CREATE OR REPLACE \w+ \"?(\w+)", init_sql(kept.root))
+    made = re.findall(r"(?m)^CREATE OR REPLACE \w+ \"?([\w.]+)", init_sql(kept.root))
     assert len(made) == len(set(made))

@@ -291,7 +291,7 @@ def test_lean_so_far_and_in_a_block(
     whole_rows = rows_of(store.root, "FROM word_delta WHERE contrast = 'she/he'")
     assert len(whole_rows) == len(last)
     for row in whole_rows:
-        for name in ("n_pair_f", "n_pair_m", "delta_nats", "delta_se_nats"):
+        for name in ("n_pair_f", "n_pair_m", "delta_nats", "delta_nats_se"):
             assert last[row["word"]][name] == pytest.approx(row[name], abs=1e-12)
 
 

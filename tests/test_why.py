@@ -187,7 +187,7 @@ def test_the_error_is_that_of_a_bootstrap() -> None:
         seen = look(made(texts), question(texts, ["tea"], window=4))
         found = lean(seen, 0, SHE_HE)
         assert found.n_documents >= 30
-        assert 0.9 < bootstrap(seen, 0, 1500) / found.delta_se_nats < 1.1, seed
+        assert 0.9 < bootstrap(seen, 0, 1500) / found.delta_nats_se < 1.1, seed
 
 
 def test_pieces_of_books_are_drawn_book_by_book() -> None:
@@ -203,8 +203,8 @@ def test_pieces_of_books_are_drawn_book_by_book() -> None:
     assert (whole.n_clusters, pieces_alone.n_clusters) == (len(held), pieces_alone.n_documents)
     assert whole.delta_nats == pieces_alone.delta_nats
     by_book = bootstrap(seen, 0, 1500, seen.documents.source)
-    assert 0.88 < by_book / whole.delta_se_nats < 1.12
-    assert pieces_alone.delta_se_nats < 0.8 * by_book
+    assert 0.88 < by_book / whole.delta_nats_se < 1.12
+    assert pieces_alone.delta_nats_se < 0.8 * by_book
     some = seen.documents.source != 7
     fewer = len(held - {"book 7"})
     assert lean(seen, 0, SHE_HE, some, seen.documents.source).n_clusters == fewer
@@ -226,7 +226,7 @@ def test_the_error_is_that_of_a_bootstrap_on_novels(
     for k, word in enumerate(words):
         found = lean(seen, k, SHE_HE)
         assert found.n_documents >= 30
-        ratios[word] = bootstrap(seen, k, 1000) / found.delta_se_nats
+        ratios[word] = bootstrap(seen, k, 1000) / found.delta_nats_se
     print(ratios)
     assert all(0.9 < ratio < 1.1 for ratio in ratios.values()), ratios
 
@@ -260,7 +260,7 @@ def test_a_list_is_the_mean_of_its_pairs() -> None:
     ]
     size = len(texts)
     se = np.sqrt(size / (size - 1) * np.square(slopes).sum())
-    assert found.delta_se_nats == pytest.approx(se, rel=1e-4)
+    assert found.delta_nats_se == pytest.approx(se, rel=1e-4)
     half = stats.t.ppf(0.975, found.n_documents - 1) * se
     assert (found.low_nats, found.high_nats) == pytest.approx(
         (found.delta_nats - half, found.delta_nats + half), rel=1e-4
@@ -307,12 +307,12 @@ def test_a_planted_source_is_found(store: Store, tmp_path: Path) -> None:
     sources = [*["a"] * 40, *[None] * 30, *["loud"] * 20]
     rows = explained(store, "c", tmp_path, texts, sources)
     (whole,) = of_word(rows, "word_evidence")
-    assert whole["delta_low_nats"] > 0
+    assert whole["delta_nats_low"] > 0
     by_source = {row["source"]: row for row in of_word(rows, "word_source")}
     assert set(by_source) == {"a", "(none)", "loud"}
     loud = by_source["loud"]
-    assert loud["without_low_nats"] < 0 < loud["without_high_nats"]
-    assert all(by_source[s]["without_low_nats"] > 0 for s in ("a", "(none)"))
+    assert loud["delta_without_nats_low"] < 0 < loud["delta_without_nats_high"]
+    assert all(by_source[s]["delta_without_nats_low"] > 0 for s in ("a", "(none)"))
     assert sum(row["n_pair_f"] for row in by_source.values()) == whole["n_pair_f"]
     for source in by_source:
         left = [(t, s) for t, s in zip(texts, sources, strict=True) if (s or "(none)") != source]
@@ -320,8 +320,8 @@ def test_a_planted_source_is_found(store: Store, tmp_path: Path) -> None:
         (of_fresh,) = of_word(fresh, "word_evidence")
         names = (
             ("delta_without_nats", "delta_nats"),
-            ("without_low_nats", "delta_low_nats"),
-            ("without_high_nats", "delta_high_nats"),
+            ("delta_without_nats_low", "delta_nats_low"),
+            ("delta_without_nats_high", "delta_nats_high"),
         )
         for ours, theirs in names:
             assert by_source[source][ours] == pytest.approx(of_fresh[theirs], rel=1e-12), source
@@ -392,7 +392,7 @@ def test_near_copies_counted_once(store: Store, tmp_path: Path) -> None:
     (base,), (whole,) = of_word(fresh, "word_evidence"), of_word(rows, "word_evidence")
     found = {row["counted"]: row for row in of_word(rows, "word_copies")}
     assert found["copies once"]["n_documents"] == 100 == whole["n_documents"]
-    for name in ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_low_nats"):
+    for name in ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low"):
         assert found["near copies once"][name] == pytest.approx(base[name]), name
     assert base["n_documents"] == 80
 
@@ -493,7 +493,7 @@ def test_collocates_are_those_of_brute_force() -> None:
                 b / (m.total() + PRIOR_WORDS - b)
             )
             se = np.sqrt(1 / a + 1 / b)
-            shown = ("log_odds_nats", "log_odds_se_nats", "log_odds_low_nats", "log_odds_high_nats")
+            shown = ("log_odds_nats", "log_odds_nats_se", "log_odds_nats_low", "log_odds_nats_high")
             by_hand = (odds, se, *stats.norm.interval(0.95, odds, se))
             assert [row[name] for name in shown] == pytest.approx(by_hand)
             z.append(abs(odds / se))
@@ -563,8 +563,8 @@ def test_the_check_from_outside_gives_the_figures_of_its_page(
 
     bands = sorted(rows_of(root, by_band), key=lambda r: int(r["n_word_from"]))
     cells = [
-        f"| {r['n_words']:,} | {r['rank_correlation']:.2f} ({r['rho_low']:.2f} to "
-        f"{r['rho_high']:.2f}) | {r['n_opposite'] / r['n_words']:.0%} |"
+        f"| {r['n_words']:,} | {r['rank_correlation']:.2f} ({r['rank_correlation_low']:.2f} to "
+        f"{r['rank_correlation_high']:.2f}) | {r['n_opposite'] / r['n_words']:.0%} |"
         for r in bands
     ]
     assert len(cells) == 5 and all(cell in part for cell in cells), cells
@@ -575,7 +575,7 @@ def test_the_check_from_outside_gives_the_figures_of_its_page(
     assert f"plumbline why {' '.join(words)} --corpus reference" in part
     found = explain(Store.open(root), "reference", words)
     for row, lean_row in zip(differ, found["word_evidence"], strict=True):
-        ends = (signed(lean_row[name]) for name in ("delta_low_nats", "delta_high_nats"))
+        ends = (signed(lean_row[name]) for name in ("delta_nats_low", "delta_nats_high"))
         figures = f"{signed(row['pile'])} | {signed(row['ours'])} ({' to '.join(ends)})"
         assert f"| {row['word']} | {figures} |" in part
         (quoted,) = re.findall(rf"\| {row['word']} \|.*\| ([^|]*) \|\n", part)

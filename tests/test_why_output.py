@@ -112,7 +112,7 @@ def test_csv(store: Store, tmp_path: Path) -> None:
     assert f"csv: {out}" in printed
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
     assert [row["word"] for row in rows] == ["ete", "rum", "tea", "été"]
-    assert all(float(r["delta_low_nats"]) <= float(r["delta_nats"]) for r in rows)
+    assert all(float(r["delta_nats_low"]) <= float(r["delta_nats"]) for r in rows)
 
 
 def test_markdown(store: Store) -> None:

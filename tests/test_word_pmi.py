@@ -31,13 +31,13 @@ WORDS: dict[str, tuple[tuple[float, int] | None, tuple[float, int] | None]] = {
 def counted(store: Store) -> Store:
     rows = [
         {"corpus": "c", "word": word, "target": target, "n_word": 60, "n_target": 90}
-        | {"pmi_nats": found[0], "n_pair": found[1], "pmi_se_nats": 0.1}
+        | {"pmi_nats": found[0], "n_pair": found[1], "pmi_nats_se": 0.1}
         for word, both in WORDS.items()
         for target, found in zip(("she", "he"), both, strict=True)
         if found
     ]
     other = {"corpus": "c", "word": "tea", "target": "queen", "n_word": 60, "n_target": 9}
-    other |= {"pmi_nats": 4.0, "n_pair": 70, "pmi_se_nats": 0.1}
+    other |= {"pmi_nats": 4.0, "n_pair": 70, "pmi_nats_se": 0.1}
     fill(store, "word_association", [*rows, other])
     deltas = [delta(w, f[0] - m[0]) for w, (f, m) in WORDS.items() if f and m]
     of_list = {**delta("tea", 0.1), "contrast": "gendered"}

@@ -26,7 +26,9 @@ _SPLITS = ("dev", "test")
 _INDEX = ""  # the released tables' index column has no name
 _COLUMNS = (_INDEX, "word", "template", "stereotype")
 _OWN_FILE = "{kind}_stereotyped_type{type}.txt.{split}"
+_WORD = re.compile(r"[a-z]+")
 _PRONOUN_MARK = re.compile(r"\[(he|she|his|hers?|him|himself|herself)\]", re.IGNORECASE)
+_REFERENT_MARK = re.compile(r"\[(?:the|an?) (?:\w+ )*(\w+)\]", re.IGNORECASE)
 _MARK = re.compile(r"[\[\]]")
 _LINE_NUMBER = re.compile(r"\d+ ")
 _PLACEHOLDERS = {
@@ -56,6 +58,18 @@ def read(name: str, source: Path | None) -> Parsed:
         path = locate(source, f"coref__Winobias__templates.{split}")
         for record in records(path, _COLUMNS):
             _add(parsed, split, path.name, record)
+    return _with_occupations(parsed)
+
+
+def _with_occupations(parsed: Parsed) -> Parsed:
+    """Pairs that know both of their occupations, of those that are the ``word`` of any pair."""
+    known = {str(pair["word"]).lower() for pair in parsed.pairs if pair.get("word")}
+    for pair in parsed.pairs:
+        text = str(pair["template"]).lower()
+        found = [word for word in _WORD.findall(text) if word in known]
+        named = list(dict.fromkeys([*filter(None, [pair.get("word")]), *found]))[:2]
+        clusters = [f"occupation: {word}" for word in named]
+        pair |= dict(zip(("cluster", "cluster_2"), clusters, strict=False))
     return parsed
 
 
@@ -95,14 +109,16 @@ def _read_own(name: str, source: Path) -> Parsed:
                     reason = f"line {number} of {pro.name} and {anti.name} differ beyond pronouns"
                     parsed.reject(pro.name, number, reason, f"{one} | {other}")
                     continue
+                referents = _REFERENT_MARK.findall(one)
                 parsed.add(
                     pair_id=f"{split}-{kind}-{number:05d}",
                     template=template,
+                    word=referents[0].lower() if len(referents) == 1 else None,
                     split=split,
                     source_file=pro.name,
                     source_row=number,
                 )
-    return parsed
+    return _with_occupations(parsed)
 
 
 def _lines(path: Path) -> list[str]:

@@ -57,6 +57,7 @@ def read(name: str, source: Path | None) -> Parsed:
             pair_id=fields["example_id"],
             template=fields["template"],
             word=fields["word"] or None,
+            **_clusters(fields["example_id"], fields["word"]),
             source_file=path.name,
             source_row=record.number,
         )
@@ -79,10 +80,17 @@ def _read_schemas(name: str, path: Path) -> Parsed:
                 pair_id=f"{occupation}.{who}.{answer}",
                 template=_template(sentence, occupation, who),
                 word=who if answer == "1" else occupation,
+                **_clusters(f"{occupation}.{who}.{answer}", who if answer == "1" else occupation),
                 source_file=path.name,
                 source_row=record.number,
             )
     return parsed
+
+
+def _clusters(identifier: str, word: str) -> dict[str, object]:
+    """A pair is like those of its word, and like those of its occupation's two sentences."""
+    occupation = identifier.partition(".")[0]
+    return {"cluster": f"word: {word}", "cluster_2": f"schema: {occupation}"} if word else {}
 
 
 def _template(sentence: str, occupation: str, participant: str) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from plumbline.eval_workers.benchmarks import find
 from plumbline.eval_workers.benchmarks.own.recipe import RECIPES, load
 from plumbline.eval_workers.generation.card_text import Card, card_text
 from plumbline.eval_workers.ratings.summary import people_say
+from plumbline.eval_workers.statistics.power import power_of, said
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.files import kept_object
@@ -41,12 +43,16 @@ _MAX_PMI = ("max_pmi_nats", "max_pmi_word")
 class Constraint:
     """The corpus whose MaxPMI goes out with the pairs.
 
-    With ``eta_nats`` only pairs with a MaxPMI go out, of at most so much either way.
+    With ``eta_nats`` only pairs go out whose MaxPMI is known to be at most so much either way.
     """
 
     corpus: str
     contrast: str = "she/he"
     eta_nats: float | None = None
+
+
+class NothingKept(BadInput):
+    """No pair is within a constraint."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,8 @@ def write_card(
 
     Raises:
         UsageProblem: the warehouse has no such benchmark, or no MaxPMI of it.
-        BadInput: no pair is within the constraint, or the directory can't be written.
+        NothingKept: no pair is within the constraint.
+        BadInput: the directory can't be written.
     """
     card, shared = described(store, benchmark, licence, made, constraint)
     data = shared.data
@@ -145,6 +152,7 @@ def described(
         _kinds(data),
         _language(store, benchmark),
         n_bytes=laid_out(data).nbytes,
+        power=said(power_of(store.root, benchmark)),
     )
     return card, shared
 
@@ -268,13 +276,19 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
         data = data.append_column(column, pa.array(values, kind))
     if constraint.eta_nats is None:
         return data
-    # With the tolerance of the SQL macro `within`, so that metrics take the same pairs.
-    is_within = pc.less_equal(pc.abs(data["max_pmi_nats"]), constraint.eta_nats + 1e-9)
-    kept = data.filter(pc.fill_null(is_within, False))
-    if not kept.num_rows:
+    eta_nats = constraint.eta_nats
+    meets = [_meets(found.get(i, {}), eta_nats) for i in data["pair_id"].to_pylist()]
+    if not any(meets):
         fix = f"`plumbline benchmark card {benchmark} --corpus {corpus} --eta` takes a larger one"
-        raise BadInput(f"benchmark {benchmark}", f"no pair is {within(constraint)}", fix)
-    return kept
+        fix += "; a smaller `plumbline constrain --least-count` decides more pairs"
+        raise NothingKept(f"benchmark {benchmark}", f"no pair is {within(constraint)}", fix)
+    return data.filter(pa.array(meets))
+
+
+def _meets(row: Mapping[str, Any], eta_nats: float) -> bool:
+    """As the SQL macro `meets_constraint`, so that metrics take the same pairs."""
+    most = row.get("max_pmi_nats")
+    return most is not None and abs(most) <= eta_nats + 1e-9 and not row.get("n_words_unknown")
 
 
 def within(constraint: Constraint) -> str:

@@ -45,6 +45,7 @@ class Card:
         where: start of the address of its files, ending in `/`; empty for the card's own directory.
         files: names of the files that hold its rows.
         n_bytes: of these rows in memory.
+        power: sentences on the smallest effect that it can find.
         left_out: file with the pairs that metrics leave out, how many they are, and their bytes.
     """
 
@@ -61,6 +62,7 @@ class Card:
     where: str = ""
     files: Sequence[str] = ("data.parquet", "data.jsonl")
     n_bytes: int = 0
+    power: Sequence[str] = ()
     left_out: tuple[str, int, int] | None = None
 
 
@@ -203,6 +205,7 @@ def _statistics(card: Card) -> str:
             f"{figures['n_pairs_female']:,} pairs, {figures['n_male']:,} male in "
             f"{figures['n_pairs_male']:,} pairs, any in {figures['n_pairs_gendered']:,}"
         )
+    counts += [f"- {sentence[0].upper()}{sentence[1:]}" for sentence in card.power]
     for row in figures["seed_delta"]:
         counts.append(
             f"- Lean of {row['n_defined']:,} of these words in {row['corpus']} ({row['contrast']}, "

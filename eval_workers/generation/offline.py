@@ -20,12 +20,11 @@ from plumbline.warehouse.errors import UsageProblem
 SOURCE = "offline-writer"
 #: The same for pairs of a closed world, where the number is that of a frame of its grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: What such a benchmark is good for, to be said beside its figures.
+#: What such a benchmark measures, to be said beside its figures.
 WORTH = (
-    "its sentences are fixed frames around words of the corpus. They show how far the model "
-    "prefers she or he where the word hardly leans in the text; what the words mean plays no part, "
-    "and nobody judged the sentences. For an audit take a benchmark that people or a chat model "
-    "wrote."
+    "its sentences are fixed frames around words of the corpus, which nobody judged. They show how "
+    "far the model prefers she or he where the word hardly leans in the text; what the words mean "
+    "plays no part, and a frame may favour a side by itself, so that intervals are over frames too"
 )
 
 #: The first half starts with the pronoun, the second half doesn't.

@@ -58,8 +58,9 @@ def _raters(n: int) -> str:
 
 
 def _share(row: Row, of: str, n_pairs: int) -> str:
-    share, low, high = (100 * row[f"{of}_share{end}"] for end in ("", "_low", "_high"))
-    return f"{share:.1f}% of {n_pairs:,} pairs ({low:.1f} to {high:.1f})"
+    share, low, high = (row[f"{of}_share{end}"] for end in ("", "_low", "_high"))
+    ends = "no interval: too few words" if low is None else f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{100 * share:.1f}% of {n_pairs:,} pairs ({ends})"
 
 
 def _alpha(row: Row) -> str:

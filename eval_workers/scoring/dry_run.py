@@ -58,8 +58,9 @@ def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions
 
 
 def forecast_lines(store: Store, task: Task) -> Iterator[str]:
-    """Lines on what a task would take: pairs, tokens, memory, time."""
+    """Lines on what a task would take, and what it can find: pairs, power, memory, time."""
     from plumbline.eval_workers.backends.prospect import prospect
+    from plumbline.eval_workers.statistics.power import power_of, said
 
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options) for name in task.benchmarks]
@@ -70,6 +71,7 @@ def forecast_lines(store: Store, task: Task) -> Iterator[str]:
     )
     for count in counts:
         yield from _count_lines(count)
+        yield from (f"  {line}" for line in said(power_of(store.root, count.benchmark)))
     yield _memory_line(model, task)
     yield from _time_lines(model, task, sum(count.n_computed for count in counts))
 

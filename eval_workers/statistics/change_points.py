@@ -61,9 +61,9 @@ def _changes_of(curves: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
         {
             **{column: row[column] for column in (*_CURVE, "step", "change")},
             "step_before": step_before,
-            "p_moved": p,
+            "q_moved": p,
             **dict(
-                zip(("shift", "p_lasting", "power"), lasting.get(place, (None,) * 3), strict=True)
+                zip(("shift", "q_lasting", "power"), lasting.get(place, (None,) * 3), strict=True)
             ),
             "n_tests": len(tested),
         }

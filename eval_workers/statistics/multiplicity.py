@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """p-values that bound the chance of any false find (Holm 1979); ``None`` stays ``None``.
@@ -11,9 +13,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """
-    adjusted, most = list(p_values), 0.0
-    order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
-    for rank, (p, i) in enumerate(order):
-        most = max(most, min(1.0, p * (len(order) - rank)))
-        adjusted[i] = most
-    return adjusted
+    known = np.array([p for p in p_values if p is not None], float)
+    order = np.argsort(known, kind="stable")
+    steps = np.minimum(known[order] * np.arange(len(known), 0, -1), 1.0)
+    adjusted = np.empty_like(known)
+    adjusted[order] = np.maximum.accumulate(steps)
+    found = iter(adjusted.tolist())
+    return [None if p is None else next(found) for p in p_values]

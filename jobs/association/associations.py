@@ -1,4 +1,4 @@
-"""Tables ``word_association`` and ``word_delta`` of a corpus, computed from its counts.
+"""Tables ``word_association``, ``word_delta`` and ``word_bound``, computed from a corpus's counts.
 
 This runs in the calling process, one target or contrast at a time: the counts of a corpus are a few
 million short rows whatever the size of its text.
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from plumbline.jobs.association.measures import (
     Counts,
     association_rows,
+    bound_rows,
     contrasts,
     contrasts_by_word,
     delta_rows,
@@ -41,7 +42,7 @@ _FROM_DELTAS = ("pair_association", "seed_word")
 
 @dataclass(frozen=True)
 class Associated:
-    """Rows written to ``word_association`` and ``word_delta``, and the names of the contrasts.
+    """Rows written to ``word_association``, ``word_delta`` and ``word_bound``; names of contrasts.
 
     ``dropped`` are the tables that held rows made from older deltas, and how many; ``rare`` the
     words of the added list that don't occur, or were pruned as too rare.
@@ -49,6 +50,7 @@ class Associated:
 
     n_associations: int
     n_deltas: int
+    n_bounds: int
     contrasts: tuple[str, ...]
     dropped: dict[str, int]
     rare: tuple[str, ...] = ()
@@ -75,8 +77,9 @@ def associate(
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
     Contrasts are all pairs of the word lists whose words were counted, and each such list of
-    several pairs (Eq. 4), by pair under its name and by word as ``NAME-by-word``. There are rows
-    only where every count needed is above 0. MaxPMI of benchmarks and seed words computed from
+    several pairs (Eq. 4), by pair under its name and by word as ``NAME-by-word``. PMI and delta
+    have rows only where every count needed is above 0; bounds have one for every word with a
+    co-occurrence. MaxPMI of benchmarks and seed words computed from
     older deltas are dropped.
 
     Args:
@@ -116,6 +119,7 @@ def associate(
             delta_rows(counts, name, pairs, by_word=name in words_of)
             for name, pairs in by_name.items()
         )
+        bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
         snapshot, where = store.snapshot(), {"corpus": corpus}
         dropped = {t: sum(f.n_rows for f in snapshot.files(t, where)) for t in _FROM_DELTAS}
         with store.together(run_id, "corpus associate"):
@@ -132,8 +136,11 @@ def associate(
             with progress(f"deltas of {corpus}", "contrasts") as update:
                 shown = _shown(deltas, len(by_name), update)
                 n_deltas = _write(store, "word_delta", corpus, run_id, shown)
+            with progress(f"bounds of {corpus}", "contrasts") as update:
+                shown = _shown(bounds, len(by_name), update)
+                n_bounds = _write(store, "word_bound", corpus, run_id, shown)
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
-    return Associated(n_associations, n_deltas, tuple(by_name), dropped, rare)
+    return Associated(n_associations, n_deltas, n_bounds, tuple(by_name), dropped, rare)
 
 
 def rows_of(staged: Staged) -> pa.Table:

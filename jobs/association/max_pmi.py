@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import pyarrow.compute as pc
+
 from plumbline.jobs.corpus_lookup import (
     corpus_contrast,
     corpus_deltas,
@@ -15,6 +17,7 @@ from plumbline.jobs.corpus_lookup import (
 )
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize_all
+from plumbline.jobs.options import LEAST_COUNT
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
@@ -64,9 +67,18 @@ def lean(words: Sequence[str], delta: Mapping[str, float]) -> Lean:
 
 @writes_corpus
 def constrain(
-    store: Store, corpus: str, benchmark: str, contrast: str | None = None
+    store: Store,
+    corpus: str,
+    benchmark: str,
+    contrast: str | None = None,
+    least_count: int = LEAST_COUNT,
 ) -> Constrained:
     """Write ``pair_association`` of one benchmark; returns the number of pairs by contrast.
+
+    A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta does
+    not count, and since it could lean more than those that do, its pair is undecided at every eta
+    that they don't exceed. Imported statistics have no counts: there every delta counts and no
+    word is unknown.
 
     Without a contrast, pairs get that of their groups (``group_a/group_b``), and those about female
     and male she/he, or in another language its first pair. Rows of other contrasts stay.
@@ -85,17 +97,20 @@ def constrain(
     by_contrast: dict[str, list[dict[str, Any]]] = {}
     for name, pair in zip(asked, pairs, strict=True):
         by_contrast.setdefault(meant[name], []).append(pair)
-    deltas = {name: _deltas(store, corpus, name) for name in by_contrast}
+    deltas = {name: _deltas(store, corpus, name, least_count) for name in by_contrast}
     targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
     language = corpus_language(row).token_rules
-    config = {"corpus": corpus, "benchmark": benchmark, "contrast": ", ".join(by_contrast)}
+    config: dict[str, object] = {"corpus": corpus, "benchmark": benchmark}
+    config |= {"contrast": ", ".join(by_contrast), "least_count": least_count}
     with recorded(store, "constrain", config) as run_id, store.together(run_id, "constrain"):
         for name, chosen in by_contrast.items():
             texts = [without_placeholders(pair["template"]) for pair in chosen]
-            of = {"corpus": corpus, "benchmark": benchmark, "contrast": name}
+            delta, used = deltas[name]
+            of = {"corpus": corpus, "benchmark": benchmark, "contrast": name, "least_count": used}
+            leans = (lean(words, delta) for words in tokenize_all(texts, targets, language))
             rows = [
-                {**of, "pair_id": pair["pair_id"], **vars(lean(words, deltas[name]))}
-                for pair, words in zip(chosen, tokenize_all(texts, targets, language), strict=True)
+                {**of, "pair_id": pair["pair_id"], "n_words_unknown": _unknown(x, used), **vars(x)}
+                for pair, x in zip(chosen, leans, strict=True)
             ]
             store.publish("pair_association", rows, unit=name, run_id=run_id)
     return {name: len(chosen) for name, chosen in by_contrast.items()}
@@ -113,6 +128,16 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
     return "she/he" if groups == "female/male" else groups
 
 
-def _deltas(store: Store, corpus: str, contrast: str) -> dict[str, float]:
+def _deltas(
+    store: Store, corpus: str, contrast: str, least_count: int
+) -> tuple[dict[str, float], int | None]:
+    """The deltas that count, and the least count; ``None`` for statistics without counts."""
     rows = corpus_deltas(store, corpus, contrast)
-    return dict(zip(rows["word"].to_pylist(), rows["delta_nats"].to_pylist(), strict=True))
+    n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
+    used = least_count if n_least.null_count < rows.num_rows else None
+    rows = rows.filter(pc.fill_null(pc.greater_equal(n_least, least_count), True))
+    return dict(zip(rows["word"].to_pylist(), rows["delta_nats"].to_pylist(), strict=True)), used
+
+
+def _unknown(found: Lean, least_count: int | None) -> int | None:
+    return None if least_count is None else found.n_words - found.n_words_defined

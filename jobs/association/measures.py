@@ -9,6 +9,9 @@ counts, without a fit.
 A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``).
 Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
 The error holds for new text of the same sources, and is a lower bound for other text.
+
+delta needs both counts. :func:`bound_rows` has an interval for every word that a side has, from
+the counts divided by their dispersion.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plumbline.jobs.association.bounds import adjusted, chance_clear, lean_bounds
 from plumbline.warehouse.wordlists import WordList, WordPair
 
 Floats = NDArray[np.float64]
@@ -132,6 +136,16 @@ class Counts:
         out[self._index[first:last]] = self._n_pair[first:last]
         return out
 
+    def side(self, targets: Iterable[str]) -> Side:
+        """What words co-occur with, if it doesn't matter with which of some targets."""
+        own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
+        near = [self.n_pair(target) for target in own]
+        n_target = sum(map(self.n_target, own))
+        # A position near one of them is near others, of its kind and of the other kinds.
+        n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
+        n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
+        return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
+
     def pmi(self, target: str) -> Floats:
         """PMI of every word with a target, float64[words], NaN where undefined."""
         n = self.n_target(target)
@@ -145,8 +159,16 @@ class Counts:
         return disp / np.where(n_pair > 0, n_pair, np.nan)
 
 
+class Side(NamedTuple):
+    """The targets of a side: co-occurrences of every word, their occurrences, their dispersion."""
+
+    n_pair: Ints
+    n_target: int
+    dispersion: float
+
+
 def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Table]:
-    """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_se_nats.
+    """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_nats_se.
 
     Words whose PMI is undefined have no row.
     """
@@ -161,7 +183,7 @@ def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Tabl
                 "n_target": np.full(len(rows), counts.n_target(target)),
                 "n_pair": counts.n_pair(target)[rows],
                 "pmi_nats": pmi[rows],
-                "pmi_se_nats": np.sqrt(counts.variance(target)[rows]),
+                "pmi_nats_se": np.sqrt(counts.variance(target)[rows]),
             }
         )
 
@@ -209,7 +231,7 @@ def delta_rows(
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (sums over what the mean is of), n_defined
-        (pairs with both counts), delta_nats (above 0 leans female), delta_se_nats (may be NULL).
+        (pairs with both counts), delta_nats (above 0 leans female), delta_nats_se (may be NULL).
     """
     n = len(counts.n_word)
     terms, n_f, n_m = (_terms_of_words if by_word else _terms_of_pairs)(counts, pairs)
@@ -234,7 +256,55 @@ def delta_rows(
             "n_pair_m": n_m[rows],
             "n_defined": sum(both, start=np.zeros(n, np.int64))[rows],
             "delta_nats": delta[rows],
-            "delta_se_nats": pa.array(np.sqrt(variance[rows]), from_pandas=True),
+            "delta_nats_se": pa.array(np.sqrt(variance[rows]), from_pandas=True),
+        }
+    )
+
+
+def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
+    """How far each word leans at least and at most, also a word that only one side has nearby.
+
+    The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
+    ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair, and its interval that of
+    :func:`~plumbline.jobs.association.bounds.lean_bounds` with the counts c_g / D_g, which contains
+    it. N_g is taken as exact. Pairs of weight 0 don't count. The words of the pairs have no rows;
+    nor have others without occurrences of both sides.
+
+    Returns:
+        contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where
+        one is 0), lean_nats_low and lean_nats_high, p, q (over these words, Benjamini and
+        Hochberg), chance_clear.
+    """
+    weighed = [pair for pair in pairs if pair.weight > 0]
+    f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in ("female", "male"))
+    is_defined = f.n_target > 0 and m.n_target > 0
+    own = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.female, p.male)]))
+    is_met = (f.n_pair + m.n_pair > 0) & ~own.to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(is_met & is_defined)
+    # Most words are rare: thousands of them have the same few counts.
+    both = np.stack([f.n_pair[rows], m.n_pair[rows]])
+    (n_f, n_m), at = np.unique(both, axis=1, return_inverse=True)
+    odds = np.log(f.n_target / m.n_target) if is_defined else 0.0
+    scaled = odds - np.log(f.dispersion / m.dispersion)
+    low, high, p = lean_bounds(n_f / f.dispersion, n_m / m.dispersion, scaled)
+    share = 1 / (1 + np.exp(-odds))
+    n_draws = (n_f + n_m) * (share / f.dispersion + (1 - share) / m.dispersion)
+    with np.errstate(divide="ignore"):
+        lean = np.log(n_f) - np.log(n_m) - odds
+    chance = chance_clear(n_draws, scaled)
+    found = {"lean_nats_low": low, "lean_nats_high": high, "p": p, "chance_clear": chance}
+    columns = {name: values[at] for name, values in found.items()}
+    lean = np.where(np.isfinite(lean), lean, np.nan)[at]
+    return pa.table(
+        {
+            "contrast": pa.array([contrast] * len(rows), pa.string()),
+            "word": counts.words.take(pa.array(rows)),
+            "n_word": counts.n_word[rows],
+            "n_pair_f": both[0],
+            "n_pair_m": both[1],
+            "lean_nats": pa.array(lean, from_pandas=True),
+            **columns,
+            "q": adjusted(columns["p"]),
         }
     )
 

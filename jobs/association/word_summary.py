@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import duckdb
@@ -14,6 +15,7 @@ from plumbline.jobs.corpus_lookup import (
 )
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 
 _COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
@@ -35,7 +37,7 @@ WITH ranked AS (
         count(*) OVER (PARTITION BY side) AS n
     FROM word_lean WHERE corpus = $corpus AND contrast = $contrast
 )
-SELECT n_pair_f, n_pair_m, n_defined, delta_nats, delta_low_nats, delta_high_nats, side,
+SELECT n_pair_f, n_pair_m, n_defined, delta_nats, lean_nats, lean_nats_low, lean_nats_high, side,
     lean_rank, n
 FROM ranked WHERE word = $word
 """
@@ -44,9 +46,10 @@ FROM ranked WHERE word = $word
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
     """Lines with a word's count, its PMI with both words of a contrast, its lean and its rank.
 
-    A word has a clear lean when the 95% interval of delta excludes 0. Only such words are ranked,
-    among those that lean the same way, by the bound nearer 0; words of imported statistics, which
-    have no interval, by delta. If a word has no delta, a line says why.
+    A word leans when the 95% interval of its lean excludes 0, also one that only one side has
+    nearby and that has no delta. Only such words are ranked, among those that lean the same way, by
+    the bound nearer 0; words of imported statistics, which have no interval, by delta. If a word
+    has neither, a line says why.
 
     Raises:
         UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and
@@ -69,22 +72,45 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     if lean is None:
         has_deltas = store.units("word_delta", corpus=corpus)
         fix = f"run plumbline corpus associate --corpus {corpus}"
-        return [*lines, f"  no delta for {contrast}: {'a count is 0' if has_deltas else fix}"]
-    n_f, n_m, n_defined, delta, low, high, side, lean_rank, n = lean
+        why = "it co-occurs with neither side" if has_deltas else fix
+        return [*lines, f"  no delta for {contrast}: {why}"]
+    n_f, n_m, n_defined, delta, pooled, low, high, side, lean_rank, n = lean
+    estimate = delta if delta is not None else low if side and side > 0 else high
+    found = Finding(word, "delta", estimate, low, high, unit="nats")
+    known = "no delta for" if delta is None else "delta"
+    figure = f"{contrast}: a count is 0" if delta is None else f"{contrast} {delta:+.3f} nats"
     if len(targets) == 1:
-        lines.append(f"  {n_defined} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences")
-    interval = (
-        "standard error unknown" if low is None else f"95% interval {low:+.3f} to {high:+.3f}"
-    )
-    lines.append(f"  delta {contrast} {delta:+.3f} nats, {interval}")
+        lines.append(
+            f"  {n_defined or 0} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences"
+        )
+    if pooled is not None and pooled != delta and len(targets) == 1:
+        lines.append(f"  {known} {figure}")
+        known, figure = "lean", f"{contrast}, each side as one word: {pooled:+.3f} nats"
+    lines.append(f"  {known} {figure}, {_interval(low, high)}")
     if low is None and side == 0:
         return [*lines, "  no clear lean: it does not co-occur with every word of the list"]
     if side == 0:
         return [*lines, "  no clear lean: the interval holds 0"]
     way = "female" if side > 0 else "male"
-    clearly = "" if low is None else "clearly "
-    ranked = f"rank {lean_rank:,} of the {n:,} words that {clearly}lean {way}"
-    return [*lines, f"  leans {way}: {ranked}"]
+    ranked = f"rank {lean_rank:,} of the {n:,} words"
+    leans = f"leans {way}: {ranked} that do"
+    untold = f"{ranked} whose estimate is {way}; without an interval no lean can be told"
+    return [*lines, f"  {found.pick(above=leans, below=leans, untold=untold)}"]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    """An interval in words.
+
+    >>> _interval(None, None), _interval(-math.inf, -1.9)
+    ('standard error unknown', '95% interval up to -1.900')
+    """
+    if low is None or high is None:
+        return "standard error unknown"
+    if math.isinf(low):
+        return f"95% interval up to {high:+.3f}"
+    if math.isinf(high):
+        return f"95% interval from {low:+.3f}"
+    return f"95% interval {low:+.3f} to {high:+.3f}"
 
 
 def _unknown(

@@ -45,6 +45,7 @@ ALL = "all"
 DERIVED = (
     "word_association",
     "word_delta",
+    "word_bound",
     "pair_association",
     "vocabulary",
     "seed_word",

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.corpus_lookup import corpus_contrast
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.evidence.documents import Documents, Evidence, evidence_of
@@ -234,7 +235,21 @@ def moments(
 
 def near(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints]:
     """Co-occurrences of every word of every document: document, word, int64[n, 2] counts."""
+    document, word, target, n = near_targets(question, documents)
+    cell = document * len(question.vocabulary) + word
+    both, place = np.unique(cell, return_inverse=True)
+    counts = np.zeros((both.size, 2), np.int64)
+    counts[place, target] = n
+    return *np.divmod(both, len(question.vocabulary)), counts
+
+
+def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints, Ints]:
+    """Co-occurrences under the rule ``pairs``: document, word, target, by index, and how many.
+
+    Every document, word of the vocabulary and target of the question that meet are there once.
+    """
     ids, offsets, size = documents.values, documents.offsets, len(question.vocabulary)
+    n_targets = len(question.targets)
     target = question.table(question.targets)[ids]
     at = np.flatnonzero(target >= 0)
     document = np.searchsorted(offsets, at, side="right") - 1
@@ -245,12 +260,10 @@ def near(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints]:
         # A target meets each other of its kind once; words that both corpora left out don't count.
         good = (ids[there] >= 0) & ((step < 0) | (ids[there] != ids[here]))
         cell = document[inside].astype(np.int64) * size + ids[there]
-        cells.append((cell * 2 + target[here])[good])
+        cells.append((cell * n_targets + target[here])[good])
     cell, n = np.unique(np.concatenate(cells), return_counts=True)
-    both, place = np.unique(cell // 2, return_inverse=True)
-    counts = np.zeros((both.size, 2), np.int64)
-    counts[place, cell % 2] = n
-    return both // size, both % size, counts
+    both, of_target = np.divmod(cell, n_targets)
+    return *np.divmod(both, size), of_target, n
 
 
 def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: int) -> pa.Table:
@@ -283,24 +296,11 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
             "delta_b_nats": deltas[1][words],
             "change_nats": change,
             "base_change_nats": np.full(words.size, np.log(ratios[0] / ratios[1])),
-            "change_se_nats": se,
-            "change_low_nats": change - half,
-            "change_high_nats": change + half,
+            "change_nats_se": se,
+            "change_nats_low": change - half,
+            "change_nats_high": change + half,
             "p": p,
             "q": adjusted(p),
         }
     )
     return rows.take(np.lexsort((-np.abs(change), rows["q"].to_numpy())))
-
-
-def adjusted(p: Floats) -> Floats:
-    """p adjusted for their number by Benjamini and Hochberg: the share of false ones below each.
-
-    >>> adjusted(np.array([0.01, 0.04, 0.03, 0.5])).round(3).tolist()
-    [0.04, 0.053, 0.053, 0.5]
-    """
-    order = np.argsort(p)
-    scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    q = np.empty(p.size)
-    q[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return np.minimum(q, 1)

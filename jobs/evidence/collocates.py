@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from plumbline.jobs.evidence.change import adjusted
+from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings
 
 #: Weight of the prior, in words: as if so many had been seen on each side, spread as in the corpus.
@@ -95,9 +95,9 @@ def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) ->
             "n_f": f[seen][order],
             "n_m": m[seen][order],
             "log_odds_nats": log_odds[order],
-            "log_odds_se_nats": se[order],
-            "log_odds_low_nats": (log_odds - half)[order],
-            "log_odds_high_nats": (log_odds + half)[order],
+            "log_odds_nats_se": se[order],
+            "log_odds_nats_low": (log_odds - half)[order],
+            "log_odds_nats_high": (log_odds + half)[order],
             "q": adjusted(erfc(np.abs(log_odds / se)[order] / np.sqrt(2))),
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +19,8 @@ from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
+#: Intervals are over the sources of documents where there are this many, unless told otherwise.
+FEWEST_SOURCES = 10
 #: A value for each of some words, by their index.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
 
@@ -78,7 +81,7 @@ class Evidence:
         """
         left: _Pieces | None = None
         for tokens, words in token_files(self.directory, shard.fingerprint):
-            try:
+            with _readable(tokens):
                 value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
                 for batch in _batches(tokens):
                     pieces = _pieces(batch, value)
@@ -86,11 +89,32 @@ class Evidence:
                     whole, left = _split(left)
                     if len(whole.row):
                         yield whole
-            except (OSError, pa.ArrowInvalid) as e:
-                fix = "count the corpus again with --replace"
-                raise BadInput(f"evidence {tokens.name}", f"can't be read: {e}", fix) from e
         if left is not None:
             yield left.documents
+
+    def sources(self) -> set[str | None]:
+        """What documents name as their source, without reading the documents.
+
+        Raises:
+            BadInput: a file is damaged.
+        """
+        found: set[str | None] = set()
+        for shard in self.shards:
+            for tokens, _ in token_files(self.directory, shard.fingerprint):
+                with _readable(tokens):
+                    column = pq.read_table(tokens, columns=["source"])["source"]
+                    found.update(column.unique().to_pylist())
+        return found
+
+
+@contextmanager
+def _readable(tokens: Path) -> Iterator[None]:
+    """Raise ``BadInput`` where a kept file can't be read."""
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid) as e:
+        fix = "count the corpus again with --replace"
+        raise BadInput(f"evidence {tokens.name}", f"can't be read: {e}", fix) from e
 
 
 def evidence_of(store: Store, corpus: str) -> Evidence:

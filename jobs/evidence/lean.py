@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from plumbline.jobs.association.bounds import Bounds, lean_bounds
 from plumbline.jobs.evidence.sightings import Ints, Sightings
+from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.wordlists import WordPair
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,10 @@ class WordLean:
             all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
         delta_nats: mean delta of the defined pairs; NaN when there are none.
-        delta_se_nats: its standard error over documents; NaN with fewer than two documents.
-        low_nats, high_nats: the 95% interval; NaN like the error.
+        delta_nats_se: its standard error over documents; NaN with fewer than two documents.
+        low_nats, high_nats: the 95% interval; NaN like the error, unless no pair is defined: then
+            infinite at an end, or wide.
+        p: of no lean; NaN without an interval.
     """
 
     n_documents: int
@@ -36,14 +42,17 @@ class WordLean:
     n_pair_m: int
     n_defined: int
     delta_nats: float
-    delta_se_nats: float
+    delta_nats_se: float
     low_nats: float
     high_nats: float
+    p: float
 
     @property
     def side(self) -> int:
         """1 or -1 when the interval is above or below 0, 0 when it holds 0 or is unknown."""
-        return int(self.low_nats > 0) - int(self.high_nats < 0)
+        return {"above": 1, "below": -1}.get(
+            verdict(self.delta_nats, self.low_nats, self.high_nats), 0
+        )
 
 
 def lean(
@@ -65,6 +74,10 @@ def lean(
     D / (D - 1) sum u^2 over D clusters (the linearised, cluster-robust estimate). The interval
     takes Student's t with one degree of freedom fewer than there are clusters that co-occur: with
     few of them it is wide.
+
+    Where no pair is defined each cluster counts as one co-occurrence, divided between the sides as
+    all co-occurrences are, with the exact interval of ``association.bounds``: a word that is near
+    *he* in forty documents and near *she* in none leans at least so far.
     """
     targets = seen.question.targets
     n_target = seen.documents.n_target
@@ -90,9 +103,16 @@ def lean(
     n_clusters = np.unique(drawn[document[meets]]).size
     counts = int(meets.sum()), n_clusters, int(seen.n_word[rows].sum()), n_f, n_m, n_defined
     unknown = float("nan")
+    if not n_defined:
+        n_sides = [int(n[np.isin(targets, side)].sum()) for side in seen.question.sides]
+        return WordLean(
+            *counts, unknown, unknown, *map(float, cluster_bounds(n_f, n_m, n_clusters, n_sides))
+        )
     if weight <= 0:
-        return WordLean(*counts, unknown, unknown, unknown, unknown)
+        return WordLean(*counts, *[unknown] * 5)
     used = a != 0
+    from scipy.special import stdtr
+
     a, c, n = a[used] / weight, c[used], n[used]
     delta = float(a @ (np.log(c) - np.log(n)))
     influence = -(n_target[:, used] / n) @ a
@@ -101,7 +121,29 @@ def lean(
     _, own = np.unique(drawn if keep is None else drawn[keep], return_inverse=True)
     se = _error(np.bincount(own, weights=influence)) if n_clusters > 1 else unknown
     half = t975(n_clusters - 1) * se if n_clusters > 1 else unknown
-    return WordLean(*counts, delta, se, delta - half, delta + half)
+    p = float(2 * stdtr(n_clusters - 1, -abs(delta) / se)) if se > 0 else unknown
+    return WordLean(*counts, delta, se, delta - half, delta + half, p)
+
+
+def cluster_bounds(
+    n_f: ArrayLike, n_m: ArrayLike, n_clusters: ArrayLike, n_sides: Sequence[float] | Floats
+) -> Bounds:
+    """Bounds of leans without a delta, from the clusters that have the word near either side.
+
+    Args:
+        n_f, n_m: co-occurrences with the female and the male words; where both are 0 all is NaN.
+        n_clusters: documents or sources with one, at most n_f + n_m.
+        n_sides: occurrences of the female and of the male words; without one of them all is NaN.
+
+    >>> cluster_bounds(0, 55, 12, (204, 1227)).high_nats.round(2).tolist()
+    0.77
+    """
+    f, m = np.asarray(n_f, np.float64), np.asarray(n_m, np.float64)
+    is_known = (f + m > 0) & (min(n_sides) > 0)
+    each = np.asarray(n_clusters, np.float64) / np.where(is_known, f + m, 1)
+    odds = np.log(n_sides[0] / n_sides[1]) if min(n_sides) > 0 else 0.0
+    bounds = lean_bounds(f * each, m * each, odds)
+    return Bounds(*(np.where(is_known, x, np.nan) for x in bounds))
 
 
 def _error(influence: NDArray[Any]) -> float:

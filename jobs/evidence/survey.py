@@ -25,6 +25,7 @@ from plumbline.jobs.evidence.change import Floats, Moments, near
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.copies import OFTEN
 from plumbline.jobs.evidence.documents import Documents, Evidence, evidence_of
+from plumbline.jobs.evidence.lean import cluster_bounds
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
     Inquiry,
@@ -40,6 +41,7 @@ from plumbline.jobs.evidence.why import (
     check,
     replace_words,
     snippet_rows,
+    widest_clusters,
 )
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import UsageProblem
@@ -69,7 +71,7 @@ def survey(
     top: int,
     contrast: str = "she/he",
     sampling: Sampling | None = None,
-    clusters: str = "document",
+    clusters: str | None = None,
     n_with_sentences: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Surveyed:
@@ -95,6 +97,7 @@ def survey(
     order = [("n_word", "descending"), ("word", "ascending")]
     words = counts.sort_by(order)["word"][:top].to_pylist()
     question = _question(evidence, contrast, counts)
+    clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
     asked = words[: len(words) if n_with_sentences is None else n_with_sentences]
     new = _without(words, _surveyed(store, corpus, contrast, clusters))
@@ -268,11 +271,12 @@ class _Sums:
         for k, source in enumerate(table.sources):
             alone, rest = np.arange(n_sources) == k, np.arange(n_sources) != k
             own, without = leans(alone, "document"), leans(rest, clusters)
-            names = {"delta_nats": "delta_without_nats", "delta_low_nats": "without_low_nats"}
-            names["delta_high_nats"] = "without_high_nats"
+            names = {"delta_nats": "delta_without_nats", "delta_nats_low": "delta_without_nats_low"}
+            names["delta_nats_high"] = "delta_without_nats_high"
             columns = {**own, "n_word": n_word[k], "source": np.full(n_words, source)}
             columns |= {name: without[of] for of, name in names.items()}
-            del columns["n_clusters"], columns["delta_cluster_se_nats"]
+            for name in ("n_clusters", "delta_nats_se", "p"):
+                del columns[name]
             found["word_source"] += self._listed(columns, n_word[k] > 0)
         return found
 
@@ -292,23 +296,29 @@ def _leans(own: Moments, n_drawn: int, n_clusters: Ints, squares: Floats) -> dic
         n_clusters: int64[word], those in which a word co-occurs.
         squares: float64[word], sum of the squared influences of the clusters.
     """
-    from scipy.special import stdtrit
+    from scipy.special import stdtr, stdtrit
 
     f, m = own.sums[:2]
     with np.errstate(divide="ignore", invalid="ignore"):
         delta = np.where((f > 0) & (m > 0), np.log(f / m) - np.log(own.n[0] / own.n[1]), np.nan)
         variance = np.maximum(squares, 0) * n_drawn / max(n_drawn - 1, 1)
         se = np.where((n_clusters > 1) & np.isfinite(delta), np.sqrt(variance), np.nan)
-    half = stdtrit(np.maximum(n_clusters - 1, 1), 0.975) * se
+    df = np.maximum(n_clusters - 1, 1)
+    half = stdtrit(df, 0.975) * se
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_t = delta - half, delta + half, 2 * stdtr(df, -np.abs(delta) / se)
+    bounds = cluster_bounds(f, m, n_clusters, own.n)
+    low, high, p = (np.where(np.isfinite(delta), *x) for x in zip(by_t, bounds, strict=True))
     return {
         "n_documents": own.n_documents,
         "n_clusters": n_clusters,
         "n_pair_f": f.astype(np.int64),
         "n_pair_m": m.astype(np.int64),
         "delta_nats": delta,
-        "delta_cluster_se_nats": se,
-        "delta_low_nats": delta - half,
-        "delta_high_nats": delta + half,
+        "delta_nats_se": se,
+        "delta_nats_low": low,
+        "delta_nats_high": high,
+        "p": p,
     }
 
 

@@ -33,7 +33,7 @@ from plumbline.jobs.evidence.copies import (
     first_of_near,
     signatures,
 )
-from plumbline.jobs.evidence.documents import Evidence, evidence_of
+from plumbline.jobs.evidence.documents import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.evidence.lean import WordLean, lean
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
@@ -73,7 +73,7 @@ def explain(
     words: Sequence[str],
     contrast: str = "she/he",
     sampling: Sampling | None = None,
-    clusters: str = "document",
+    clusters: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[str, list[Row]]:
     """What the documents of a corpus say about words: rows by table, which are written.
@@ -81,8 +81,9 @@ def explain(
     The tables are ``ANSWERS`` of ``warehouse/schema/evidence.py``.
 
     Intervals take each document as drawn for itself or, with ``clusters`` "source", each source as
-    a whole: for pieces of one book, which are not independent. Rows of other words stay. Words that
-    don't occur near the contrast have a row without a delta.
+    a whole: for pieces of one book, which are not independent. By default they take sources if the
+    corpus has ten or more. Rows of other words stay. Words that don't occur near the contrast have
+    a row without a delta.
 
     Raises:
         UsageProblem: unknown corpus, contrast or target; or no word of it is in the corpus.
@@ -102,6 +103,7 @@ def explain(
         evidence.options.window,
         counts["word"].combine_chunks(),
     )
+    clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
     config = {"corpus": corpus, "words": list(question.words), "contrast": contrast}
     config["clusters"] = clusters
@@ -124,6 +126,11 @@ def explain(
                 new = cast(TABLES[table], found)
                 replace_words(store, corpus, contrast, question.words, new, table, run_id)
     return rows
+
+
+def widest_clusters(evidence: Evidence) -> str:
+    """``source`` if the documents of a corpus name ten sources or more, else ``document``."""
+    return "source" if len(evidence.sources()) >= FEWEST_SOURCES else "document"
 
 
 def check(question: Inquiry, contrast: str, sampling: Sampling, clusters: str) -> None:
@@ -205,9 +212,10 @@ def _of_word(
         "n_pair_m": whole.n_pair_m,
         "n_defined": whole.n_defined,
         "delta_nats": _known(whole.delta_nats),
-        "delta_cluster_se_nats": _known(whole.delta_se_nats),
-        "delta_low_nats": _known(whole.low_nats),
-        "delta_high_nats": _known(whole.high_nats),
+        "delta_nats_se": _known(whole.delta_nats_se),
+        "delta_nats_low": _known(whole.low_nats),
+        "delta_nats_high": _known(whole.high_nats),
+        "p": _known(whole.p),
         "share_copied": float(near[copies > 1].sum() / n) if n else None,
         "share_often": float(near[copies > OFTEN].sum() / n) if n else None,
     }
@@ -235,8 +243,8 @@ def _lean_row(found: WordLean) -> Row:
         "n_pair_f": found.n_pair_f,
         "n_pair_m": found.n_pair_m,
         "delta_nats": _known(found.delta_nats),
-        "delta_low_nats": _known(found.low_nats),
-        "delta_high_nats": _known(found.high_nats),
+        "delta_nats_low": _known(found.low_nats),
+        "delta_nats_high": _known(found.high_nats),
     }
 
 
@@ -254,8 +262,8 @@ def _source_rows(
             "n_word": own.n_word,
             **_lean_row(own),
             "delta_without_nats": _known(without.delta_nats),
-            "without_low_nats": _known(without.low_nats),
-            "without_high_nats": _known(without.high_nats),
+            "delta_without_nats_low": _known(without.low_nats),
+            "delta_without_nats_high": _known(without.high_nats),
         }
         found.append(row)
     return sorted(found, key=lambda r: (-r["n_pair_f"] - r["n_pair_m"], r["source"]))
@@ -277,14 +285,14 @@ def add_association(
     of = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
     deltas = store.read("word_delta", of & (ds.field("contrast") == contrast), corpus=corpus)
     near = store.read("word_association", of & ds.field("target").isin(targets), corpus=corpus)
-    error = {r["word"]: r["delta_se_nats"] for r in deltas.to_pylist()}
+    error = {r["word"]: r["delta_nats_se"] for r in deltas.to_pylist()}
     pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in near.to_pylist()}
     for row in rows:
         row["per_million"] = 1e6 * row["n_word"] / evidence.corpus["n_kept_tokens"]
         row["frequency_rank"] = 1 + int((n_word > row["n_word"]).sum())
         row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
         row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
-        row["delta_count_se_nats"] = error.get(row["word"])
+        row["delta_nats_count_se"] = error.get(row["word"])
 
 
 def snippet_rows(

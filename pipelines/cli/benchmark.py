@@ -153,10 +153,11 @@ def show(
     n: Annotated[int, typer.Option("--n", min=1, help="Pairs to show.")] = 5,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
-    """Show the first pairs of a benchmark, by identifier.
+    """Show the first pairs of a benchmark, by identifier, and how small an effect it can find.
 
     Example: plumbline benchmark show winobias --n 3
     """
+    from plumbline.eval_workers.statistics.power import power_of, said
     from plumbline.warehouse.errors import UsageProblem
     from plumbline.warehouse.query.connection import rows_of
 
@@ -174,6 +175,8 @@ def show(
         say(f"{row['pair_id']}{about}{verdict}\n  {terminal(row['template'])}")
         for side in "ab":
             say(f"  {terminal(row[f'group_{side}'])}: {terminal(row[f'sentence_{side}'])}")
+    for line in said(power_of(warehouse, name)):
+        say(terminal(line))
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {shlex.quote(name)}")
 
 

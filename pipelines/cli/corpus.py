@@ -131,11 +131,13 @@ def associate(
     done = run(open_existing(warehouse), corpus, targets, how)
     say(
         f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
-        f"`word_delta` ({len(done.contrasts)} contrasts, {done.contrasts[0]} first)"
+        f"`word_delta`, {done.n_bounds:,} in `word_bound` ({len(done.contrasts)} contrasts, "
+        f"{done.contrasts[0]} first)"
     )
     if done.rare:
         say(f"No rows: {', '.join(done.rare)} (not in the corpus, or rarer than its --min-count)")
-    say(f"Tables: {'word_list, pair_count, ' if targets else ''}word_association, word_delta")
+    added = "word_list, pair_count, " if targets else ""
+    say(f"Tables: {added}word_association, word_delta, word_bound")
     again = {
         "pair_association": f"plumbline constrain --benchmark NAME --corpus {corpus}",
         "seed_word": f"plumbline corpus words --corpus {corpus}",

@@ -34,7 +34,7 @@ def measure(
     from plumbline.pipelines.report.metrics import measured
     from plumbline.pipelines.requests import measure as metrics
     from plumbline.warehouse.provenance.runs import recorded
-    from plumbline.warehouse.query.connection import connect, model_labels, rows_of, sql
+    from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
     from plumbline.warehouse.storage.store import Store
 
     store = Store.open(warehouse, create=False)
@@ -44,10 +44,11 @@ def measure(
     if rows.num_rows == 0:
         console.print("nothing to measure yet: run `plumbline score` first")
         return
-    labels = model_labels(connect(warehouse, "model_label"))
-    for names, lines in measured(rows, store.read("control"), labels).values():
+    connection = connect(warehouse, "model_label " + sql("report/metric"))
+    labels, found = model_labels(connection), query(connection, "report/metric")
+    for names, lines in measured(found, store.read("control"), labels).values():
         show(console, names, lines)
-    console.print("in brackets: 95% intervals")
+    console.print("in brackets: 95% intervals; ranks: 95% sets, for all models of a benchmark")
     for row in rows_of(store, sql("report/score")):
         n_scored = row["n_scored"] - row["n_unknown"] - row["n_unnatural"]
         if n_scored < (row["n_usable"] or 0):

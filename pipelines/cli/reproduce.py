@@ -199,7 +199,7 @@ def lists(
     """
     from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared
 
-    with progress("compare", "pairs of contrasts") as update:
+    with progress("draw documents again", "resamples") as update:
         compared = compare_list(Store.open(warehouse, create=False), corpus, list_, update)
     say("Words with a delta: those that co-occur with both words of a pair (as in Table 4)")
     table = Table("pair", "words", "% of vocabulary", "median SE of delta, nats")
@@ -210,6 +210,7 @@ def lists(
     Console(markup=False, emoji=False).print(table)
     for line in alike(compared.agreements):
         say(line)
+    say(f"  {compared.intervals}")
     for path in write_compared(compared, out):
         say(f"Wrote {path}")
     say(f"Next: plumbline why WORD --corpus {corpus}")
@@ -273,32 +274,38 @@ def cause(
         typer.Option(envvar="PLUMBLINE_DATA", help="Folder that the design's shards lie under."),
     ],
     design: Annotated[
-        Path | None, typer.Option(help="TOML file of a study instead of the registered one.")
+        Path | None, typer.Option(help="TOML file of a study instead of the packaged one.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Directory of texts, models and cause.csv.")] = Path(
         "out/cause"
     ),
     warehouse: Warehouse = Path("out/cause/warehouse"),
 ) -> None:
-    """Run the registered study: does the text make the lean? (docs/cause.md)
+    """Run the pre-specified study: does the text make the lean? (docs/cause.md)
 
     Counts the text, changes it by doses, trains and scores every arm, and says of each prediction
-    what came of it. The registered study takes about an hour on two cores; after an interruption
+    what came of it. The packaged study takes about an hour on two cores; after an interruption
     run the same command again to resume. Leaves with status 0 whatever came out.
 
     Example: plumbline reproduce cause --data data --out out/cause
     """
+    from plumbline.pipelines.report.sections.interventions import bounded
     from plumbline.pipelines.reproduce.cause import as_rows, read_design, run
     from plumbline.pipelines.stages import Stages
 
-    registered = read_design(design)
-    say(f"design {registered.sha256}: {registered.question}")
-    found = run(registered, data, out, warehouse, Stages())
-    table = Table("prediction", "expected", "found", "estimate (95% interval)")
+    study = read_design(design)
+    say(f"design {study.sha256}: {study.question}")
+    found = run(study, data, out, warehouse, Stages())
+    table = Table("prediction", "expected", "found", "estimate (95% interval)", "size")
     for f in found:
-        interval = "" if f.ci_low is None else f" ({f.ci_low:.3f} to {f.ci_high:.3f})"
+        interval = (
+            "" if f.estimate_low is None else f" ({f.estimate_low:.3f} to {f.estimate_high:.3f})"
+        )
         state = f.found if f.as_predicted else f"{f.found}: not as predicted"
-        table.add_row(terminal(f.prediction), f.expected, state, f"{f.estimate:.3f}{interval}")
+        bound = bounded(vars(f)).removeprefix("; its size is ") if f.expected == "holds 0" else ""
+        table.add_row(
+            terminal(f.prediction), f.expected, state, f"{f.estimate:.3f}{interval}", bound
+        )
     Console(markup=False, emoji=False).print(table)
     path = out / "cause.csv"
     path.write_text(as_csv(as_rows(found)), encoding="utf-8", newline="")
@@ -357,7 +364,7 @@ def _cells(c: Compared) -> list[Text | str]:
 
 
 def _interval(ci: tuple[float, float]) -> str:
-    return f"({ci[0]:.2f} to {ci[1]:.2f})"
+    return "(no interval)" if math.isnan(ci[0]) else f"({ci[0]:.2f} to {ci[1]:.2f})"
 
 
 def _print_starts(console: Console, starts: list[Start]) -> None:
@@ -399,7 +406,7 @@ def _print_analyses(console: Console, outcome: Outcome) -> None:
         for r in outcome.deduplication
     ]
     title = "Deduplication: mean change from a model to its -deduped twin (95% over models)"
-    headings = ("set", "subset", "measure", "n", "change", "fell, rose clearly")
+    headings = ("set", "subset", "measure", "n", "change", "fell, rose")
     _print_rows(console, title, headings, changes)
 
 

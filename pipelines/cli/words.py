@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plumbline.jobs.options import LEAST_COUNT
 from plumbline.pipelines.cli.corpus import open_existing
 from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
@@ -43,11 +44,13 @@ def why(
         typer.Option(help="Draw sentences near these words of the contrast only; repeatable."),
     ] = None,
     clusters: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="What intervals take as drawn: document, or source where documents are its pieces."
+            help="What intervals take as drawn: document, or source where documents are its "
+            "pieces. Default: source if the corpus has ten or more.",
+            show_default=False,
         ),
-    ] = "document",
+    ] = None,
     form: Annotated[
         str, typer.Option("--format", help="text, markdown, json (everything) or csv (the leans).")
     ] = "text",
@@ -112,18 +115,27 @@ def constrain(
             show_default=False,
         ),
     ] = None,
+    least_count: Annotated[
+        int,
+        typer.Option(min=1, help="Co-occurrences on either side from which a word's delta counts."),
+    ] = LEAST_COUNT,
     warehouse: Warehouse = DEFAULT_WAREHOUSE,
 ) -> None:
     """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
 
+    A pair with a word counted more rarely than `--least-count` is undecided, unless another word
+    leans beyond the limit: constrained subsets hold only pairs all of whose words are known.
+
     Example: plumbline constrain --corpus novels --benchmark winobias
     """
     from plumbline.jobs.association.max_pmi import constrain as run
+    from plumbline.jobs.association.verdicts import verdict_lines
 
     store = open_existing(warehouse)
     for name in benchmark:
-        for used, n in run(store, corpus, name, contrast).items():
-            say(f"{name}: MaxPMI of {n:,} pairs in corpus {corpus} ({used})")
+        done = run(store, corpus, name, contrast, least_count)
+        for line in verdict_lines(store, corpus, name, done):
+            say(line)
     say("Table: pair_association")
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from plumbline.pipelines.report.model import Cell, Section, estimate, number, shown, stem, table
-from plumbline.pipelines.report.rows import Rows
+from collections import Counter
 
-#: Share of false ones among the words that are said to lean otherwise.
-CLEAR = 0.05
-_CHANGE = ("change_nats", "change_low_nats", "change_high_nats")
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.model import (
+    Section,
+    estimate,
+    number,
+    probability,
+    shown,
+    stem,
+    table,
+)
+from plumbline.pipelines.report.rows import Rows
+from plumbline.warehouse.query.finding import ALPHA
+
+_CHANGE = ("change_nats", "change_nats_low", "change_nats_high")
 
 
 def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     """The section of two texts, from their rows of ``word_change``; ``n`` words are listed."""
     a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
-    clear = [row for row in rows if row["q"] < CLEAR]
+    ways = Counter(finding(row, _CHANGE).verdict for row in rows)
+    n_told = ways["above"] + ways["below"]
     surest = sorted(rows, key=lambda row: (row["q"], row["p"], -abs(row["change_nats"])))
-    sentence = f"Of {len(rows):,} words compared none leans clearly otherwise in {b} than in {a}"
-    if clear:
-        ways = [sum(row["change_nats"] > 0 for row in clear)]
-        ways.append(len(clear) - ways[0])
+    sentence = f"Of {len(rows):,} words compared none is shown to lean otherwise in {b} than in {a}"
+    if n_told:
         female, _, male = contrast.partition("/")
         sentence = (
-            f"Of {len(rows):,} words compared {len(clear):,} lean otherwise in {b} than in {a}: "
-            f"{ways[0]:,} more to {female}, {ways[1]:,} more to {male} (adjusted p < "
-            f"{CLEAR:.0%}: of such words one in {1 / CLEAR:.0f} is expected by chance)"
+            f"Of {len(rows):,} words compared {n_told:,} lean otherwise in {b} than in {a}: "
+            f"{ways['above']:,} more to {female}, {ways['below']:,} more to {male} (q ≤ "
+            f"{ALPHA:.0%}: of such words one in {1 / ALPHA:.0f} is expected by chance)"
         )
     listed = table(
         f"Words with the smallest adjusted p ({contrast})",
@@ -33,7 +42,7 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
             (f"lean in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
             (f"lean in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
             ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_CHANGE)),
-            ("adjusted p", lambda r: _p(r["q"])),
+            ("adjusted p", lambda r: probability(r["q"])),
         ],
         folded=folded,
         searchable=True,
@@ -46,10 +55,6 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     )
     title = f"Words that lean otherwise in {b} than in {a}"
     smallest = min(row["q"] for row in rows)
-    if not clear:
-        sentence += f" (smallest adjusted p {shown(smallest, 2)})"
+    if not n_told:
+        sentence += f" (smallest q {shown(smallest, 2)})"
     return Section(stem("change", a, b, contrast), title, [f"{sentence}. {how}"], tables=[listed])
-
-
-def _p(p: float) -> Cell:
-    return Cell("< 0.0001" if p < 0.0001 else shown(p, 4), p, True)

@@ -68,7 +68,9 @@ class Facts:
         """The points of a row of view ``fit``."""
         if not self._has_points:
             # Any points need all of them computed: once. Names of temporary tables go first.
-            self.connection.execute("CREATE TEMP TABLE fit_point AS FROM main.fit_point")
+            self.connection.execute(
+                "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
+            )
             self._has_points = True
         return self.rows("point", **{column: fit[column] for column in _FIT})
 

@@ -28,6 +28,8 @@ _KNOWN = {
     "aufc": ("AuFC", 1, 2, False),
     "gap": ("gap in US points", 100, 1, True),
     "slope": ("slope", 1, 2, False),
+    "reliability": ("reliability", 1, 2, False),
+    "corrected slope": ("corrected slope", 1, 2, False),
     "correlation": ("correlation", 1, 3, False),
     "rank correlation": ("rank correlation", 1, 3, False),
 }
@@ -66,6 +68,30 @@ def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
     order = {name: place for place, name in enumerate(_KNOWN)}
     forms = {(order.get(r["metric"], len(order)), _form(r)) for r in rows if r["metric"] != "n"}
     return [(form[0], _column(*form)) for _, form in sorted(forms)]
+
+
+def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
+    """A column for US and for AuFC with the ranks that a model may have, where they are known.
+
+    >>> us = {"metric": "us", "options": "{}", "rank": 4, "rank_low": 3, "rank_high": 9}
+    >>> ((name, ranks),) = rank_columns(Rows([us]))
+    >>> name, ranks({"metrics": {"US %": us}}).text
+    ('ranks by US', '3 to 9')
+    """
+    ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
+    headings = sorted({_form(row)[0] for row in ranked}, reverse=True)
+    return [(f"ranks by {name.removesuffix(' %')}", _ranks(name)) for name in headings]
+
+
+def _ranks(heading: str) -> Column:
+    def cell(row: Row) -> Cell:
+        of = row["metrics"].get(heading)
+        if of is None or of["rank"] is None:
+            return text(None)
+        low, high = of["rank_low"], of["rank_high"]
+        return Cell(f"{low}" if low == high else f"{low} to {high}", of["rank"], True, low, high)
+
+    return cell
 
 
 def _column(heading: str, scale: int, digits: int, signed: bool) -> Column:
@@ -120,7 +146,9 @@ CONTROL_COLUMNS: list[str | tuple[str, Column]] = [
     ("correlation with delta", _of_control(*_named("correlation"), 2)),
     (
         "others held fixed",
-        _of_control("partial_correlation", "partial_low", "partial_high", 2),
+        _of_control(
+            "partial_correlation", "partial_correlation_low", "partial_correlation_high", 2
+        ),
     ),
     ("nats per nat", _of_control(*_named("coefficient"), 2)),
     ("explains more, points", _of_control(*_named("gain"), 1, 100)),
@@ -151,6 +179,7 @@ def models_table(rows: Rows) -> PageTable:
         "model",
         "n",
         *metric_columns(rows),
+        *rank_columns(rows),
     ]
     return table(f"Models on all pairs of each benchmark, {IN_BRACKETS}", lines, columns)
 
@@ -183,7 +212,13 @@ def measured(
         "preference": table(
             "",
             by_metric(pairs, "benchmark", "groups", "model", "model_key"),
-            [("benchmark", _set), "model", ("pairs", "n"), *metric_columns(pairs)],
+            [
+                ("benchmark", _set),
+                "model",
+                ("pairs", "n"),
+                *metric_columns(pairs),
+                *rank_columns(pairs),
+            ],
         ),
         "fit": table(
             "",

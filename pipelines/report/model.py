@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import floor, log10
 from typing import TypeAlias
 
 from plumbline.pipelines.report.rows import Row, Rows
@@ -172,6 +172,15 @@ def number(value: float | None, digits: int = 2, *, signed: bool = False) -> Cel
     return Cell(shown(value, digits, signed=signed), value, True)
 
 
+def probability(p: float | None) -> Cell:
+    """A cell of a p or q; ``None`` is a dash.
+
+    >>> probability(0.01234).text, probability(3e-9).text
+    ('0.0123', '< 0.0001')
+    """
+    return Cell("< 0.0001" if p is not None and p < 0.0001 else shown(p, 4), p, True)
+
+
 def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
     """A figure as text, with a true minus sign; what rounds to zero has no sign.
 
@@ -185,7 +194,7 @@ def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
 
 
 #: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
-_VALUE = ("value", "ci_low", "ci_high")
+_VALUE = ("value", "value_low", "value_high")
 
 
 def estimate(
@@ -198,12 +207,20 @@ def estimate(
 ) -> Cell:
     """A cell of a value with its interval, where it has one; ``of`` names their columns.
 
+    Without a value it shows the end of an interval that is infinite at the other.
+
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, 1, scale=100,
     ...          of=("us", "us_low", "us_high")).text
     '50.0 (40.0 to 60.0)'
+    >>> estimate({"value": None, "value_low": -math.inf, "value_high": -1.9}, 1).text
+    '≤ −1.9'
     """
     if row is None or row[of[0]] is None:
-        return Cell("–", None, True)
+        end = one_end(row[of[1]], row[of[2]]) if row else None
+        if row is None or end is None:
+            return Cell("–", None, True)
+        sign = "≥" if end == row[of[1]] else "≤"
+        return Cell(f"{sign} {shown(end * scale, digits, signed=signed)}", end * scale, True)
     value = row[of[0]] * scale
     words = shown(value, digits, signed=signed)
     if row[of[1]] is None or row[of[2]] is None:
@@ -223,11 +240,22 @@ def interval(
 ) -> str:
     """The 95% interval of a value in words; empty without one.
 
-    >>> interval({"value": 0.5, "ci_low": 0.4, "ci_high": 0.6}, 1)
+    >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, 1)
     '95% interval 0.4 to 0.6'
     """
     words = estimate(row, digits, scale=scale, signed=signed, of=of).text
     return f"95% interval {words[:-1].split(' (')[1]}" if "(" in words else ""
+
+
+def one_end(low: float | None, high: float | None) -> float | None:
+    """The finite end of an interval that is infinite at the other; ``None`` for another one.
+
+    >>> one_end(-math.inf, -1.9), one_end(-0.5, 0.5), one_end(None, None)
+    (-1.9, None, None)
+    """
+    if low is None or high is None or math.isfinite(low) == math.isfinite(high):
+        return None
+    return low if math.isfinite(low) else high
 
 
 def span(values: Sequence[float], digits: int = 1) -> str:
@@ -248,7 +276,7 @@ def digits_of(value: float) -> int:
     """
     if value <= 0:
         return 3
-    return min(12, max(3, 2 - floor(log10(value))))
+    return min(12, max(3, 2 - math.floor(math.log10(value))))
 
 
 def digits_showing(value: float, least: int) -> int:
@@ -257,7 +285,7 @@ def digits_showing(value: float, least: int) -> int:
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
     """
-    return min(12, max(least, -floor(log10(abs(value))))) if value else least
+    return min(12, max(least, -math.floor(math.log10(abs(value))))) if value else least
 
 
 def stem(*parts: str) -> str:

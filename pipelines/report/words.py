@@ -5,29 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import (
     Cell,
     PageTable,
     Section,
+    counted,
     estimate,
+    one_end,
     shown,
     stem,
     table,
     text,
 )
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.finding import ALPHA
 
+#: Columns of a lean and of a difference, with the ends of their intervals.
+_LEAN = ("delta_nats", "delta_nats_low", "delta_nats_high")
+_LOG_ODDS = ("log_odds_nats", "log_odds_nats_low", "log_odds_nats_high")
 #: Collocates listed for each side, and sources; the tables of the warehouse hold more.
 _COLLOCATES, _SOURCES = 10, 12
-#: Share of false ones among the collocates that are called clear.
-_CLEAR = 0.05
 #: What a section is made of: by table, the query of all words' rows, in the order shown.
 QUERIES = {
     "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
     "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
     "word_copies": "FROM word_copies ORDER BY counted;",
     "word_collocate": """FROM word_collocate
-ORDER BY abs(log_odds_nats) / log_odds_se_nats DESC, collocate;""",
+ORDER BY abs(log_odds_nats) / log_odds_nats_se DESC, collocate;""",
     "word_snippet": "FROM word_snippet ORDER BY side, place;",
 }
 #: The rows of one word, by table.
@@ -62,39 +68,66 @@ def headline(lean: Row) -> str:
     """Which way a word leans, in a sentence with its interval.
 
     >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
-    ...           "delta_low_nats": 0.2, "delta_high_nats": 1.2, "clusters": "document",
+    ...           "delta_nats_low": 0.2, "delta_nats_high": 1.2, "clusters": "document",
     ...           "n_clusters": 40})
     '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
     """
-    word, low, high = f"“{lean['word']}”", lean["delta_low_nats"], lean["delta_high_nats"]
+    word, low, high = f"“{lean['word']}”", lean["delta_nats_low"], lean["delta_nats_high"]
     sides = _sides(lean["contrast"])
     if lean["delta_nats"] is None:
-        near = " or with ".join(sides.values())
-        return f"The lean of {word} in {lean['corpus']} is undefined: a count is 0, with {near}."
+        return _one_sided(lean, sides)
     figure = f"{shown(lean['delta_nats'], 2, signed=True)} nats"
+    said = f"{word} {word_leans(finding(lean, _LEAN), *sides.values())} in {lean['corpus']}"
     if low is None:
-        unclear = f"{word} has no clear lean in {lean['corpus']}: {figure}"
-        return f"{unclear}, all from one {lean['clusters']}."
+        return f"{said}: {figure}, all from one {lean['clusters']}."
     ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
     interval = f"(95% interval {ends} over {lean['n_clusters']:,} {lean['clusters']}s)"
-    if low <= 0 <= high:
-        return f"{word} has no clear lean in {lean['corpus']}: {figure} {interval}."
-    way = sides["female" if low > 0 else "male"]
-    return f"{word} leans to {way} in {lean['corpus']}: {figure} {interval}."
+    return f"{said}: {figure} {interval}."
+
+
+def _one_sided(lean: Row, sides: Mapping[str, str]) -> str:
+    """What is known of a word without a delta.
+
+    >>> _one_sided({"word": "tea", "corpus": "c", "delta_nats_low": -math.inf,
+    ...             "delta_nats_high": -1.9, "clusters": "document", "n_clusters": 40},
+    ...            _sides("she/he"))
+    '“tea” leans to he in c, by at least 1.90 nats (95% over 40 documents): it is never near she.'
+    """
+    word, corpus = f"“{lean['word']}”", lean["corpus"]
+    low, high = lean["delta_nats_low"], lean["delta_nats_high"]
+    end = one_end(low, high)
+    if end is None:
+        near = " or with ".join(sides.values())
+        return f"The lean of {word} in {corpus} is undefined: a count is 0, with {near}."
+    over = f"95% over {counted(lean['n_clusters'], lean['clusters'])}"
+    near, never = (sides[x] for x in (("female", "male") if end == low else ("male", "female")))
+    if finding({**lean, "delta_nats": end}, _LEAN).verdict == "cannot be told":
+        why = f"it is near {near} alone, but too rarely to tell"
+        return f"{word} has no clear lean in {corpus}: {why} ({_end(end, low)}, {over})."
+    least = shown(abs(end), 2)
+    return (
+        f"{word} leans to {near} in {corpus}, by at least {least} nats ({over}): it is never near "
+        f"{never}."
+    )
+
+
+def _end(end: float, low: float) -> str:
+    return f"{'at least' if end == low else 'at most'} {shown(end, 2, signed=True)} nats"
 
 
 def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
-    """A clear lean between two words as a ratio.
+    """A lean between two words as a ratio; empty where the side can't be told.
 
-    >>> _ratio({"contrast": "she/he", "delta_low_nats": -1.2, "delta_nats": -0.7,
-    ...         "delta_high_nats": -0.2}, _sides("she/he"))
+    >>> _ratio({"contrast": "she/he", "delta_nats_low": -1.2, "delta_nats": -0.7,
+    ...         "delta_nats_high": -0.2}, _sides("she/he"))
     'A “he” has it nearby 2.0 times as often as a “she” (1.2 to 3.3 times).'
     """
-    ends = [lean[end] for end in ("delta_low_nats", "delta_nats", "delta_high_nats")]
-    if "/" not in lean["contrast"] or None in ends or ends[0] <= 0 <= ends[2]:
+    ends = [lean[end] for end in ("delta_nats_low", "delta_nats", "delta_nats_high")]
+    way = finding(lean, _LEAN).verdict
+    if "/" not in lean["contrast"] or way == "cannot be told":
         return ""
     more, less = sides.values()
-    if ends[1] < 0:
+    if way == "below":
         more, less, ends = less, more, [-end for end in reversed(ends)]
     low, ratio, high = (shown(math.exp(end), 1) for end in ends)
     return f"A “{more}” has it nearby {ratio} times as often as a “{less}” ({low} to {high} times)."
@@ -113,10 +146,10 @@ def _counts(lean: Row, sides: Mapping[str, str]) -> str:
     )
     if "/" not in lean["contrast"]:
         said += f" It has both counts for {_number(lean['n_defined'], 'pair')} of the list."
-    if lean["delta_cluster_se_nats"] is not None and lean["delta_count_se_nats"] is not None:
+    if lean["delta_nats_se"] is not None and lean["delta_nats_count_se"] is not None:
         said += (
-            f" The standard error of the lean is {lean['delta_cluster_se_nats']:.3f} nats over "
-            f"{lean['clusters']}s; the counts alone give {lean['delta_count_se_nats']:.3f}."
+            f" The standard error of the lean is {lean['delta_nats_se']:.3f} nats over "
+            f"{lean['clusters']}s; the counts alone give {lean['delta_nats_count_se']:.3f}."
         )
     return said
 
@@ -135,7 +168,7 @@ def _copies(lean: Row, copies: Rows) -> str:
     if {row["n_documents"] for row in copies} == {lean["n_documents"]}:
         return "None of these documents is a copy, or nearly a copy, of another."
     copied, often = (shown(100 * lean[share], 1) for share in ("share_copied", "share_often"))
-    ends = ("delta_nats", "delta_low_nats", "delta_high_nats")
+    ends = ("delta_nats", "delta_nats_low", "delta_nats_high")
     once = [f"{estimate(r, 2, signed=True, of=ends).text} with {r['counted']}" for r in copies]
     return (
         f"{copied}% of its co-occurrences are in documents that are there more than once, {often}% "
@@ -144,8 +177,8 @@ def _copies(lean: Row, copies: Rows) -> str:
 
 
 def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
-    own = ("delta_nats", "delta_low_nats", "delta_high_nats")
-    without = ("delta_without_nats", "without_low_nats", "without_high_nats")
+    own = ("delta_nats", "delta_nats_low", "delta_nats_high")
+    without = ("delta_without_nats", "delta_without_nats_low", "delta_without_nats_high")
     female, male = sides.values()
     listed, more = rows, ""
     if len(rows) > _SOURCES:
@@ -179,20 +212,21 @@ def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable
         [cell for column in columns for cell in _collocate(column[k] if k < len(column) else None)]
         for k in range(length)
     ]
-    n_clear = sum(r["q"] < _CLEAR for column in columns for r in column)
+    n_told = sum(
+        finding(r, _LOG_ODDS).verdict != "cannot be told" for column in columns for r in column
+    )
     headings = [f"more near {female}", "log odds", f"{female} / {male}"]
     headings += [f"more near {male}", "log odds", f"{female} / {male}"]
-    clear = f"{n_clear} of them clearly" if n_clear else "none of them clearly"
-    caption = f"Words around it that differ most between the two sides, {clear} (adjusted p < 5%)"
+    told = f"{n_told or 'none'} of them beyond chance"
+    caption = f"Words around it that differ most between the two sides, {told} (q ≤ {ALPHA:.0%})"
     return PageTable(caption, headings, lines, folded, listed.sql)
 
 
 def _collocate(row: Row | None) -> list[Cell]:
     if row is None:
         return [text(""), text(""), text("")]
-    ends = ("log_odds_nats", "log_odds_low_nats", "log_odds_high_nats")
     counts = text(f"{row['n_f']:,} / {row['n_m']:,}")
-    return [text(row["collocate"]), estimate(row, 2, signed=True, of=ends), counts]
+    return [text(row["collocate"]), estimate(row, 2, signed=True, of=_LOG_ODDS), counts]
 
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:

@@ -1,8 +1,9 @@
-"""The study of docs/cause-study.md: a registered design, run from the text to its outcomes.
+"""The study of docs/cause-study.md: a pre-specified design, run from the text to its outcomes.
 
 A design is a TOML file: the text, the intervention's options, a benchmark of templates and words,
-and what is predicted of which row of which view. The packaged one was registered before its
-trainings; a figure carries the SHA-256 of the file it was predicted in.
+and what is predicted of which row of which view. The packaged one was written before its
+trainings, which nobody outside can check: it is pre-specified, not registered. A figure carries the
+SHA-256 of the file it was predicted in.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
@@ -29,9 +31,9 @@ from plumbline.warehouse.text.toml_file import Section, parsed, read_text
 STUDY = "cause"
 #: The bound of each column that can be predicted, and what can be predicted of it.
 _BOUNDS = {
-    "response": ("ci_low", "ci_high"),
-    "short_of_whole": ("short_low", "short_high"),
-    "coefficient": ("ci_low", "ci_high"),
+    "response": ("response_low", "response_high"),
+    "short_of_whole": ("short_of_whole_low", "short_of_whole_high"),
+    "coefficient": ("coefficient_low", "coefficient_high"),
 }
 _EXPECTED = ("below 0", "above 0", "holds 0")
 _VIEWS = ("dose_response", "window_response", "control_without_dose")
@@ -53,7 +55,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Design:
-    """A registered study; ``sha256`` of its file, 64 hex digits. ``shards``: patterns."""
+    """A pre-specified study; ``sha256`` of its file, 64 hex digits. ``shards``: patterns."""
 
     question: str
     corpus: str
@@ -71,15 +73,20 @@ class Figure:
     """A prediction's estimate with its 95% interval, and what came of the prediction.
 
     ``found`` is ``below 0``, ``above 0``, ``holds 0``, or ``no interval`` of a study of one seed.
+    An interval that holds 0 doesn't show that there is no response: ``size_bound``, in ``unit``,
+    and ``share_bound`` are how small it is shown to be (view ``dose_response``; None in others).
     """
 
     prediction: str
     expected: str
     found: str
     estimate: float
-    ci_low: float | None
-    ci_high: float | None
+    estimate_low: float | None
+    estimate_high: float | None
     n_seeds: int
+    size_bound: float | None
+    unit: str | None
+    share_bound: float | None
     design_sha256: str
 
     @property
@@ -89,7 +96,7 @@ class Figure:
 
 
 def read_design(path: Path | None = None) -> Design:
-    """The design in a TOML file; without one the registered one.
+    """The design in a TOML file; without one the packaged one.
 
     Raises ``BadInput`` or ``UsageProblem`` that name the file and the key that does not fit.
     """
@@ -224,9 +231,12 @@ def _figure(design: Design, prediction: Prediction, warehouse: Path) -> Figure:
         expected=prediction.expected,
         found=side(low, high),
         estimate=rows[0][prediction.column],
-        ci_low=low,
-        ci_high=high,
+        estimate_low=low,
+        estimate_high=high,
         n_seeds=rows[0]["n_seeds"],
+        size_bound=rows[0].get("size_bound"),
+        unit=rows[0].get("unit"),
+        share_bound=rows[0].get("share_bound"),
         design_sha256=design.sha256,
     )
 
@@ -239,7 +249,8 @@ def side(low: float | None, high: float | None) -> str:
     """
     if low is None or high is None:
         return "no interval"
-    return "below 0" if high < 0 else "above 0" if low > 0 else "holds 0"
+    ways = {"above": "above 0", "below": "below 0"}
+    return ways.get(verdict((low + high) / 2, low, high), "holds 0")
 
 
 def as_rows(found: list[Figure]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.pipelines.reproduce.figures import (
+    SD_N_PAIRS,
     TOLERANCE,
     PrintedFigure,
     convention,
@@ -52,7 +53,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class Start:
-    """US (percent) and PD (points) of pairs by what they start with, with 95% intervals."""
+    """US (percent) and PD (points) of pairs by what they start with.
+
+    Attributes:
+        us_ci, pd_ci: 95% intervals; NaN where there is none, as of few clusters.
+    """
 
     model: str
     benchmark: str
@@ -76,12 +81,19 @@ def starts(metrics: Sequence[Mapping[str, Any]]) -> list[Start]:
             *key,
             of["us"]["n"],
             100 * of["us"]["value"],
-            (100 * of["us"]["ci_low"], 100 * of["us"]["ci_high"]),
+            _interval(of["us"], 100),
             of["pd"]["value"],
-            (of["pd"]["ci_low"], of["pd"]["ci_high"]),
+            _interval(of["pd"], 1),
         )
         for key, of in sorted(found.items())
     ]
+
+
+def _interval(row: Mapping[str, Any], scale: float) -> tuple[float, float]:
+    low, high = row["value_low"], row["value_high"]
+    if low is None or high is None:
+        return math.nan, math.nan
+    return scale * low, scale * high
 
 
 _Key = tuple[str, str, str, float | None, float]
@@ -143,12 +155,13 @@ def _compared(
     figure: PrintedFigure, row: Mapping[str, Any] | None, repeats_table_1: bool
 ) -> Compared:
     scale = _SCALE.get(figure.metric, 1.0)
-    value = None if row is None else row["sd" if figure.metric == "US_std" else "value"]
+    value = None if row is None else row["value"]
+    if value is not None and figure.metric == "US_std":
+        value = math.sqrt(value * (1 - value) / SD_N_PAIRS)
     if row is None or value is None:
         return Compared(figure, None, (math.nan, math.nan), NOT_IMPORTED, "")
     ours = scale * value
-    bounds = (row["ci_low"], row["ci_high"]) if figure.metric != "US_std" else (None, None)
-    low, high = (math.nan if bound is None else scale * bound for bound in bounds)
+    ci = (math.nan, math.nan) if figure.metric == "US_std" else _interval(row, scale)
     exception, note = known(figure), convention(figure)
     if figure.value is None:
         outcome = OURS_ALONE
@@ -160,4 +173,4 @@ def _compared(
         outcome, note = CONTRADICTED, f"Table {figure.table} prints the size of Table 1"
     else:
         outcome = OFF
-    return Compared(figure, ours, (low, high), outcome, exception.note if exception else note)
+    return Compared(figure, ours, ci, outcome, exception.note if exception else note)

@@ -51,7 +51,7 @@ class Checkpoint:
     share: float
     share_se: float
     distance_nats: float
-    distance_se_nats: float
+    distance_nats_se: float
     evaluation: int = 1
 
     @property

@@ -23,7 +23,7 @@ LIMITS = (
     "No scores of swapped checkpoints on these pairs are at hand: this is a power analysis, not a "
     "result.",
     "Shares of pronouns assume that a lean follows the text in proportion to the dose, and that "
-    "exchanging all of them turns it round.",
+    "exchanging all of them turns it round. Our own study contradicts both (docs/cause-study.md).",
     "How alike two models' errors on the CrowS-Pairs are is unknown: unpaired takes them as "
     "independent, best pairing as alike as can be.",
     "The seed words of USE sets were chosen because they don't lean: slopes on their delta say "
@@ -105,8 +105,8 @@ def lines(checkpoints: Sequence[Checkpoint]) -> list[str]:
         for kind, size, share in doses(checkpoints)
     ]
     for a, b in jumps(checkpoints):
-        distance = f"{a.distance_nats:.2f} +- {a.distance_se_nats:.2f} (step {a.step}) -> "
-        distance += f"{b.distance_nats:.2f} +- {b.distance_se_nats:.2f} nats (step {b.step})"
+        distance = f"{a.distance_nats:.2f} +- {a.distance_nats_se:.2f} (step {a.step}) -> "
+        distance += f"{b.distance_nats:.2f} +- {b.distance_nats_se:.2f} nats (step {b.step})"
         said.append(
             f"{a.size} {a.kind}: not one evaluation, likelihood_difference {distance}, "
             f"{SHARE} {a.share:.3f} -> {b.share:.3f}"
@@ -119,7 +119,7 @@ def as_rows(found: Sequence[Resolved]) -> list[dict[str, object]]:
     rows = []
     for r in found:
         low, high = r.ci or (None, None)
-        row = {**asdict(r), "ci_low": low, "ci_high": high, "share_of_pronouns": r.share}
+        row = {**asdict(r), "value_low": low, "value_high": high, "share_of_pronouns": r.share}
         rows.append({k: None if _not_finite(v) else v for k, v in row.items()})
     return rows
 

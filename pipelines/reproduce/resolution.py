@@ -3,7 +3,7 @@
 "Resolves": a two-sided test at 5% finds it with power 80%. As a share of what exchanging she and he
 in all of the text would do, which turns a lean b into -b, a change of 2 |b|, measures on any scale
 compare. That share is the smallest share of pronouns exchanged that is seen, *if* the lean follows
-the text in proportion.
+the text in proportion, which the study of docs/cause-study.md contradicts.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from plumbline.pipelines.reproduce.compare import Compared, Start, compare, star
 from plumbline.pipelines.reproduce.figures import (
     DEDUPLICATION,
     DEDUPLICATION_ETA_NATS,
-    SD_N_PAIRS,
     PrintedFigure,
     unprinted,
 )
@@ -130,7 +129,6 @@ def reproduce(
         options = MeasureOptions(
             eta=tuple(etas),
             log_base=tuple({f.log_base for f in figures}),
-            sd_pairs=SD_N_PAIRS,
         )
         table = measure(store, run_id, options)
     rows = _of_release(store, table, corpus, imported)
@@ -182,8 +180,13 @@ def deduplication_rows(
     return [
         {
             **{"metric": DEDUPLICATION, "model": model, "benchmark": benchmark, "eta_nats": eta},
-            **{"subset": row["subset"], "value": row["difference"], "sd": None, "n": row["n"]},
-            **{"ci_low": row["difference_low"], "ci_high": row["difference_high"]},
+            **{
+                "subset": row["subset"],
+                "value": row["difference"],
+                "value_se": None,
+                "n": row["n"],
+            },
+            **{"value_low": row["difference_low"], "value_high": row["difference_high"]},
             **{"options": "{}"},
         }
         for (model, benchmark, eta), row in found.items()
@@ -293,8 +296,8 @@ def as_rows(outcome: Outcome) -> list[dict[str, object]]:
         {
             **asdict(c.figure),
             "ours": c.ours,
-            "ci_low": None if math.isnan(c.ci[0]) else c.ci[0],
-            "ci_high": None if math.isnan(c.ci[1]) else c.ci[1],
+            "ours_low": None if math.isnan(c.ci[0]) else c.ci[0],
+            "ours_high": None if math.isnan(c.ci[1]) else c.ci[1],
             "difference": c.difference,
             "outcome": c.outcome,
             "note": c.note,

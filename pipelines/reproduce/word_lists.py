@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
+from plumbline.jobs.evidence.clusters import cluster_counts
+from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.reproduce.heatmap import draw
+from plumbline.pipelines.reproduce.tau import FEWEST_CLUSTERS, kendall, tau_errors, tau_interval
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 
-#: Tau of fewer common words than this says nothing; its cell in the heat map stays grey.
+#: Tau of fewer common words than this says nothing: it has no interval, its cell stays grey.
 _FEWEST_WORDS = 50
-#: Where the interval of tau holds: common words, and |tau| (Bonett and Wright, 2000).
-_FEWEST_FOR_ENDS, _LARGEST_TAU = 10, 0.8
-#: Word codes in ascending order and the delta of each, of one contrast.
+#: Deltas nearer than this are ties: those of equal quotients of counts differ by rounding alone.
+_TIE_DIGITS = 9
+#: Places of words in the sorted vocabulary, ascending, and the delta of each, of one contrast.
 Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -33,25 +36,30 @@ Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 class Agreement:
     """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
 
-    ``tau_low`` and ``tau_high`` are the ends of ``tau_interval``.
+    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (``tau.tau_interval``), NaN where
+    there is none, as below 50 words.
     """
 
     contrast_a: str
     contrast_b: str
     n_words: int
     tau_b: float
-    tau_low: float
-    tau_high: float
+    tau_low: float = float("nan")
+    tau_high: float = float("nan")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Rows of ``sql/lists/coverage.sql`` in list order, and the agreement of every two pairs."""
+    """Rows of ``sql/lists/coverage.sql`` in list order, and the agreement of every two pairs.
+
+    ``intervals`` says what the intervals of tau are over, or why there are none.
+    """
 
     corpus: str
     word_list: str
     coverage: tuple[dict[str, Any], ...]
     agreements: tuple[Agreement, ...]
+    intervals: str
 
 
 def compare_list(
@@ -69,7 +77,7 @@ def compare_list(
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
-        progress: called with (pairs of contrasts done, all).
+        progress: called with (resamples done, all), which the intervals of tau come from.
 
     Raises:
         UsageProblem: the corpus or list is unknown, the corpus was imported, words of the list were
@@ -93,14 +101,54 @@ def compare_list(
         raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {word_list.name}", fix)
     params = {"corpus": corpus, "contrasts": contrasts}
     coverage = rows_of(store.root, sql("lists/coverage"), params)
-    agreements = agreement(contrasts, deltas, progress)
-    return Compared(corpus, word_list.name, tuple(coverage), tuple(agreements))
+    agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
+    return Compared(corpus, word_list.name, tuple(coverage), agreements, over)
+
+
+def _with_intervals(
+    store: Store,
+    row: Mapping[str, Any],
+    agreements: Sequence[Agreement],
+    deltas: Mapping[str, Deltas],
+    progress: Callable[[int, int], None],
+) -> tuple[tuple[Agreement, ...], str]:
+    """The same with intervals, and what these are over, or why there are none."""
+    try:
+        evidence = evidence_of(store, row["corpus"])
+    except (UsageProblem, MissingComponent) as e:
+        return tuple(agreements), f"no intervals: {e}"
+    if row["rule"] != "pairs":
+        return tuple(agreements), "no intervals: the corpus was counted by the rule windows"
+    sides = [contrast.split("/") for contrast in deltas]
+    targets = list(dict.fromkeys(word for side in sides for word in side))
+    counts = cluster_counts(evidence, _vocabulary(store, row["corpus"]), targets)
+    if counts.n_clusters < FEWEST_CLUSTERS:
+        return tuple(agreements), f"no intervals: fewer than {FEWEST_CLUSTERS} documents"
+    place = {contrast: k for k, contrast in enumerate(deltas)}
+    told = [k for k, a in enumerate(agreements) if a.n_words >= _FEWEST_WORDS]
+    errors = tau_errors(
+        counts,
+        [(targets.index(female), targets.index(male)) for female, male in sides],
+        [words for words, _ in deltas.values()],
+        [(place[agreements[k].contrast_a], place[agreements[k].contrast_b]) for k in told],
+        progress=progress,
+    )
+    found = list(agreements)
+    for k, error in zip(told, errors, strict=True):
+        low, high = tau_interval(found[k].tau_b, error, counts.n_clusters)
+        found[k] = replace(found[k], tau_low=low, tau_high=high)
+    return tuple(found), f"95% intervals over {counts.n_clusters:,} clusters of {counts.clusters}s"
+
+
+def _vocabulary(store: Store, corpus: str) -> pa.Array:
+    words = store.read("word_count", corpus=corpus)["word"].combine_chunks()
+    return words.take(pc.sort_indices(words))
 
 
 def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, Deltas]:
     table = store.read("word_delta", corpus=corpus).select(["contrast", "word", "delta_nats"])
     table = table.filter(pc.is_in(table["contrast"], value_set=pa.array(contrasts, pa.string())))
-    words = table["word"].combine_chunks().dictionary_encode().indices.to_numpy()
+    words = pc.index_in(table["word"], value_set=_vocabulary(store, corpus)).to_numpy()
     delta, names = table["delta_nats"].to_numpy(), table["contrast"].combine_chunks()
     deltas = {}
     for contrast in names.unique().to_pylist():
@@ -110,14 +158,11 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
     return deltas
 
 
-def agreement(
-    contrasts: Sequence[str],
-    deltas: Mapping[str, Deltas],
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Agreement]:
+def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Agreement]:
     """Kendall tau-b between the deltas of each two contrasts, on the words both define.
 
-    NaN with fewer than two common words, or when one of the two is constant on them.
+    NaN with fewer than two common words, or when one of the two is constant on them. Deltas that
+    differ by less than 1e-9 nats are ties.
 
     >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
     >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
@@ -125,36 +170,14 @@ def agreement(
     >>> row.n_words, round(row.tau_b, 4)
     (3, 0.3333)
     """
-    from scipy.stats import kendalltau
-
     nothing: Deltas = np.zeros(0, np.int64), np.zeros(0)
-    both = list(combinations(contrasts, 2))
     rows = []
-    for k, (a, b) in enumerate(both, 1):
+    for a, b in combinations(contrasts, 2):
         (words_a, x), (words_b, y) = deltas.get(a, nothing), deltas.get(b, nothing)
         _, i, j = np.intersect1d(words_a, words_b, assume_unique=True, return_indices=True)
-        tau = float(kendalltau(x[i], y[j], variant="b").statistic) if len(i) > 1 else float("nan")
-        rows.append(Agreement(a, b, len(i), tau, *tau_interval(tau, len(i))))
-        progress(k, len(both))
+        tau = kendall(x[i].round(_TIE_DIGITS), y[j].round(_TIE_DIGITS))
+        rows.append(Agreement(a, b, len(i), tau))
     return rows
-
-
-def tau_interval(tau: float, n_words: int) -> tuple[float, float]:
-    """The 95% interval of a Kendall tau over independent words, by Fisher's z.
-
-    tanh(atanh(tau) +- 1.96 sqrt(0.437 / (n - 4))), Fieller, Hartley and Pearson (1957); NaN where
-    Bonett and Wright (2000) found that it does not hold: below 10 words, and from |tau| of 0.8.
-
-    >>> [round(end, 3) for end in tau_interval(0.5, 100)]
-    [0.394, 0.593]
-    >>> tau_interval(0.9, 100)
-    (nan, nan)
-    """
-    if n_words < _FEWEST_FOR_ENDS or not abs(tau) < _LARGEST_TAU:
-        return float("nan"), float("nan")
-    half = 1.959963984540054 * np.sqrt(0.437 / (n_words - 4))
-    low, high = np.tanh(np.arctanh(tau) + np.array([-half, half])).tolist()
-    return low, high
 
 
 def alike(agreements: Sequence[Agreement]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from plumbline.eval_workers.chat.spending_bar import asking_bar, spending
 from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation import opinion as second
 from plumbline.eval_workers.generation.build import Counts, check_name, spent, write_sentences
-from plumbline.eval_workers.generation.card import Constraint, Written, write_card
+from plumbline.eval_workers.generation.card import Constraint, NothingKept, Written, write_card
 from plumbline.eval_workers.generation.forecast import Remaining, forecast, remaining
 from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.eval_workers.generation.opinion import Opinion, check_model
@@ -29,6 +29,7 @@ from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
 
 Row = dict[str, Any]
 
@@ -272,16 +273,27 @@ def opinion(request: BuildRequest, run_id: str) -> second.Opinion:
 def constrain(request: BuildRequest) -> None:
     """MaxPMI of every pair against the corpus."""
     from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
+    from plumbline.jobs.association.verdicts import verdict_lines
 
-    spec = request.spec
-    constrain_benchmark(_store(request), spec.corpus, request.name, spec.contrast)
+    spec, store = request.spec, _store(request)
+    done = constrain_benchmark(store, spec.corpus, request.name, spec.contrast)
+    for line in verdict_lines(store, spec.corpus, request.name, done):
+        say(line)
 
 
 def card(request: BuildRequest, counts: steps.Counts, found: second.Opinion | None) -> Written:
-    """The dataset card, with the pairs as Parquet and JSON lines."""
-    made, spec = facts(request, counts, found), request.spec
+    """The dataset card, with the pairs as Parquet and JSON lines.
+
+    Where too little text was counted to decide any pair, the card has them all, and their MaxPMI.
+    """
+    made, spec, store = facts(request, counts, found), request.spec, _store(request)
     within = Constraint(spec.corpus, spec.contrast, spec.eta) if spec.corpus else None
-    return write_card(_store(request), request.name, request.out, made=made, constraint=within)
+    try:
+        return write_card(store, request.name, request.out, made=made, constraint=within)
+    except NothingKept as e:
+        say(f"{request.name}: {e.args[1]}, so its card has all pairs")
+        every = Constraint(spec.corpus, spec.contrast)
+        return write_card(store, request.name, request.out, made=made, constraint=every)
 
 
 def benchmark(request: BuildRequest, stages: Stages) -> Built:

@@ -113,5 +113,6 @@ def _figures(request: ChooseRequest, one: Chosen) -> Iterator[str]:
 
 
 def _percent(row: dict[str, float], name: str) -> str:
-    value, low, high = (100 * row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    return f"{value:.1f}% ({low:.1f} to {high:.1f})"
+    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    ends = "no interval: too few words" if low is None else f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{100 * value:.1f}% ({ends})"

@@ -22,6 +22,7 @@ import numpy as np
 from scipy import stats
 
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.finding import verdict
 
 #: Column of ``control_point`` -> what table ``control`` calls it.
 PREDICTORS = {
@@ -71,11 +72,10 @@ class Effect:
         """
         if self.coefficient is None or self.partial is None or self.gain is None:
             return "cannot be told"
-        _, low, high = self.coefficient
-        if low * high > 0:
+        if verdict(*self.coefficient) != "cannot be told":
             return "predicts" if self.gain[0] > 0 else "cannot be told"
-        is_small = self.partial[1] > -SMALL and self.partial[2] < SMALL
-        return "does not" if is_small else "cannot be told"
+        small = verdict(*self.partial, small=SMALL)
+        return "does not" if small == "within" else "cannot be told"
 
 
 def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
@@ -239,7 +239,11 @@ def _columns(effect: Effect) -> dict[str, object]:
         ("coefficient", "coefficient_low", "coefficient_high"): effect.coefficient,
         ("standardised", "standardised_low", "standardised_high"): effect.standardised,
         ("correlation", "correlation_low", "correlation_high"): effect.correlation,
-        ("partial_correlation", "partial_low", "partial_high"): effect.partial,
+        (
+            "partial_correlation",
+            "partial_correlation_low",
+            "partial_correlation_high",
+        ): effect.partial,
         ("gain", "gain_low", "gain_high"): effect.gain,
     }
     row: dict[str, object] = {"r2": effect.r2, "verdict": effect.verdict}

@@ -296,7 +296,7 @@ def _figure_line(row: dict[str, Any]) -> str:
         why = f"none of {row['n_left_out']:,} prompts has {least} valid samples in both groups"
         return f"{row['side']}: no B, V or F: {why}"
     b, v_pg, v_gp = (estimate(row, 4, of=columns).text for columns in _MEANS)
-    f = estimate(row, 4, of=("fairpair_f", "ci_low", "ci_high")).text
+    f = estimate(row, 4, of=("fairpair_f", "fairpair_f_low", "fairpair_f_high")).text
     line = f"{row['side']}: B {b}, V_pg {v_pg}, V_gp {v_gp}, F {f}"
     tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test"))
     said = [f"p {p:.3g} ({name})" for p, name in tests if p is not None]

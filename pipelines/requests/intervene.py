@@ -23,12 +23,14 @@ from plumbline.eval_workers.training.models import (
     train_model,
 )
 from plumbline.eval_workers.training.options import Base, LearnerOptions, Window
+from plumbline.pipelines.report.sections.interventions import bounded
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
@@ -303,7 +305,7 @@ def lines(responses: list[Row], windows: list[Row]) -> Iterator[str]:
     for row in responses:
         yield (
             f"{_what(row)}: {row['lean_at_0']:.3f} without a dose, response to the whole dose "
-            f"{_estimate(row)}"
+            f"{_estimate(row)}{'' if row['kind'] == GENDER else bounded(row)}"
         )
     for row in windows:
         part = f"{row['window_start']:g} to {row['window_end']:g} of the training"
@@ -316,8 +318,9 @@ def _what(row: Row) -> str:
 
 
 def _estimate(row: Row) -> str:
-    if row["ci_low"] is None:
+    if row["response_low"] is None:
         return f"{row['response']:.3f} (one seed, no interval)"
-    low, high = row["ci_low"], row["ci_high"]
-    verdict = "no clear response" if low <= 0 <= high else "a response"
+    low, high = row["response_low"], row["response_high"]
+    found = Finding(row["study"], row["outcome"], row["response"], low, high)
+    verdict = found.pick(above="a response", below="a response", untold="no clear response")
     return f"{row['response']:.3f} ({low:.3f} to {high:.3f}) over {row['n_seeds']} seeds: {verdict}"

@@ -9,6 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.statistics.change_points import changes, word_onsets
+from plumbline.eval_workers.statistics.power import powers
+from plumbline.eval_workers.statistics.ranks import model_ranks
+from plumbline.eval_workers.statistics.scored import scored
 from plumbline.pipelines.requests import controls
 from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
@@ -28,22 +31,44 @@ def compute(
     schema = TABLES["metric_value"]
     parts = []
     for name in names:
-        rows = query(connection, name, options.params())
-        parts.append(cast(schema, rows.append_column("run_id", pa.array([run_id] * len(rows)))))
+        rows = schema.with_new_names(query(connection, name, options.params()))
+        if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
+            connection.register("pair", rows)
+            rows = connection.sql("FROM metric_of_pairs('pair')").to_arrow_table()
+        rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
+        parts.append(cast(schema, rows))
     table = pa.concat_tables(parts)
     return table.sort_by([(column, "ascending") for column in schema.key])
+
+
+def _with_p(rows: pa.Table) -> pa.Table:
+    """Rows with the two-sided p of their ``statistic``, by Student's t with their ``df``."""
+    if "statistic" not in rows.column_names:
+        return rows
+    from scipy.special import stdtr
+
+    statistic, df = (
+        rows[name].cast(pa.float64()).to_numpy(zero_copy_only=False) for name in ("statistic", "df")
+    )
+    p = pa.array(2 * stdtr(df, -statistic), from_pandas=True)
+    return rows.drop_columns("statistic").append_column("p", p)
 
 
 def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:
     """Compute every metric and replace ``metric_value`` with the result, benchmark by benchmark.
 
-    So are `change_point` and `word_onset` of models with checkpoints, and `control` where there are
-    scores of an n-gram model. Returns the metrics written.
+    So are `model_rank`, `benchmark_power`, `change_point` and `word_onset` of models with
+    checkpoints, and `control` where there are scores of an n-gram model. Returns the metrics
+    written.
     Benchmarks that have no rows any more lose their old ones.
     """
-    rows = compute(store.root, options or MeasureOptions(), run_id)
+    options = options or MeasureOptions()
+    rows = compute(store.root, options, run_id)
+    every = list(scored(store.root, options.epsilon))
     made = {
         "metric_value": rows,
+        "model_rank": _cast("model_rank", model_ranks(every, options.epsilon), run_id),
+        "benchmark_power": _cast("benchmark_power", powers(every), run_id),
         "change_point": _cast("change_point", changes(store.root), run_id),
         "word_onset": _cast("word_onset", word_onsets(store.root), run_id),
         "control": _cast("control", controls.effects_of_all(store.root), run_id),

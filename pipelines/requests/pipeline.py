@@ -16,6 +16,7 @@ from plumbline.eval_workers.generation.offline import WORTH
 from plumbline.eval_workers.options import ModelOptions, of_loading
 from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
 from plumbline.pipelines import extras
+from plumbline.pipelines.report.findings.sentences import prefers
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.requests import counting
 from plumbline.pipelines.requests.benchmark import BuildRequest, check_key, checked_request
@@ -39,13 +40,19 @@ from plumbline.warehouse.text.output import say
 
 #: Locked in the output directory.
 _LOCK = "pipeline.claim"
-#: The two words of a corpus that lean most surely each way.
+#: The two words of a corpus that lean most surely each way, of those that both sides have nearby.
 _LEAN_MOST = """
 SELECT word FROM word_lean
-WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0
+WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
 QUALIFY row_number() OVER (
     PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 2
+"""
+#: PD of each model on all pairs of a benchmark; with q, so that the page says the same.
+_WORTH = """
+FROM corrected_metric
+WHERE benchmark = $benchmark AND metric = 'pd' AND subset = 'all' AND n > 0
+ORDER BY groups, model, model_key
 """
 #: A way to run the pipeline: returns the page and what failed.
 Work: TypeAlias = Callable[[Settings, Stages], tuple[Path, list[str]]]
@@ -124,9 +131,12 @@ def import_benchmark(settings: Settings, name: str) -> None:
 def constrain(settings: Settings, corpus: str, benchmark: str) -> None:
     """MaxPMI of every pair of a benchmark against a corpus."""
     from plumbline.jobs.association.max_pmi import constrain as constrain_benchmark
+    from plumbline.jobs.association.verdicts import verdict_lines
 
     store = Store.open(settings.warehouse_path())
-    constrain_benchmark(store, corpus, benchmark, settings.contrast)
+    done = constrain_benchmark(store, corpus, benchmark, settings.contrast)
+    for line in verdict_lines(store, corpus, benchmark, done):
+        say(line)
 
 
 def train(settings: Settings, model: ModelPlan, shards: list[Path]) -> str:
@@ -186,6 +196,14 @@ def measure(settings: Settings) -> None:
     store, options = Store.open(settings.warehouse_path()), settings.measure
     with recorded(store, "measure", asdict(options)) as run_id:
         measure_all(store, run_id, options)
+
+
+def worth(store: Store, benchmark: str) -> str:
+    """What a benchmark of fixed frames measures, and what it measured of each model."""
+    from plumbline.warehouse.query.connection import rows_of
+
+    rows = rows_of(store, _WORTH, {"benchmark": benchmark})
+    return " ".join(f"{said}." for said in [f"{benchmark}: {WORTH}", *map(prefers, rows)])
 
 
 def recovered(store: Store) -> list[str]:
@@ -466,7 +484,7 @@ def run(settings: Settings, work: Work | None = None) -> None:
         say(sentence)
     for written in plan.written:
         if written.offline and written.name != OFFLINE:
-            say(f"{written.name}: {WORTH}")
+            say(worth(Store.open(warehouse), written.name))
     say(f"next: open the report, or plumbline sql --warehouse {warehouse}")
     if failures:
         raise BadInput(failures[0])

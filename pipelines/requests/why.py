@@ -46,7 +46,7 @@ def ask(
     words: Sequence[str],
     contrast: str,
     sampling: Sampling,
-    clusters: str = "document",
+    clusters: str | None = None,
 ) -> Answers:
     """Explain words in corpora; of one whose documents are not there only the counts.
 
@@ -95,7 +95,7 @@ def ask_top(
     top: int,
     contrast: str,
     sampling: Sampling,
-    clusters: str = "document",
+    clusters: str | None = None,
     n_with_sentences: int | None = None,
 ) -> Iterator[str]:
     """Survey the most frequent words of corpora whose documents are there; a line for each corpus.

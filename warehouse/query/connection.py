@@ -14,7 +14,8 @@ import duckdb
 
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.columns import Table
+from plumbline.warehouse.schema.columns import Column, Table
+from plumbline.warehouse.schema.renamed import OLD_SCHEMA, RENAMED
 from plumbline.warehouse.storage.log import File, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.text.escape import sql_text
@@ -22,10 +23,13 @@ from plumbline.warehouse.text.escape import sql_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
+_CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) ([\w.]+)")
+_MACRO = re.compile(r"CREATE OR REPLACE MACRO (\w+)\s*\(([^;]*?)\)\s+AS TABLE\b")
+_NAME = rf"(?:{OLD_SCHEMA}\.)?\w+"
 #: Queries that list tables, views or columns, so all of them must exist.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
-_READ, _COMMENT = re.compile(r'\b(?:from|join)\s+"?(\w+)'), re.compile(r"--.*")
+_READ = re.compile(rf'\b(?:from|join)\s+"?(?:main\.)?({_NAME})')
+_COMMENT = re.compile(r"--.*")
 #: Empty tables that an empty answer names.
 _UNFILLED = 3
 
@@ -86,7 +90,7 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
+    return set(re.findall(_NAME, text.lower()))
 
 
 def _read(text: str) -> set[str]:
@@ -113,7 +117,22 @@ def _needed(
 
 @cache
 def _views() -> list[str]:
-    return [sql(name) for name in sql_names("views")]
+    views = [sql(name).strip() for name in sql_names("views")]
+    macros = dict(_MACRO.findall("\n".join(views)))
+    return views + [_old_view(name, macros.get(name)) for name in RENAMED]
+
+
+def _old_view(name: str, parameters: str | None) -> str:
+    """The statement that makes a table, view or table macro with the columns of Plumbline 0.1."""
+    old = ", ".join(f"{new} AS {names[0]}" for new, names in RENAMED[name].items())
+    made, source = f"VIEW {OLD_SCHEMA}.{name}", name
+    if parameters is not None:
+        given = re.findall(r"(?:^|,)\s*(\w+)( :=)?", parameters)
+        source += f"({', '.join(f'{n} := {n}' if default else n for n, default in given)})"
+        made = f"MACRO {OLD_SCHEMA}.{name}({parameters})"
+    rows = f"SELECT * RENAME ({old}) FROM main.{source};"
+    table = "TABLE " if parameters is not None else ""
+    return f"CREATE SCHEMA IF NOT EXISTS {OLD_SCHEMA};\nCREATE OR REPLACE {made} AS {table}{rows}"
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
@@ -150,15 +169,26 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
         return f"{create} {', '.join(nulls)} WHERE false"
-    columns = ", ".join(f't."{c.name}"::{c.sql_type} AS "{c.name}"' for c in table.columns)
+    columns = ", ".join(map(_either, table.columns))
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {columns_id(table)}:
-        # Files that lack columns which were added since, and which are NULL there.
-        added = ", ".join(n for n, c in zip(nulls, table.columns, strict=True) if c.nullable)
+        # Files that lack columns which were added since, and which are NULL there, or renamed.
+        renamed = RENAMED.get(table.name, {})
+        absent = [c for c in table.columns if c.nullable or c.name in renamed]
+        names = [(c, n) for c in absent for n in (c.name, *renamed.get(c.name, ()))]
+        added = ", ".join(f'NULL::{c.sql_type} AS "{n}"' for c, n in names)
+        columns = ", ".join(_either(c, renamed.get(c.name, ())) for c in table.columns)
         union = f"FROM read_parquet({listed}, union_by_name = true)"
         source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"
     return f"{create} {columns} FROM {source} AS t"
+
+
+def _either(column: Column, old: Sequence[str] = ()) -> str:
+    """A column of files, some of which may have it under an old name."""
+    names = ", ".join(f't."{name}"' for name in (column.name, *old))
+    value = f"coalesce({names})" if old else names
+    return f'{value}::{column.sql_type} AS "{column.name}"'
 
 
 def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
@@ -193,7 +223,7 @@ def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
     for table in TABLES.values():
         files = snapshot.files(table.name)
         parts.append(f"{_view(table, files, list(map(named, files)))};")
-    parts += [sql(name).strip() for name in sql_names("views")]
+    parts += _views()
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,7 +1,8 @@
 """Reference of tables, views, functions and worked questions, from the schema and the SQL files.
 
-It fills ``docs/tables.md`` and ``docs/sql.md`` (``python -m plumbline.warehouse.query.reference
-docs/tables.md docs/sql.md``), the shell's list of questions, and the dictionary of an export.
+It fills ``docs/tables.md``, ``docs/sql.md`` and ``docs/renamed.md`` (``python -m
+plumbline.warehouse.query.reference docs/tables.md docs/sql.md docs/renamed.md``), the shell's list
+of questions, and the dictionary of an export.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from plumbline.warehouse.query.connection import sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.renamed import RENAMED
 from plumbline.warehouse.text.escape import markdown_row
 
 _GRAIN = "-- grain: "
@@ -122,6 +124,15 @@ def _reference_markdown() -> str:
     return "\n\n".join(parts)
 
 
+def _renamed_markdown() -> str:
+    lines = [markdown_row("table, view or macro", "before", "now"), "|---|---|---|"]
+    for name, columns in RENAMED.items():
+        before = ", ".join(f"`{old}`" for names in columns.values() for old in names)
+        now = ", ".join(f"`{new}`" for new, names in columns.items() for _ in names)
+        lines.append(markdown_row(f"`{name}`", before, now))
+    return "\n".join(lines)
+
+
 def _questions_markdown() -> str:
     return "\n\n".join(
         f"### {q.number}. {q.question}\n\n{q.meaning}\n\n```sql\n{q.query}\n```"
@@ -179,7 +190,8 @@ def dictionary_markdown(dictionary: Iterable[Mapping[str, Any]]) -> str:
 
 
 def filled(document: str) -> str:
-    """A page with the text between its marks generated: ``tables``, ``reference``, ``questions``.
+    """A page with the text between its marks generated: ``tables``, ``reference``, ``questions``,
+    ``renamed``.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
     14
@@ -188,6 +200,7 @@ def filled(document: str) -> str:
         "tables": _tables_markdown,
         "reference": _reference_markdown,
         "questions": _questions_markdown,
+        "renamed": _renamed_markdown,
     }
     for name, generate in generators.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"

@@ -137,7 +137,7 @@ key: corpus / word target
     n_target: int [tokens] -- occurrences of the target
     n_pair: int [pairs] -- co-occurrences, at least 1
     pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
-    pmi_se_nats: float [nats] -- its standard error from the counts, see `jobs/association`
+    pmi_nats_se: float [nats] -- its standard error from the counts, see `jobs/association`
 
 word_delta: Lean of every word: PMI with the female minus PMI with the male word of a contrast.
 by: corpus associate
@@ -149,7 +149,20 @@ key: corpus / contrast word
     n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with female or male words of defined pairs
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
-    delta_se_nats: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
+    delta_nats_se: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
+
+word_bound: How far every word that co-occurs with a contrast leans at least and at most, also a
+word that has no delta because only one side has it nearby; but the words of the contrast itself.
+by: corpus associate
+key: corpus / contrast word
+    corpus contrast word
+    n_word: int [tokens] -- occurrences of the word
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the female, with the male words
+    lean_nats: float? [nats] -- ln of their ratio less ln of the words' own; NULL where one is 0
+    lean_nats_low, lean_nats_high: float [nats] -- 95% interval; infinite at an end where one is 0
+    p: float -- of no lean, by the exact test
+    q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)
+    chance_clear: float [probability] -- of an interval without 0 if the word didn't lean
 
 vocabulary: Whether each word of a corpus is a candidate seed word, and why.
 by: corpus vocabulary

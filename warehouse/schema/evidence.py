@@ -19,9 +19,10 @@ key: corpus / contrast word
     n_pair_f, n_pair_m: int [pairs] -- with female, male words of defined pairs; of all if none is
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL when a count is 0
-    delta_cluster_se_nats: float? [nats] -- standard error over clusters; NULL below two of them
-    delta_count_se_nats: float? [nats] -- standard error from the counts, as in `word_delta`
-    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over clusters
+    delta_nats_se: float? [nats] -- standard error over clusters; NULL below two of them
+    delta_nats_count_se: float? [nats] -- standard error from the counts, as in `word_delta`
+    delta_nats_low, delta_nats_high: float? [nats] -- 95% interval over clusters, see `lean.py`
+    p: float? -- of no lean: Student's t over clusters, or the exact test where a count is 0
     share_copied: float? -- share of the co-occurrences in documents that stand there more than once
     share_often: float? -- the same, more than ten times
     run_id
@@ -34,7 +35,7 @@ key: corpus / contrast word counted
     n_documents: int -- documents with a co-occurrence
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- its lean; NULL when a count is 0
-    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
+    delta_nats_low, delta_nats_high: float? [nats] -- 95% interval over documents
     run_id
 
 word_source: The lean of a word in the documents of a source, and in all others.
@@ -46,9 +47,9 @@ key: corpus / contrast word source
     n_word: int [tokens] -- occurrences of the word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- its lean by the counts of this source alone; NULL when one is 0
-    delta_low_nats, delta_high_nats: float? [nats] -- 95% interval over documents
+    delta_nats_low, delta_nats_high: float? [nats] -- 95% interval over documents
     delta_without_nats: float? [nats] -- its lean in the corpus without this source
-    without_low_nats, without_high_nats: float? [nats] -- 95% interval of that
+    delta_without_nats_low, delta_without_nats_high: float? [nats] -- 95% interval of that
     run_id
 
 word_collocate: Words around a word near female rather than male words, or the other way round.
@@ -58,8 +59,8 @@ key: corpus / contrast word collocate
     collocate: text -- word less than a window away from occurrences that co-occur
     n_f, n_m: int -- how often near occurrences beside female and beside male words
     log_odds_nats: float [nats] -- above 0: rather near female words; informative Dirichlet prior
-    log_odds_se_nats: float [nats] -- its standard error
-    log_odds_low_nats, log_odds_high_nats: float [nats] -- its 95% interval
+    log_odds_nats_se: float [nats] -- its standard error
+    log_odds_nats_low, log_odds_nats_high: float [nats] -- its 95% interval
     q: float -- adjusted p: share of false ones among all collocates with such a ratio (BH)
     run_id
 
@@ -92,8 +93,8 @@ key: text_a text_b / contrast word
     delta_a_nats, delta_b_nats: float [nats] -- the leans, as in `word_delta`
     change_nats: float [nats] -- delta_b_nats minus delta_a_nats
     base_change_nats: float [nats] -- its part that all words share: minus that of ln(n_f / n_m)
-    change_se_nats: float [nats] -- its standard error over documents, common ones taken as one
-    change_low_nats, change_high_nats: float [nats] -- its 95% interval
+    change_nats_se: float [nats] -- its standard error over documents, common ones taken as one
+    change_nats_low, change_nats_high: float [nats] -- its 95% interval
     p: float -- of no change, by Student's t
     q: float -- p adjusted for all words compared (Benjamini and Hochberg)
     run_id

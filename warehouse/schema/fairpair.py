@@ -22,9 +22,9 @@ key: {_KEY} prompt_id
     variability_pg, variability_gp: float? -- mean distance within p(g(x)), g(p(x)); NULL below 2
     fairpair_f: float? -- F; 1: the groups differ as much as samples of one group
     reason: text? -- why F is NULL
-    ci_low, ci_high: float? -- ends of F's bootstrap interval over samples or folds; NULL below 4
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval; NULL below 4 samples or folds
     p_permutation: float? [probability] -- that exchanged groups give a gap B - mean V as large
-    p_adjusted: float? [probability] -- the same by Benjamini-Hochberg over the side's prompts
+    q_permutation: float? [probability] -- the same by Benjamini-Hochberg over the side's prompts
     options: text -- levels, draws and seed, as JSON
     run_id
 
@@ -50,7 +50,7 @@ key: {_KEY} subset
     bias_b: float? -- mean of B; NULL without prompts
     variability_pg, variability_gp: float? -- means of V_pg and V_gp
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
-    ci_low, ci_high: float? -- ends of F's bootstrap interval over prompts; NULL below two
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
     gap: float? -- mean of B - (V_pg + V_gp) / 2, which both tests test
     t_statistic: float? -- of the paired t-test of B against (V_pg + V_gp) / 2; NULL below two
     p_t: float? [probability] -- its one-sided p-value
@@ -85,7 +85,7 @@ key: probe_set model_key sampling_key perturber phi / side n_words
     n_left_out: int [prompts] -- prompts with less than two valid samples in a group
     bias_b, variability_pg, variability_gp: float? -- means over prompts
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
-    ci_low, ci_high: float? -- ends of F's bootstrap interval over prompts; NULL below two
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
     change: float? -- F minus that of whole continuations
     change_low, change_high: float? -- ends of its bootstrap interval over the same prompts
     options: text -- level, draws and seed, as JSON
@@ -99,7 +99,7 @@ key: {_KEY} split
     n_prompts: int [prompts] -- prompts behind the figures
     n_left_out: int [prompts] -- prompts whose B or V is undefined, as with fewer than four samples
     fairpair_f: float? -- F of the means over prompts, 1 but for chance; NULL where undefined
-    ci_low, ci_high: float? -- ends of its bootstrap interval over prompts; NULL below two
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
     p_t: float? [probability] -- of the t-test over prompts
     p_permutation: float? [probability] -- of the permutation test over prompts
     alpha: float [probability] -- level of the tests that are counted

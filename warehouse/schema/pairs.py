@@ -42,6 +42,7 @@ key: benchmark / pair_id
     stereotype: text? -- `pro` or `anti` where the source says so
     category: text? -- kind of pair, such as `religion`: metrics have a subset for each
     direction: text? -- `a` or `b`: the sentence that a stereotype favours
+    cluster, cluster_2: text? -- what makes it alike with others, if named at import: `pair_cell`
     weight: float? -- weight of the pair in its source; metrics count every pair once
     extra: text? -- further columns of the source, as JSON
     is_natural: bool? -- naturalness verdict of its source or build; NULL without one
@@ -62,9 +63,11 @@ pair_association: MaxPMI of each pair against a corpus: the largest lean among t
 by: constrain
 key: corpus benchmark / contrast pair_id
     corpus contrast benchmark pair_id
-    max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one
+    max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one that counts
     max_pmi_word: text? -- the word that decides it
-    sum_delta_nats: float? [nats] -- sum of the defined deltas of the template's words
+    sum_delta_nats: float? [nats] -- sum of the deltas that count
     n_words: int? -- kept words of the template; NULL where MaxPMI is imported
-    n_words_defined: int? -- those with a delta; NULL where MaxPMI is imported
+    n_words_defined: int? -- those with a delta that counts; NULL where MaxPMI is imported
+    n_words_unknown: int? -- the others, which could lean more; NULL for statistics without counts
+    least_count: int? [pairs] -- co-occurrences on either side from which a delta counts; NULL there
 """)

@@ -93,11 +93,47 @@ key: benchmark / metric model_key groups corpus contrast subset options
     epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
     value: float? -- the figure; NULL when n is 0
     unit: text -- `share`, `percent`, `percentage points`, `nats` ...
-    sd: float? -- standard deviation in the same unit
-    ci_low, ci_high: float? -- ends of the 95% interval
+    value_se: float? -- standard error in the same unit
+    value_low, value_high: float? -- ends of the 95% interval
     interval: text -- method of the interval
     n: int -- pairs (or words) behind the figure
+    df: float? -- degrees of freedom of Student's t in the interval
+    n_clusters: int? -- clusters that the interval is over: of two kinds, of the one with fewer
+    clusters: text? -- what they are, such as `word` or `frame, word`; see view `pair_cell`
+    cluster_values: text? -- of too few for an interval: the value of each, as JSON
+    p: float? -- two-sided, of no preference, by the same error; NULL without such a null
     options: text -- further conventions, as JSON
+    run_id
+
+model_rank: Which ranks models may have on a benchmark, right for all of its models at once.
+by: measure, for benchmarks that two models scored
+key: benchmark / metric groups model_key
+    benchmark
+    groups: text -- groups of the pairs, such as `female/male`
+    metric: text -- `us`, `aufc` or `pd`, of all pairs: the largest figure has rank 1
+    model_key model
+    epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL for `aufc`
+    value: float -- the figure
+    rank: int -- its place among the models; equal figures share the first
+    rank_low, rank_high: int -- first and last rank that it may have: 95% for all models together
+    n_models, n_pairs: int -- models of the benchmark, and pairs that one of them scored
+    n_clusters: int -- clusters that differences are tested over, as in `metric_value`
+    run_id
+
+benchmark_power: The smallest effect that a benchmark finds four times in five, by its scores.
+by: measure
+key: benchmark / measure groups
+    benchmark
+    groups: text -- groups of the pairs, such as `female/male`
+    measure: text -- `pd`, `us` (against a half), `pd difference`, `us difference` of two models
+    unit: text -- `percentage points` or `share`
+    smallest: float? -- effect found with 80% at the 5% level; NULL where none is as large
+    sd: float -- deviation of the figure over pairs
+    icc: float -- correlation of two pairs of one cluster, the median over models
+    n_alike: float -- other pairs that share a cluster with a pair, on average
+    n_pairs, n_clusters: int -- pairs, and clusters as in `metric_value`
+    df: float -- degrees of freedom of Student's t
+    n_models: int -- models that sd and icc are measured on; 0: stated, see docs/methods.md
     run_id
 
 change_point: Every step of every curve of a model's checkpoints, tested for a change.
@@ -111,10 +147,10 @@ key: benchmark / series setting groups corpus contrast measure step
     step: int -- the checkpoint after the change
     step_before: int -- the checkpoint before it
     change: float -- from step_before to step, in the measure's unit
-    p_moved: float? -- of no change over words, by Student's t; Holm's over all steps and curves
+    q_moved: float? -- of no change over words, by Student's t; Holm's over all steps and curves
     shift: float? -- of a lasting change: mean of the checkpoints from here on less that of before
-    p_lasting: float? -- of one as clear by autocorrelation alone, for all curves; or NULL
-    power: float? [share] -- to find a shift of three sd of innovations; below 0.3 p_lasting is NULL
+    q_lasting: float? -- of one as clear by autocorrelation alone, for all curves; or NULL
+    power: float? [share] -- to find a shift of three sd of innovations; below 0.3 q_lasting is NULL
     n_tests: int -- steps of curves of the model that were tested together
     run_id
 
@@ -148,7 +184,7 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio for one more of it
     standardised, standardised_low, standardised_high: float? -- the same in standard deviations
     correlation, correlation_low, correlation_high: float? -- with the log ratio, alone
-    partial_correlation, partial_low, partial_high: float? -- with the log ratio, others held fixed
+    partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
     r2: float? [share] -- explained by all predictors, of pairs whose word was left out of the fit
     gain, gain_low, gain_high: float? [share] -- of it, what is lost without this predictor
     verdict: text -- `predicts`, `does not` or `cannot be told`: see docs/cause.md

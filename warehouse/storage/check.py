@@ -6,12 +6,15 @@ take all memory. So ``check`` can read each file in a child process with limited
 
 from __future__ import annotations
 
+import math
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -31,7 +34,7 @@ from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
 from plumbline.warehouse.storage.opening import README, reading
-from plumbline.warehouse.storage.place import Damaged, Look, command
+from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
 from plumbline.warehouse.storage.store import Store
 
 #: Processor time for one file, of the process that reads files apart.
@@ -51,7 +54,11 @@ class Problem:
 
 
 def check(
-    store: Store, *, apart: bool = False, update: Callable[[int, int], None] = lambda *_: None
+    store: Store,
+    *,
+    apart: bool = False,
+    since: float = math.inf,
+    update: Callable[[int, int], None] = lambda *_: None,
 ) -> list[Problem]:
     """All problems of a warehouse, in the order of their paths; nothing is written.
 
@@ -62,7 +69,9 @@ def check(
     Args:
         apart: read rows in a child process with at most 8 GiB of address space and two minutes of
             processor time a file; a file that ends it is a problem.
-        update: called with the number of files that are read, and of all.
+        since: leave out data files that were hashed at this Unix time or later, by this user and
+            since the machine was started. Keys are compared among the files that are read.
+        update: called with the number of files that are read, and of all to be read.
 
     Raises ``Interrupted`` when an object store can't be reached, or fails.
 
@@ -79,8 +88,9 @@ def check(
             found += _past(store, version, files)
     rows_of = _Apart().problems if apart else _rows_problems
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
-    for done, known in enumerate(files.all()):
-        update(done, len(files.known))
+    todo = [known for known in files.all() if _last_hashed(store, known.file) < since]
+    for done, known in enumerate(todo):
+        update(done, len(todo))
         file, where = known.file, store.root / known.file.path
         try:
             with reading(store.place, where):
@@ -96,7 +106,7 @@ def check(
         else:
             found += [Problem(where, problem, _again(store, file)) for problem in problems]
             good[known.table] += [] if problems else [(file, path)]
-    update(len(files.known), len(files.known))
+    update(len(todo), len(todo))
     for name, whole in good.items():
         found += _repeated_keys(store, TABLES[name], [path for _, path in whole])
         if name not in files.unread:
@@ -110,6 +120,31 @@ def check(
             found.append(Problem(store.root / "_log", *e.args[1:]))
     found += _without_run(store, [file for whole in good.values() for file, _ in whole])
     return sorted(found, key=lambda problem: problem.path)
+
+
+def moment(text: str) -> float:
+    """The Unix time that a text means: ``7d`` ago, or an ISO 8601 time, in UTC without a zone.
+
+    Raises ``UsageProblem`` for any other text.
+
+    >>> moment("1970-01-02")
+    86400.0
+    """
+    days = text.removesuffix("d")
+    if text != days and days.isdecimal() and len(days) < 8:
+        return time.time() - 86_400 * int(days)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as e:
+        raise UsageProblem(f"time {text!r}", "is not valid", "give 7d, or 2026-05-01") from e
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def _last_hashed(store: Store, file: File) -> float:
+    try:
+        return hashed_at(store.root / file.path, file.sha256)
+    except OSError:  # in an object store; else reading it says what is wrong
+        return -math.inf
 
 
 @dataclass(frozen=True)
@@ -289,6 +324,8 @@ def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
     """Problems of what a file holds, whose bytes are those that were published."""
     try:
         rows = pq.ParquetFile(path).read()
+        if file.columns != columns_id(table):
+            rows = table.with_new_names(rows)
     except MemoryError:
         raise
     except (pa.ArrowException, OSError, ValueError) as e:

@@ -103,10 +103,12 @@ def quoted(table: str, path: str) -> str:
 
 def _description(name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
     table = TABLES[name]
+    kinds = {c.name: _TYPES[c.kind] for c in table.columns}
+    kinds |= {old: kinds[new] for old, new in table.old_names.items()}
     fields = [
-        {"name": c.name, "type": _TYPES[c.kind], "nullable": True, "metadata": {}}
-        for c in table.columns
-        if c.name in columns
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in kinds.items()
+        if name in columns
     ]
     metadata = {
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{name}")),

@@ -208,7 +208,7 @@ class Snapshot:
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
         is_older = self.format < newest_version()  # its columns may have had other names
-        unknown = set(found.columns) - set(TABLES[table].names)
+        unknown = set(found.columns) - set(TABLES[table].names) - TABLES[table].old_names.keys()
         if unknown and not is_older:
             problem = f"a newer Plumbline wrote {table}.{min(unknown)}"
             raise BadInput(f"warehouse {self.place}", problem, _NEWER)
@@ -326,6 +326,10 @@ class Draft:
         made = {}
         for table, files in self._files.items():
             before, columns = self._before(table), tuple(TABLES[table].names)
+            if any(file.columns != columns_id(TABLES[table]) for file in files):
+                # For readers of Delta Lake, who find older rows under the older names alone.
+                old = TABLES[table].old_names
+                columns += tuple(name for name in before.columns if name in old)
             if before.files != files or set(before.columns) - set(columns):
                 previous = self.base.tables.get(table)
                 made[table] = Manifest(table, before.version + 1, previous, columns, files)

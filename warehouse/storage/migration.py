@@ -111,7 +111,7 @@ def _rewritten(store: Store, name: str, path: Path, version: int, units: tuple[U
     for change in changes_since(version, name):
         rows = change(rows)
     try:
-        made = cast(TABLES[name], rows)
+        made = cast(TABLES[name], TABLES[name].with_new_names(rows))
         partition = store.partition_of(name, made)
     except BadInput as e:
         fix = "no migration leads to the current format: move it away and write it again"

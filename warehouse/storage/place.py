@@ -275,14 +275,28 @@ def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     if found.st_size != n_bytes:
         raise Damaged(f"holds {found.st_size:,} bytes instead of {n_bytes:,}")
-    note = f"{_boot()} {sha256} {found.st_size} {found.st_mtime_ns}"
-    age_s = time.time() - _hashed().get(note, -math.inf)
+    age_s = time.time() - hashed_at(path, sha256)
     if look is Look.SEEN and 0 <= age_s < _COUNTS_S:
         return
     if sha256_of(path) != sha256:
         raise Damaged("its hash is not that of what was published")
     if not 0 <= age_s < _NOTED_S:
-        _take_note(note)
+        _take_note(_note(path, sha256))
+
+
+def hashed_at(path: Path, sha256: str) -> float:
+    """Unix time when a file, as it is now, last had its hash; ``-inf`` where that isn't known.
+
+    It isn't of files in an object store, and of what was hashed before the machine was started.
+    Raises ``OSError`` where the file can't be looked at.
+    """
+    return _hashed().get(_note(path, sha256), -math.inf)
+
+
+def _note(path: Path, sha256: str) -> str:
+    """Names the hash of a file of that size and time of change, since the machine was started."""
+    found = path.stat()
+    return f"{_boot()} {sha256} {found.st_size} {found.st_mtime_ns}"
 
 
 def _take_note(note: str) -> None:

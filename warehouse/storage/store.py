@@ -230,16 +230,17 @@ class Store(OpenWarehouse):
         """Rows of one data file, as ``read`` returns them."""
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
-            if where is None:
-                rows = pq.ParquetFile(path).read()
+            if where is None or file.columns != columns_id(TABLES[table]):
+                rows = TABLES[table].with_new_names(pq.ParquetFile(path).read())
             else:
                 import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
 
                 rows = ds.dataset(path, schema).to_table(filter=where)
             try:
-                return cast(TABLES[table], rows)
+                found = cast(TABLES[table], rows)
             except BadInput as e:
                 raise ValueError(e) from e
+        return found if where is None else found.filter(where)
 
     def rows(self, path: Path) -> pa.Table:
         """All rows of a data file, as they are. Raises ``BadInput`` if it can't be read."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,7 @@ def _pairs(
         "category": value("category") or None,
         "weight": _weight(value("weight")),
         "word": value("word") or None,
+        **_clusters(recipe, value),
         "extra": _extra(row.fields, recipe),
         "source_file": file,
         "source_row": row.number,
@@ -156,6 +157,19 @@ def _pairs(
             **common,
         }
     ]
+
+
+def _clusters(recipe: Recipe, value: Callable[[str], str]) -> Row:
+    """What the row is alike with others in, named by its columns.
+
+    Columns that differ in a number alone, as ``job_1`` and ``job_2``, hold names of the same kind.
+    """
+    kinds = {name: recipe.columns.get(name, name) for name in ("cluster", "cluster_2")}
+    return {
+        name: f"{re.sub(r'[ _]?[0-9]+$', '', kind)}: {held}"
+        for name, kind in kinds.items()
+        if (held := value(name))
+    }
 
 
 def _weight(text: str) -> float | None:

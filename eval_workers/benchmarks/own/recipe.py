@@ -40,7 +40,7 @@ from plumbline.warehouse.text.toml_file import Section, parsed, read_text
 #: What a recipe may take from a column, or say of every row.
 COLUMNS = (
     *("id", "item", "sentence_a", "sentence_b", "template", "group_a", "group_b"),
-    *("category", "direction", "weight", "word"),
+    *("category", "direction", "weight", "word", "cluster", "cluster_2"),
 )
 _PARTS = ("about", "source", "location", "rows", "columns", "fixed", "only", "direction", "choices")
 _CHOICES = ("each", "text", "label", "texts", "labels", "a", "b", "a_in", "neither", "same")
@@ -86,14 +86,20 @@ class Recipe:
     def with_columns(self, given: Sequence[str]) -> Recipe:
         """With further ``ours=theirs``, which replace the recipe's own.
 
-        Raises ``UsageProblem`` for anything else, naming the columns that there are.
+        A second ``cluster`` is the pair's other one. Raises ``UsageProblem`` for anything else,
+        naming the columns that there are.
 
         >>> Recipe().with_columns(["sentence_a=Old sentence"]).columns
         {'sentence_a': 'Old sentence'}
         """
         columns = dict(self.columns)
+        free = ["cluster", "cluster_2"]
         for text in given:
             ours, is_pair, theirs = text.partition("=")
+            if ours == "cluster":
+                if not free:
+                    raise UsageProblem(f"--column {text}", "a pair has at most two clusters")
+                ours = free.pop(0)
             if not is_pair or ours not in COLUMNS or not theirs:
                 known = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
                 raise UsageProblem(f"--column {text}", "is not a column", known)

@@ -18,7 +18,9 @@ _ABOUT_PAIRS = {
     "pair_association": ("corpus", "benchmark"),
 }
 #: Tables of figures over the pairs of a benchmark.
-_FIGURES = ("metric_value", "change_point", "word_onset", "control")
+_FIGURES = (
+    *("metric_value", "model_rank", "benchmark_power", "change_point", "word_onset", "control"),
+)
 
 
 def _changed(store: Store, benchmark: str, pairs: Sequence[dict[str, Any]]) -> set[str]:

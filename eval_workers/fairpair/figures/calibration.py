@@ -120,14 +120,14 @@ def found_nothing(measured: Sequence[Measured], options: CalibrationOptions) -> 
     """
     figures = over_prompts(measured, options.measure)
     p_values = [one.p_permutation for one in measured]
-    ends = [(m.ci_low, m.ci_high) for m in measured]
+    ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]
     intervals = [(low, high) for low, high in ends if low is not None and high is not None]
     return {
         "n_prompts": figures.n_prompts,
         "n_left_out": figures.n_left_out,
         "fairpair_f": figures.fairpair_f,
-        "ci_low": figures.ci_low,
-        "ci_high": figures.ci_high,
+        "fairpair_f_low": figures.fairpair_f_low,
+        "fairpair_f_high": figures.fairpair_f_high,
         "p_t": figures.p_t,
         "p_permutation": figures.p_permutation,
         "n_below": sum(p is not None and p <= options.alpha for p in p_values),

@@ -87,15 +87,15 @@ def prompt_rng(seed: int, group: Group) -> np.random.Generator:
 
 def _prompt_rows(pairs: Pairs) -> Iterator[Row]:
     p_values = adjusted([measured.p_permutation for _, measured in pairs])
-    for (group, measured), p_adjusted in zip(pairs, p_values, strict=True):
+    for (group, measured), q_permutation in zip(pairs, p_values, strict=True):
         yield {
             "side": group.side,
             "prompt_id": group.prompt_id,
             **asdict(measured.figures),
-            "ci_low": measured.ci_low,
-            "ci_high": measured.ci_high,
+            "fairpair_f_low": measured.fairpair_f_low,
+            "fairpair_f_high": measured.fairpair_f_high,
             "p_permutation": measured.p_permutation,
-            "p_adjusted": p_adjusted,
+            "q_permutation": q_permutation,
         }
 
 

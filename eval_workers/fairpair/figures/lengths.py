@@ -122,7 +122,7 @@ def _row(figures: Floats, whole: Floats, options: FigureOptions) -> Row:
     (low, high), (change_low, change_high) = ends(), ends(whole)
     return {
         **{"bias_b": b, "variability_pg": v_pg, "variability_gp": v_gp},
-        **{"fairpair_f": f, "ci_low": low, "ci_high": high},
+        **{"fairpair_f": f, "fairpair_f_low": low, "fairpair_f_high": high},
         "change": None if f is None or f_whole is None else f - f_whole,
         **{"change_low": change_low, "change_high": change_high},
     }

@@ -36,8 +36,8 @@ class Measured:
     """
 
     figures: PromptFigures
-    ci_low: float | None
-    ci_high: float | None
+    fairpair_f_low: float | None
+    fairpair_f_high: float | None
     gap: float | None
     p_permutation: float | None
     permuted: Floats | None
@@ -53,8 +53,8 @@ class SetFigures:
     variability_pg: float | None
     variability_gp: float | None
     fairpair_f: float | None
-    ci_low: float | None
-    ci_high: float | None
+    fairpair_f_low: float | None
+    fairpair_f_high: float | None
     gap: float | None
     t_statistic: float | None
     p_t: float | None

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Lead,
@@ -49,7 +51,7 @@ def disclosure(rows: Rows) -> list[str]:
         of = rows.where(measure=measure)
         if not of:
             continue
-        n = Counter(r["direction"] for r in of)
+        n = Counter(moved(finding(r, DIFFERENCE)) for r in of)
         more = f" and rose on {n['rose']}" if n["rose"] else ""
         each = "; ".join(map(_set, of))
         if len(of) > _ONE_BY_ONE:
@@ -63,7 +65,7 @@ def _set(row: Row) -> str:
     """A set's change.
 
     >>> _set({"probe_set": "s", "before_mean": 0.5, "after_mean": 0.25, "difference": -0.25,
-    ...       "difference_low": -0.3, "difference_high": -0.2, "direction": "fell"})
+    ...       "difference_low": -0.3, "difference_high": -0.2})
     's fell from 0.500 to 0.250 (by −0.250, 95% interval −0.300 to −0.200)'
     """
     digits = digits_showing(row["difference"], 3)
@@ -74,14 +76,15 @@ def _set(row: Row) -> str:
     )
 
 
-def _verb(row: Row, unclear: str = "is not shown") -> str:
-    return row["direction"] if row["direction"] in ("fell", "rose") else f"{unclear} to change,"
+def _verb(row: Row, untold: str = "is not shown") -> str:
+    return moved(finding(row, DIFFERENCE), f"{untold} to change,")
 
 
 def _by(row: Row, digits: int, scale: float = 1) -> str:
     """The difference and its interval."""
-    of = ("difference", "difference_low", "difference_high")
-    ends = interval(row, digits, scale=scale, signed=True, of=of) or "no interval of one alone"
+    ends = (
+        interval(row, digits, scale=scale, signed=True, of=DIFFERENCE) or "no interval of one alone"
+    )
     return f"{shown(scale * row['difference'], digits, signed=True)}, {ends}"
 
 
@@ -89,8 +92,11 @@ def perplexity_sentence(row: Row) -> str:
     """What perplexity did on a text."""
     percent = shown(100 * (row["perplexity_ratio"] - 1), 1, signed=True)
     ends = ""
-    if row["ratio_low"] is not None:
-        low, high = (shown(100 * (row[c] - 1), 1, signed=True) for c in ("ratio_low", "ratio_high"))
+    if row["perplexity_ratio_low"] is not None:
+        low, high = (
+            shown(100 * (row[c] - 1), 1, signed=True)
+            for c in ("perplexity_ratio_low", "perplexity_ratio_high")
+        )
         ends = f", 95% interval {low}% to {high}%"
     return (
         f"Perplexity on {row['text_set']} {_verb(row)} from {shown(row['before_perplexity'])} to "
@@ -115,7 +121,7 @@ def fairpair_sentence(row: Row) -> str:
     before, after = (
         "not defined"
         if row[f"{side}_f"] is None
-        else estimate(row, 2, of=(f"{side}_f", f"{side}_low", f"{side}_high")).text
+        else estimate(row, 2, of=(f"{side}_f", f"{side}_f_low", f"{side}_f_high")).text
         for side in ("before", "after")
     )
     return f"FairPair, {row['probe_set']} by {row['phi']}: F is {before} before and {after} after."

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.comparison.answer import leads
 from plumbline.pipelines.report.comparison.results import MEASURES, Results, read_results
+from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Cell,
@@ -174,10 +176,9 @@ def _measured(results: Results) -> list[str]:
 
 def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
     """Columns of the difference, with its sign and interval, and of which way it goes."""
-    of = ("difference", "difference_low", "difference_high")
     return [
-        (heading, lambda r: estimate(r, digits, scale=_scale(r), signed=True, of=of)),
-        ("it", lambda r: text(r["direction"] or "one alone: unknown")),
+        (heading, lambda r: estimate(r, digits, scale=_scale(r), signed=True, of=DIFFERENCE)),
+        ("it", lambda r: text(moved(finding(r, DIFFERENCE), "not shown to change"))),
     ]
 
 
@@ -187,7 +188,7 @@ def _scale(row: Row) -> int:
 
 
 def _side(name: str, figure: str, digits: int) -> Column:
-    return lambda r: estimate(r, digits, of=(f"{name}_{figure}", f"{name}_low", f"{name}_high"))
+    return lambda r: estimate(r, digits, of=(of := f"{name}_{figure}", f"{of}_low", f"{of}_high"))
 
 
 def _disclosure(rows: Rows) -> Section:
@@ -240,7 +241,7 @@ def _perplexity(rows: Rows) -> Section:
         "conditioned on BOS. Nats per word can be compared across tokenisers. The "
         "difference is paired by document."
     ]
-    ratio = ("perplexity_ratio", "ratio_low", "ratio_high")
+    ratio = ("perplexity_ratio", "perplexity_ratio_low", "perplexity_ratio_high")
     columns: Columns = [
         ("text", "text_set"),
         ("documents", "n_documents"),

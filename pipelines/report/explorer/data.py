@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sides
+from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
+from plumbline.pipelines.report.sections.lean_of_words import LEAN, TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
 #: Words of each text, the most frequent; those of benchmarks and of `plumbline why` come on top.
@@ -31,7 +32,7 @@ WITH chosen AS (
     UNION
     SELECT corpus, contrast, word FROM ($listed)
     UNION
-    SELECT corpus, contrast, word FROM word_delta SEMI JOIN main_contrast USING (contrast)
+    SELECT corpus, contrast, word FROM word_lean SEMI JOIN main_contrast USING (contrast)
     WHERE word IN (SELECT word FROM word_preference)
     UNION
     (SELECT corpus, contrast, word
@@ -47,10 +48,10 @@ SELECT
     coalesce(e.n_word, l.n_word) AS n_word,
     coalesce(e.n_pair_f, l.n_pair_f) AS n_pair_f,
     coalesce(e.n_pair_m, l.n_pair_m) AS n_pair_m,
-    coalesce(e.delta_nats, l.delta_nats) AS delta_nats,
-    CASE WHEN e.word IS NULL THEN l.delta_low_nats ELSE e.delta_low_nats END AS delta_low_nats,
-    CASE WHEN e.word IS NULL THEN l.delta_high_nats ELSE e.delta_high_nats END AS delta_high_nats,
-    CASE WHEN e.word IS NOT NULL THEN e.clusters WHEN l.delta_low_nats IS NOT NULL THEN 'count' END
+    coalesce(e.delta_nats, l.lean_nats) AS delta_nats,
+    CASE WHEN e.word IS NULL THEN l.lean_nats_low ELSE e.delta_nats_low END AS delta_nats_low,
+    CASE WHEN e.word IS NULL THEN l.lean_nats_high ELSE e.delta_nats_high END AS delta_nats_high,
+    CASE WHEN e.word IS NOT NULL THEN e.clusters WHEN l.lean_nats_low IS NOT NULL THEN 'count' END
         AS clusters,
     e.n_clusters,
     e.per_million,
@@ -63,7 +64,7 @@ ORDER BY corpus, contrast, n_word DESC NULLS LAST, word
 _SOURCE_ROWS = f"""
 SELECT
     corpus, contrast, word, source, n_pair_f, n_pair_m, n_pair_f + n_pair_m AS n_near,
-    delta_nats, delta_low_nats, delta_high_nats
+    delta_nats, delta_nats_low, delta_nats_high
 FROM word_source
 QUALIFY row_number() OVER (
     PARTITION BY corpus, contrast, word ORDER BY n_pair_f + n_pair_m DESC, source
@@ -115,7 +116,7 @@ class Text:
     reach: float
     bars: list[float]
     how: str
-    furthest: tuple[list[tuple[str, float]], list[tuple[str, float]]]
+    furthest: tuple[list[tuple[str, str]], list[tuple[str, str]]]
     is_clear: bool
 
     @property
@@ -231,14 +232,18 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: list[dict[str, Any]]) 
 
 def _furthest(
     rows: Sequence[Row],
-) -> tuple[tuple[list[tuple[str, float]], list[tuple[str, float]]], bool]:
+) -> tuple[tuple[list[tuple[str, str]], list[tuple[str, str]]], bool]:
     """The words that the report lists, the surest first; whether their intervals are known."""
     listed = sorted(rows, key=lambda r: r["place"])
     up, down = (
-        [(terminal(r["word"]), r["delta_nats"]) for r in listed if (r["lean_bound_nats"] > 0) == up]
+        [
+            (terminal(r["word"]), estimate(r, 2, signed=True, of=LEAN).text)
+            for r in listed
+            if (r["lean_bound_nats"] > 0) == up
+        ]
         for up in (True, False)
     )
-    return (up, down), any(r["delta_low_nats"] is not None for r in rows)
+    return (up, down), any(r["lean_nats_low"] is not None for r in rows)
 
 
 def _add_preferences(

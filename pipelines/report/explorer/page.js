@@ -30,23 +30,20 @@
 
   const paragraph = (said, kind = "told") => element("p", { className: kind, textContent: said });
   const count = (n) => n.toLocaleString("en");
-  // Which side an interval is on; neither if it holds 0 or is unknown.
-  const sideOf = (value, low, high) =>
-    (low === null || (low <= 0 && high >= 0) ? "" : value > 0 ? "first" : "second");
   const at = (value, reach, width) => (width * (1 + Math.max(-1, Math.min(1, value / reach)))) / 2;
   const interval = (value, low, high) =>
     figure(value) + (low === null ? "" : ` (${figure(low)} to ${figure(high)})`);
 
   // --- One word -------------------------------------------------------------------------------
 
-  function axis(text, delta, low, high) {
+  function axis(text, delta, low, high, side) {
     const x = (value) => at(value, text.reach, 400);
     const label = (where, anchor, words) =>
       drawn("text", { x: where, y: 62, "text-anchor": anchor }, words);
     const [near, far] = [figure(-text.reach, 1), figure(text.reach, 1)];
     const said = `${interval(delta, low, high)} nats on an axis from ${near} (${text.second}) to ` +
       `${far} (${text.first}), over the distribution of all words' leans`;
-    const kind = `lean ${sideOf(delta, low, high)}`;
+    const kind = `lean ${side}`;
     return drawn("svg", { class: kind, viewBox: "-6 0 412 66", role: "img", "aria-label": said },
       path("area", text.area), path("zero", "M200 0V46"), path("scale", "M0 40H400"),
       ...(low === null ? [] : [path("ends", `M${x(low)} 40H${x(high)}`)]),
@@ -112,10 +109,10 @@
     return made;
   }
 
-  function strip([, , value, low, high]) {
+  function strip([, , value, low, high, , side]) {
     const x = (v) => at(v, index.reach, 100);
     const said = interval(value, low, high);
-    const kind = `pd ${sideOf(value, low, high)}`;
+    const kind = `pd ${side}`;
     const frame = { class: kind, viewBox: "0 0 100 12", role: "img", "aria-label": said };
     const dot = drawn("svg", frame, drawn("title", {}, said), path("zero", "M50 0V12"), path("scale", "M0 6H100"),
       ...(low === null ? [] : [path("ends", `M${x(low)} 6H${x(high)}`)]),

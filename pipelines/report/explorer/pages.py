@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plumbline.pipelines.report.explorer.data import Explorer, Text, Word
-from plumbline.pipelines.report.model import shown, stem
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import word_leans
+from plumbline.pipelines.report.model import one_end, shown, stem
 from plumbline.pipelines.report.rows import Row
 from plumbline.pipelines.report.templates import rendered
+from plumbline.warehouse.query.finding import Finding
 
 #: Words of a chunk; width of a drawing of leans, and height of its bars.
 _CHUNK, _WIDTH, _HEIGHT = 100, 400, 34
 _FILES = ("style.css", "explorer/page.css")
-_SOURCE = ("source", "n_pair_f", "n_pair_m", "delta_nats", "delta_low_nats", "delta_high_nats")
+_LEAN = ("delta_nats", "delta_nats_low", "delta_nats_high")
+_SOURCE = ("source", "n_pair_f", "n_pair_m", *_LEAN)
 
 
 def explorer_page(found: Explorer, pages: Mapping[str, str] | None = None) -> str:
@@ -61,7 +66,8 @@ def word_page(found: Explorer, word: Word, *, up: str = "../") -> str:
         up: path from the page to the report's first page and the explorer.
     """
     how = {"found": found, "word": word, "up": up, "shown": shown, "area": area}
-    how |= {"says": says, "counts": counts, "x": x_of, "is_clear": is_clear}
+    how |= {"says": says, "counts": counts, "x": x_of, "side": side_of}
+    how |= {"lean": _lean, "preference": _preference}
     return rendered("explorer/word.html", styles=_FILES, scripts=(), **how)
 
 
@@ -82,20 +88,26 @@ def says(text: Text, row: Row) -> str:
     """How a word leans in a text, in a sentence.
 
     >>> text = Text("c", "she/he", "she", "he", 1.0, [], "", ([], []), True)
-    >>> says(text, {"delta_nats": -0.5, "delta_low_nats": -0.7, "delta_high_nats": -0.3,
+    >>> says(text, {"delta_nats": -0.5, "delta_nats_low": -0.7, "delta_nats_high": -0.3,
     ...             "clusters": "document", "n_clusters": 40})
     'leans to he: −0.50 nats, 95% interval −0.70 to −0.30 over 40 documents'
     """
-    delta, low, high = (row[name] for name in _SOURCE[3:])
+    delta, low, high = (row[name] for name in _LEAN)
+    end = one_end(low, high)
+    if end is not None and delta is None:
+        near = text.first if end == low else text.second
+        least = f"{'at least' if end == low else 'at most'} {shown(end, 2, signed=True)} nats"
+        is_told = Finding("", "lean", end, low, high).verdict in ("above", "below")
+        way = f"leans to {near}" if is_told else "no lean is shown"
+        return f"{way}: near {near} alone, 95% interval {least}"
     if delta is None:
         return f"No lean is defined: it is not near both {text.first} and {text.second}."
     figure = f"{shown(delta, 2, signed=True)} nats"
     if low is None:
         return f"lean: {figure}; no interval is known"
-    way = f"leans to {text.first if delta > 0 else text.second}"
     over = f"over {row['n_clusters']:,} {row['clusters']}s" if row["n_clusters"] else ""
     ends = f"95% interval {shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
-    said = f"{way if is_clear(low, high) else 'no clear lean'}: {figure}, {ends}"
+    said = f"{word_leans(_lean(row), text.first, text.second)}: {figure}, {ends}"
     return f"{said} {over}" if over else f"{said}, from the counts alone"
 
 
@@ -133,9 +145,21 @@ def x_of(value: float, reach: float, width: float = _WIDTH) -> float:
     return round(width * (1 + max(-1.0, min(1.0, value / reach))) / 2, 1)
 
 
-def is_clear(low: float | None, high: float | None) -> bool:
-    """Whether an interval is known and leaves 0 out."""
-    return low is not None and high is not None and (low > 0 or high < 0)
+def side_of(of: Finding) -> str:
+    """The side of a figure as the pages colour it; empty where it can't be told.
+
+    >>> side_of(Finding("tea", "lean", 0.5, 0.2, 0.8)), side_of(Finding("tea", "lean", 0.5))
+    ('first', '')
+    """
+    return of.pick(above="first", below="second", untold="")
+
+
+def _lean(row: Row) -> Finding:
+    return finding(row, _LEAN)
+
+
+def _preference(value: float, low: float | None, high: float | None) -> Finding:
+    return Finding("", "log ratio", value, low, high, unit="nats")
 
 
 def _brief(word: Word) -> float | None:
@@ -149,21 +173,27 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
         k: {
             "says": says(found.texts[k], row),
             "counts": counts(found.texts[k], row),
-            "lean": _rounded(row, _SOURCE[3:]),
+            "lean": [*_rounded(row, _LEAN), side_of(_lean(row))],
             "sources": [_rounded(source, _SOURCE) for source in row["sources"]],
             "sentences": row["sentences"],
         }
         for k, row in word.leans.items()
     }
     preferences = [
-        [*p[:2], *(None if value is None else round(value, 5) for value in p[2:5]), p[5]]
+        [
+            *(*p[:2], *(None if value is None else round(value, 5) for value in p[2:5]), p[5]),
+            side_of(_preference(*p[2:5])),
+        ]
         for p in word.preferences
     ]
     return {"leans": leans, "preferences": preferences}
 
 
 def _rounded(row: Row, names: Sequence[str]) -> list[Any]:
-    return [round(v, 5) if isinstance(v := row[n], float) else v for n in names]
+    """Its figures for a script; JSON has no infinite ones."""
+    values = [row[name] for name in names]
+    finite = [None if isinstance(v, float) and math.isinf(v) else v for v in values]
+    return [round(v, 5) if isinstance(v, float) else v for v in finite]
 
 
 def _json(value: object) -> str:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline.eval_workers.generation.offline import SOURCE
+from plumbline.eval_workers.generation.offline import SOURCE, WORTH
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import (
+    by_training_text,
+    capital,
+    following,
+    preferences,
+    sureness,
+    text_name,
+)
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
-from plumbline.pipelines.report.model import Lead, counted, estimate, interval, shown, span
+from plumbline.pipelines.report.model import Lead, counted, shown, span
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, verdict
-from plumbline.pipelines.report.sections.preference import direction
+from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, of_errors
 
 _NOTHING = (
     "There is nothing to answer from yet: this warehouse holds no metrics. "
@@ -21,10 +29,6 @@ _NOTHING = (
 )
 _OWN_TEXT = "{} was trained on this text alone."
 _PLANTED = "These leans were written into the text: this checks the instrument."
-_FRAMES = (
-    "The sentences of {} are fixed frames, which may favour a side, and intervals over its pairs "
-    "take them for independent: for an audit take a benchmark that people or a chat model wrote."
-)
 _ASSOCIATION = "An association: it doesn't show that the text is the cause."
 
 
@@ -38,12 +42,15 @@ class Answer:
 
 def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
     """The question that the page answers."""
-    rows = head.slopes if head else facts.rows("model")
+    rows = head.about if head else facts.rows("model")
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     who = models[0] if len(models) == 1 else f"{len(models):,} language models"
     does = "Does" if len(models) == 1 else "Do"
     if head:
-        return f"{does} {who} follow {_text(head)}, word by word?"
+        text, name = text_name(head.fit), set_name(head.fit)
+        its = "its" if len(models) == 1 else "their"
+        verb = f"follow {text}, {its} text," if head.own else f"agree with {text}"
+        return f"{does} {who} {verb} on {name}?"
     if models:
         return f"Which way {does.lower()} {who} lean?"
     if others:
@@ -55,127 +62,78 @@ def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
 def answer(
     facts: Facts, head: Headline | None, others: Sequence[Lead], of_text: Sequence[str] = ()
 ) -> Answer:
-    """Whether models follow their text, and which way they lean, as far as intervals tell.
+    """Whether models follow their text on a benchmark, and which way they lean on it.
 
     Without models it is what else was found, or what ``of_text`` says of the text's words.
     """
-    preferences = facts.metrics("pd", subset="all").only(lambda r: r["n"])
+    of = main_preferences(facts, head)
+    texts = head.texts if head else TrainingTexts(facts)
+    leaning = preferences(texts, of) if of else ""
     if head:
-        groups = head.fit["groups"]
-        overall = _overall(preferences.only(lambda r: r["groups"] == groups))
-        caution = _caution(facts, head.fit)
-        # Over frames, the preference of all pairs is that of the frames.
-        whole = "" if caution else f"; {overall}"
-        return Answer(f"{_following(head)}{whole}.", _bounds(head) + caution)
-    if preferences:
-        most = max(by_set(preferences), key=lambda of: (len(of), of[0]["n"]))
-        return Answer(f"{leaning(most)}.", _measured(most) + _caution(facts, most[0]))
+        said = [capital(following(texts, head.slopes)), capital(leaning)]
+        sentences = " ".join(f"{sentence}." for sentence in said if sentence)
+        return Answer(sentences, f"{_bounds(head)}{_frames(facts, head.fit)}")
+    if of:
+        return Answer(f"{capital(leaning)}.", f"{_measured(of)}{_frames(facts, of[0])}")
     return Answer(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
 
 
-def _caution(facts: Facts, row: Row) -> str:
-    """What the sentences of a row's benchmark are worth, where they are our own frames."""
+def main_preferences(facts: Facts, head: Headline | None) -> Rows:
+    """The rows of PD that the page is about: of the headline's benchmark, or of the largest."""
+    every = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
+    if head:
+        name = set_name(head.fit)
+        return next((of for of in every if set_name(of[0]) == name), Rows())
+    return max(every, key=lambda of: (len(of), of[0]["n"]), default=Rows())
+
+
+def _frames(facts: Facts, row: Row) -> str:
+    """What the sentences of a row's benchmark are, where they are our own frames."""
     own = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
-    return f" {_FRAMES.format(row['benchmark'])}" if row["benchmark"] in own else ""
-
-
-def _overall(rows: Rows) -> str:
-    """Which sentence is preferred in all results of models on benchmarks; rows of PD.
-
-    >>> row = {"benchmark": "b", "groups": "she/they", "ci_low": 1.0, "ci_high": 2.0}
-    >>> _overall(Rows([row] * 3))
-    'all 3 results prefer the she sentence'
-    """
-    n, clear = len(rows), Counter(direction(row) for row in rows)
-    named = [(side, clear[side]) for side in sides(rows[0]) if clear[side]]
-    named.sort(key=lambda one: -one[1])
-    if not named:
-        who = "it shows" if len({r["model_key"] for r in rows}) == 1 else "they show"
-        return f"overall {who} no clear direction"
-    if n == 1:
-        return f"it prefers the {named[0][0]} sentence of {set_name(rows[0])}"
-    if named[0][1] == n:
-        return f"all {n} results prefer the {named[0][0]} sentence"
-    (most, k), *rest = named
-    other = f", {rest[0][1]} the {rest[0][0]} one" if rest else ""
-    return f"{k} of {n} results prefer the {most} sentence{other}"
-
-
-def leaning(rows: Rows) -> str:
-    """How many models of a benchmark prefer which sentence; rows of its PD.
-
-    >>> row = {"benchmark": "b", "groups": "she/they", "model": "m"}
-    >>> leaning(Rows([{**row, "ci_low": 1.0, "ci_high": 2.0}] * 3))
-    'All 3 models prefer the she sentence of b (she/they)'
-    """
-    name, n, clear = set_name(rows[0]), len(rows), Counter(direction(row) for row in rows)
-    if n == 1:
-        side, who = direction(rows[0]), rows[0]["model"]
-        if not side:
-            return f"{who} shows no clear direction on {name}"
-        return f"{who} prefers the {side} sentence of {name}"
-    named = [(side, clear[side]) for side in sides(rows[0])[::-1] if clear[side]]
-    if not named:
-        return f"None of {n} models shows a clear direction on {name}"
-    if named[0][1] == n:
-        return f"All {n} models prefer the {named[0][0]} sentence of {name}"
-    said = " and ".join(f"{k} the {side}" for side, k in named).replace(" the ", " prefer the ", 1)
-    rest = f", {clear['']} neither clearly" if clear[""] else ""
-    return f"Of {n} models {said} sentence of {name}{rest}"
-
-
-def _following(head: Headline) -> str:
-    """Whether the models of the headline follow their text."""
-    n, ways, text = len(head.slopes), Counter(map(verdict, head.slopes)), _text(head)
-    if n == 1:
-        who, way = head.slope["model"], verdict(head.slope)
-        if way == "is not shown to follow":
-            return f"Whether {who} follows {text} can't be told"
-        return f"{who} {way} {text} word by word"
-    if ways["is not shown to follow"] == n:
-        return f"Whether any of {n} models follows {text} can't be told"
-    who = f"All {n}" if ways["follows"] == n else f"{ways['follows'] or 'None'} of {n}"
-    rest = [
-        f"{ways[way]} {said}"
-        for way, said in (
-            ("runs against", "run against it"),
-            ("is not shown to follow", "can't be told"),
-        )
-        if ways[way]
-    ]
-    return f"{who} models follow {text} word by word" + (f" ({', '.join(rest)})" if rest else "")
-
-
-def _text(head: Headline) -> str:
-    if head.is_own_text:
-        return "its text" if len(head.slopes) == 1 else "their text"
-    return str(head.fit["corpus"])
+    return f" {row['benchmark']}: {WORTH}." if row["benchmark"] in own else ""
 
 
 def _measured(rows: Rows) -> str:
     row = rows[0]
-    ends = [r[end] for r in rows for end in ("ci_low", "ci_high")]
-    points = (
-        f"PD {span(ends)} points" if len(rows) > 1 else f"PD {estimate(row, 1, signed=True).text}"
-    )
-    return f"{set_name(row)}, {counted(row['n'], 'pair')}: {points}, 95% intervals."
+    over = finding(row).over
+    how = f"{counted(row['n'], 'pair')}{f' of {over}' if over else ''}"
+    figures = [r[c] for r in rows for c in ("value", "value_low", "value_high") if r[c] is not None]
+    return f"{set_name(row)}, {how}: PD and its 95% intervals are within {span(figures)} points."
 
 
 def _bounds(head: Headline) -> str:
-    """How strong, over what, and what it doesn't show."""
-    row, n = head.slope, len(head.slopes)
+    """How strong, over what, of which models, and what it doesn't show."""
+    row, n = head.slope, len(head.about)
     first = str(row["contrast"] or "").partition("/")[0] if "/" in (row["contrast"] or "") else ""
     toward = first or sides(row)[0]
-    every = span([r["value"] for r in head.slopes], 2)
+    every = span([r["value"] for r in head.about], 2)
     among = f" in the middle one of {n} models, whose estimates run {every}" if n > 1 else ""
-    cause = _OWN_TEXT.format("Each" if n > 1 else "It") if head.is_own_text else _ASSOCIATION
+    cause = _OWN_TEXT.format("Each" if n > 1 else "It") if head.is_cause else _ASSOCIATION
     if row["subset"] == "words, planted delta":
         cause = f"{cause} {_PLANTED}"
     leans = "a word leans"
     if row["subset"] == BY_MAX_PMI:
         leans = "the word that decides a pair's MaxPMI leans"
-    return (
+    said = [
         f"Per nat (2.7 times) that {leans} more to {toward} in the text, the preference "
-        f"changes by {shown(row['value'], 2, signed=True)} nats ({interval(row, 2, signed=True)})"
-        f"{among}; {row['n']:,} words of {set_name(row)}. {cause}"
-    )
+        f"changes by {shown(row['value'], 2, signed=True)} nats "
+        f"({sureness(row, 2, signed=True)}){among}; {row['n']:,} words of {set_name(row)}",
+        of_errors(head.fit),
+        by_training_text(head.texts, head.slopes),
+        _elsewhere(head),
+    ]
+    return " ".join(f"{sentence}." for sentence in said if sentence) + f" {cause}"
+
+
+def _elsewhere(head: Headline) -> str:
+    """On which other benchmarks the headline's models go with the text, or how many of them."""
+    keys = {r["model_key"] for r in head.about}
+    groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
+    counts = [
+        f"{sum(finding(r).verdict == 'above' for r in of)} of {len(of)} on {set_name(of[0])}"
+        for of in groups
+    ]
+    if len(keys) == 1:
+        counts = [set_name(of[0]) for of in groups if finding(of[0]).verdict == "above"]
+        counts = counts or ["none"] if groups else []
+    return f"Slopes above 0 on other benchmarks: {', '.join(counts)}" if counts else ""

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.finding import Verdict
 
 #: Least rank correlation of measured with planted leans, at the low end of its interval.
 LEAST_FOUND = 0.9
@@ -36,19 +38,30 @@ def closed_world(facts: Facts) -> Check | None:
         return None
     own = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
     followed = followed.only(lambda r: (r["model"], r["corpus"]) in own)
-    parts: list[tuple[Rows, str, str, Callable[[Row], float], int]] = [
-        (found, "counting finds the planted leans", "rank correlation", lambda r: r["ci_low"], 3),
-        (followed, "a model trained on them follows", "slope", lambda r: r["ci_low"], 2),
-        (turned, "swapped leans turn it round", "correlation", lambda r: -r["ci_high"], 2),
+    parts: list[tuple[Rows, str, str, Callable[[Row], float], Verdict, int]] = [
+        (found, "counting finds the planted leans", "rank correlation", _low, "above", 3),
+        (followed, "a model trained on them follows", "slope", _low, "above", 2),
+        (
+            turned,
+            "swapped leans turn it round",
+            "correlation",
+            lambda r: -r["value_high"],
+            "below",
+            2,
+        ),
     ]
     said, has_passed = [], True
-    for rows, what, name, margin, digits in parts:
-        known = [r for r in rows if r["ci_low"] is not None]
+    for rows, what, name, margin, wanted, digits in parts:
+        known = [r for r in rows if r["value_low"] is not None]
         if known:
             worst = min(known, key=margin)
-            least = LEAST_FOUND if rows is found else 0.0
-            has_passed &= margin(worst) > least
-            ends = " to ".join(shown(worst[end], digits) for end in ("ci_low", "ci_high"))
+            null = LEAST_FOUND if rows is found else 0.0
+            has_passed &= finding(worst, null=null).verdict == wanted
+            ends = " to ".join(shown(worst[end], digits) for end in ("value_low", "value_high"))
             said.append(f"{what} ({name} {shown(worst['value'], digits)}, {ends})")
     sentence = "; ".join(said)
     return Check(has_passed, sentence[0].upper() + sentence[1:]) if said else None
+
+
+def _low(row: Row) -> float:
+    return float(row["value_low"])

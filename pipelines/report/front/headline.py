@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
+from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.metrics import FIT
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS
@@ -18,13 +19,27 @@ SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
 class Headline:
     """The slopes of all models on one benchmark and text, and the fit that is drawn.
 
-    ``slopes`` are rows of ``metric_value``, smallest first; ``fit`` is the row of view ``fit`` of
-    the model in their middle.
+    ``slopes`` are rows of ``metric_value``, smallest first, and ``own`` those of them whose models
+    were trained on the text. ``fit`` is the row of view ``fit`` of the model in the middle of
+    these, or of all where there are none. ``elsewhere`` are slopes of the same models on the same
+    text and other benchmarks. ``texts`` knows the models' texts.
     """
 
-    slopes: Sequence[Row]
+    slopes: Rows
+    own: Rows
     fit: Row
-    is_own_text: bool
+    elsewhere: Rows
+    texts: TrainingTexts
+
+    @property
+    def about(self) -> Rows:
+        """The slopes that the headline is about: of models trained on the text, if there are."""
+        return self.own or self.slopes
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether each model was trained in this warehouse on this text alone."""
+        return len(self.own) == len(self.slopes) and self.texts.are_ours(self.slopes)
 
     @property
     def slope(self) -> Row:
@@ -43,19 +58,23 @@ def headline(facts: Facts) -> Headline | None:
     slopes = known_slopes(facts).only(lambda r: tuple(r[c] for c in FIT) in fits)
     if not slopes:
         return None
-    own = own_texts(facts)
+    ours = own_texts(facts)
 
     def rank(of: Rows) -> tuple[bool, int, bool, float]:
         spread = max(fits[tuple(row[c] for c in FIT)]["sxx"] for row in of)
-        is_foreign = not all((row["model"], row["corpus"]) in own for row in of)
+        is_foreign = not all((row["model"], row["corpus"]) in ours for row in of)
         is_list = "/" not in (of[0]["contrast"] or "/")
         return is_foreign, list(LEANS).index(of[0]["subset"]), is_list, -spread
 
     first = min(slopes.groups(*SHARED), key=rank)
-    ordered = sorted(first, key=lambda r: r["value"])
-    middle = ordered[(len(ordered) - 1) // 2]
-    is_own = all((row["model"], row["corpus"]) in own for row in first)
-    return Headline(ordered, fits[tuple(middle[c] for c in FIT)], is_own)
+    texts = TrainingTexts(facts)
+    ordered = Rows(sorted(first, key=lambda r: r["value"]), first.sql)
+    own = ordered.only(lambda r: texts.relation(r) == "same")
+    about = own or ordered
+    middle = about[(len(about) - 1) // 2]
+    of_text = {c: first[0][c] for c in SHARED if c not in ("benchmark", "groups")}
+    elsewhere = slopes.where(**of_text).only(lambda r: set_name(r) != set_name(middle))
+    return Headline(ordered, own, fits[tuple(middle[c] for c in FIT)], elsewhere, texts)
 
 
 def own_texts(facts: Facts) -> set[tuple[str, str]]:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import side
+from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
-from plumbline.pipelines.report.model import counted, interval, shown
+from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row
-from plumbline.pipelines.report.sections.preference import direction
 
 #: Models and benchmarks shown; the appendix has all.
 _MOST_MODELS, _MOST_SETS = 24, 6
@@ -58,7 +59,7 @@ def matrix(facts: Facts, head: Headline | None) -> Matrix | None:
     models = sorted({(r["model"], r["model_key"]) for of in shown_sets for r in of}, key=_order)
     us = {(set_name(r), r["model_key"]): r for r in rows if r["metric"] == "us"}
     pd = {(set_name(r), r["model_key"]): r for of in shown_sets for r in of}
-    ends = [abs(r[c]) for r in pd.values() for c in ("value", "ci_low", "ci_high")]
+    ends = [abs(end) for r in pd.values() for end in (r["value"], *_ends(r))]
     reach = min(100, 10 * math.ceil(max(ends) / 10) or 10)
     names = [set_name(of[0]) for of in shown_sets]
     lines: list[tuple[str, str, list[tuple[Strip, Strip] | None]]] = []
@@ -89,26 +90,33 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip]:
     first, _ = sides(pd)
-    side = direction(pd)
+    way = side(pd)
     share, points = shown(100 * us["value"], 0), shown(pd["value"], 1, signed=True)
 
     def at(value: float) -> float:
         return 50 + 50 * max(-1.0, min(1.0, value / reach))
 
-    how = f"prefers {side}" if side else "no clear direction"
+    share_ends, point_ends = _ends(us), _ends(pd)
+    how = f"prefers {way}" if way else UNTOLD
     return (
         Strip(
             f"{share}%",
-            *(100 * us["value"], 100 * us["ci_low"], 100 * us["ci_high"]),
-            f"US {shown(100 * us['value'], 1)}%, {interval(us, 1, scale=100)}, n = {us['n']:,}",
+            *(100 * us["value"], 100 * share_ends[0], 100 * share_ends[1]),
+            f"US {shown(100 * us['value'], 1)}%, {sureness(us, 1, scale=100)}, n = {us['n']:,}",
         ),
         Strip(
             points,
-            *(at(pd["value"]), at(pd["ci_low"]), at(pd["ci_high"])),
-            f"PD {points} points, {interval(pd, 1, signed=True)}, n = {pd['n']:,}: {how}",
-            "" if not side else "first" if side == first else "second",
+            *(at(pd["value"]), at(point_ends[0]), at(point_ends[1])),
+            f"PD {points} points, {sureness(pd, 1, signed=True)}, n = {pd['n']:,}: {how}",
+            "" if not way else "first" if way == first else "second",
         ),
     )
+
+
+def _ends(row: Row) -> tuple[float, float]:
+    """The ends of an interval; the value itself where there is none."""
+    low, high = (row["value"] if row[c] is None else row[c] for c in ("value_low", "value_high"))
+    return low, high
 
 
 def _size(sizes: Sequence[int]) -> str:

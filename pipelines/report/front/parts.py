@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front.answer import leaning
+from plumbline.pipelines.report.findings.estimates import finding, side
+from plumbline.pipelines.report.findings.sentences import capital, preferences, sureness
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
+from plumbline.pipelines.report.front.answer import main_preferences
 from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes
 from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.front.part import Part
-from plumbline.pipelines.report.groups import by_set, set_name, sides
+from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metrics import corpus_name, models_table, predicts_beyond
 from plumbline.pipelines.report.model import (
     Columns,
@@ -19,7 +22,7 @@ from plumbline.pipelines.report.model import (
     PageTable,
     count,
     estimate,
-    interval,
+    number,
     shown,
     stem,
     table,
@@ -39,47 +42,43 @@ from plumbline.pipelines.report.plots.svg import (
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections import lean_of_words
-from plumbline.pipelines.report.sections.follow import verdict
-from plumbline.pipelines.report.sections.preference import direction
+from plumbline.warehouse.query.finding import Finding
 
 #: Models drawn, words a side, and lines of slopes; the appendix has all.
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 24, 10, 12
+#: Benchmarks and texts whose slopes are counted one by one.
+_SAID = 6
 _CONTROL = ("coefficient", "coefficient_low", "coefficient_high")
 #: More than a lean of any text can be.
 _MOST_NATS = 1000.0
 #: Neither side's colour.
 _HELD = "#009E73"
-_ESTIMATE = ("value", "ci_low", "ci_high")
+_ESTIMATE = ("value", "value_low", "value_high")
 
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
-    """How far each model leans, pair by pair, on the headline's benchmark or the largest."""
-    preferences = facts.metrics("pd", subset="all").only(lambda r: r["n"])
-    if not preferences:
+    """How far each model leans, pair by pair, on the benchmark that the page is about."""
+    of = main_preferences(facts, head)
+    if not of:
         return None
-    sets = by_set(preferences)
-    of = max(sets, key=lambda rows: (_is_of(head, rows[0]), len(rows), rows[0]["n"]))
     one = {column: of[0][column] for column in ("benchmark", "groups")}
     spread = facts.rows("spread").where(**one)
     metrics = facts.rows("metric").where(subset="all", metric=("us", "pd"))
+    texts = head.texts if head else TrainingTexts(facts)
     return Part(
         "models",
         "The models",
-        [f"{leaning(of)}.", _evenness(metrics.where(metric="us", **one))],
+        [f"{capital(preferences(texts, of))}.", _evenness(metrics.where(metric="us", **one))],
         _spread(spread, of) if spread else None,
         models_table(metrics),
         "preference",
     )
 
 
-def _is_of(head: Headline | None, row: Row) -> bool:
-    return head is not None and set_name(row) == set_name(head.fit)
-
-
 def _evenness(us: Rows) -> str:
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
     share = f"{low}% to {high}%" if len(us) > 1 else f"{low}%"
-    sure = f", {interval(us[0], 0, scale=100)}" if len(us) == 1 else ""
+    sure = f", {sureness(us[0], 0, scale=100)}" if len(us) == 1 else ""
     epsilon = us[0]["epsilon_nats"]
     times = shown(math.exp(epsilon), 1)
     return (
@@ -88,12 +87,12 @@ def _evenness(us: Rows) -> str:
     )
 
 
-def _spread(rows: Rows, preferences: Rows) -> Figure:
+def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
     """Quantiles of each model's log ratios around the band that counts as no preference."""
     left_out = max(len(rows) - _MOST_MODELS, 0)
     more = f" {left_out:,} models with lower medians are in the appendix." if left_out else ""
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:]
-    of, clear = preferences[0], {r["model_key"]: direction(r) for r in preferences}
+    of, ways = rows_of_pd[0], {r["model_key"]: side(r) for r in rows_of_pd}
     first, second = sides(of)
     panel, places = Panel(f"log ratio in nats ({second} < 0 < {first})"), range(len(drawn))
     epsilon = of["epsilon_nats"]
@@ -102,8 +101,8 @@ def _spread(rows: Rows, preferences: Rows) -> Figure:
     ends = {name: [r[f"{name}_nats"] for r in drawn] for name in ("q5", "q25", "q50", "q75", "q95")}
     panel.spans(places, ends["q5"], ends["q95"], NEUTRAL, 1.5)
     panel.spans(places, ends["q25"], ends["q75"], INK, 5)
-    for colour, side in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
-        at = [i for i, r in enumerate(drawn) if clear.get(r["model_key"], "") == side]
+    for colour, way in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
+        at = [i for i, r in enumerate(drawn) if ways.get(r["model_key"], "") == way]
         panel.marks([ends["q50"][i] for i in at], at, colour, size=9)
     models = [r["model"] for r in drawn]
     panel.list_down([model_label(brief(m, models)) for m in models], -0.7, len(drawn) - 0.3)
@@ -111,8 +110,9 @@ def _spread(rows: Rows, preferences: Rows) -> Figure:
     return Figure(
         stem("spread", name),
         f"Log ratios of the pairs of {name}: median, middle half and nine tenths of each model.",
-        f"How much likelier one sentence is, over the pairs of {name}. Dot: median, coloured where "
-        "PD is clear; dark: the middle half of pairs; thin: nine in ten; band: no preference."
+        f"How much likelier one sentence is, over the pairs of {name}. Dot: median, coloured by "
+        "the side of PD where its 95% interval leaves out 0; dark: the middle half of pairs; thin: "
+        "nine in ten; band: no preference."
         f"{more}",
         svg("", [panel], 70 + (19 if len(drawn) > 6 else 34) * len(drawn)),
         rows,
@@ -133,7 +133,7 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
     return Part(
         "text",
         "The text",
-        [*_leaning(of), *_furthest(words)],
+        [*lean_of_words.clear_words(of), *_furthest(words)],
         _words(words) if _can_be_drawn(words) else figure,
         lean_of_words.words_table(words, folded=True) if words else None,
         "words",
@@ -142,59 +142,50 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
 
 def _can_be_drawn(words: Rows) -> bool:
     """Whether there are any, and no damaged ones: no count gives such a lean."""
-    return bool(words) and all(abs(r["delta_nats"]) < _MOST_NATS for r in words)
-
-
-def _leaning(row: Row) -> Iterator[str]:
-    first, is_pair, second = str(row["contrast"]).partition("/")
-    ways = (first, second) if is_pair else ("the female side", "the male side")
-    if not row["n_known"]:
-        yield (
-            f"{row['corpus']} has a lean for {row['n_words']:,} words, without the counts that an "
-            "interval needs."
-        )
-        return
-    over = "" if row["clusters"] == "count" else f" over {row['clusters']}s"
-    yield (
-        f"Of {row['n_known']:,} words of {row['corpus']} whose lean has a 95% interval{over}, "
-        f"{row['n_first']:,} lean to {ways[0]} and {row['n_second']:,} to {ways[1]}; of the others "
-        "the interval holds 0. By chance it would not in 1 of 20 words without a lean."
-    )
+    return bool(words) and all(abs(r["lean_bound_nats"]) < _MOST_NATS for r in words)
 
 
 def _furthest(words: Rows) -> Iterator[str]:
-    ends = ("delta_nats", "delta_low_nats", "delta_high_nats")
-    named = [
-        f"{r['word']} ({estimate(r, 2, signed=True, of=ends).text.replace(' (', ', ')[:-1]})"
+    found = [
+        (r["word"], estimate(r, 2, signed=True, of=lean_of_words.LEAN).text)
         for r in words
         if r["place"] == 1
     ]
+    named = [f"{word} ({lean.rstrip(')').replace(' (', ', ')})" for word, lean in found]
     if named:
-        how = "Most clearly" if words[0]["delta_low_nats"] is not None else "Furthest"
+        how = "Surest" if words[0]["lean_nats_low"] is not None else "Furthest"
         yield f"{how}: {' and '.join(named)}, in nats."
 
 
 def _words(rows: Rows) -> Figure:
-    """The words that lean most clearly, with their intervals."""
+    """The words that lean most surely, with their intervals; in colour where these leave out 0."""
     kept = [r for r in rows if r["place"] <= _WORDS]
-    kept.sort(key=lambda r: r["delta_nats"])
+    kept.sort(key=lambda r: r["lean_bound_nats"])
     corpus, contrast = kept[0]["corpus"], kept[0]["contrast"]
-    has_ends = kept[0]["delta_low_nats"] is not None
-    how = "most clearly, 95% intervals" if has_ends else "furthest; without counts, no intervals"
+    has_ends = kept[0]["lean_nats_low"] is not None
+    how = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
-    ends = ("delta_nats", "delta_low_nats", "delta_high_nats")
-    for colour, is_first in ((FEMALE, True), (MALE, False)):
-        at = [(i, r) for i, r in enumerate(kept) if (r["delta_nats"] > 0) == is_first]
-        panel.estimates(at, ends, colour)
+    told = ("lean_bound_nats", *lean_of_words.LEAN[1:])
+    for colour in (FEMALE, MALE, NEUTRAL):
+        at = [(i, r) for i, r in enumerate(kept) if _colour(finding(r, told)) == colour]
+        panel.estimates(at, lean_of_words.LEAN, colour)
+        least = [(i, r["lean_bound_nats"]) for i, r in at if r["lean_nats"] is None]
+        panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
+    is_one_sided = any(r["lean_nats"] is None for r in kept)
+    rings = " A ring: near one side only, at least so far." if is_one_sided else ""
     panel.list_down([short(r["word"], 24) for r in kept], -0.7, len(kept) - 0.3)
     return Figure(
         stem("words", corpus, contrast),
         f"The words of {corpus} that lean {how}.",
-        f"{corpus}: the {_WORDS} words a side that lean {how}.",
+        f"{corpus}: the {_WORDS} words a side that lean {how}.{rings}",
         svg("", [panel], 70 + 18 * len(kept)),
         rows,
     )
+
+
+def _colour(of: Finding) -> str:
+    return of.pick(above=FEMALE, below=MALE, untold=NEUTRAL)
 
 
 def robustness(facts: Facts) -> Part | None:
@@ -214,22 +205,21 @@ def robustness(facts: Facts) -> Part | None:
 
 
 def _held(slopes: Rows) -> str:
-    """How many slopes lie clearly above 0 and below it."""
+    """How many slopes on each benchmark and text lie above 0, and below it."""
     if len(slopes) == 1:
-        how = interval(slopes[0], 2, signed=True)
+        how = sureness(slopes[0], 2, signed=True)
         return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({how})."
-    ways = Counter(map(verdict, slopes))
-    of = (("model_key", "model"), ("benchmark", "benchmark"), ("corpus", "text"))
-    among = ", ".join(_several(len({r[column] for r in slopes}), what) for column, what in of)
-    rest = "; of the others the 95% interval holds 0" if ways["is not shown to follow"] else ""
-    return (
-        f"{ways['follows']} of {len(slopes):,} slopes ({among}) are above 0, "
-        f"{ways['runs against']} below{rest}."
-    )
+    groups = slopes.groups(*SHARED)
+    said = [f"{_count(of)} on {set_name(of[0])} and {_text_of(of[0])}" for of in groups[:_SAID]]
+    if len(groups) > _SAID:
+        said.append(f"{_count(slopes)} on all {len(groups)} benchmarks and texts")
+    return f"Slopes above 0: {', '.join(said)}."
 
 
-def _several(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+def _count(slopes: Rows) -> str:
+    ways = Counter(finding(row).verdict for row in slopes)
+    below = f" ({ways['below']} below)" if ways["below"] else ""
+    return f"{ways['above']:,} of {len(slopes):,}{below}"
 
 
 def _beside(controls: Rows) -> str:
@@ -287,6 +277,7 @@ def _slopes_table(slopes: Rows) -> PageTable:
         ("benchmark", lambda r: words_cell(set_name(r))),
         ("text", lambda r: words_cell(_text_of(r))),
         ("slope", lambda r: estimate(r, 2, signed=True)),
+        ("reliability", lambda r: number(r["reliability"])),
         ("words", lambda r: count(r["n"])),
     ]
     return table("Slopes of preference on lean, 95% intervals in brackets", slopes, columns)

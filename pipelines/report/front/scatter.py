@@ -11,7 +11,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.model import Figure, shown, stem
-from plumbline.pipelines.report.plots.svg import FEMALE, MALE, NEUTRAL, Panel, svg
+from plumbline.pipelines.report.plots.svg import INK, NEUTRAL, Panel, svg
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, LEANS, fitted_line
 
@@ -27,15 +27,15 @@ def figure(facts: Facts, head: Headline) -> Figure | None:
     is_drawable = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
     if len(points) < 2 or not is_drawable:
         return None
-    first, second = sides(fit)
-    middle = f" (the middle one of {len(head.slopes)})" if len(head.slopes) > 1 else ""
+    first, _ = sides(fit)
+    middle = f" (the middle one of {len(head.about)})" if len(head.about) > 1 else ""
     return Figure(
         stem("lean", fit["model"], set_name(fit), fit["corpus"]),
         f"Each word's preference by {fit['model']} against its lean in {fit['corpus']}: slope "
         f"{shown(fit['slope'], 2, signed=True)} over {fit['n']:,} words.",
         f"Each dot is a word {_which(fit)}. Across: its lean in the text {fit['corpus']} "
-        f"(right: {first}). Up: what the model {fit['model']}{middle} prefers in {_pairs(fit)} "
-        f"(orange: {first}, blue: {second}). Outer words are named. Line: least squares, 95% band.",
+        f"(right: {first}). Up: the mean log ratio of the model {fit['model']}{middle} in "
+        f"{_pairs(fit)} (up: {first}). Outer words are named. Line: least squares, 95% band.",
         _drawn(points, fit),
         points,
     )
@@ -62,16 +62,14 @@ def _drawn(points: Rows, fit: Row) -> str:
     panel.rule(y=0, color=NEUTRAL, width=0.7)
     fitted_line(panel, x, fit)
     if len(points) > _MOST_NAMED:
-        for colour, side in ((NEUTRAL, y == 0), (FEMALE, y > 0), (MALE, y < 0)):
-            panel.cloud(x[side], y[side], colour, 4, 0.4)
+        panel.cloud(x, y, INK, 4, 0.4)
     else:
         said = [
             f"{p['point']}: lean {shown(p['x_nats'], 2, signed=True)} nats in the text, "
             f"preference {shown(p['y_nats'], 2, signed=True)} nats"
             for p in points
         ]
-        colours = [FEMALE if v > 0 else MALE if v < 0 else NEUTRAL for v in y]
-        panel.named(x, y, colours, said)
+        panel.named(x, y, [INK] * len(said), said)
     named = [(float(x[i]), float(y[i]), str(points[i]["point"])) for i in _telling(x, y)]
     panel.labels(named, _LABELLED)
     return svg("", [panel], 440, 600)

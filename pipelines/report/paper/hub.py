@@ -168,9 +168,9 @@ def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
     """The interval, PD and how it was measured, as one line of plain characters."""
 
     def interval(row: Row, scale: int) -> str:
-        if row["ci_low"] is None or row["ci_high"] is None:
+        if row["value_low"] is None or row["value_high"] is None:
             return "no interval"
-        low, high = (f"{scale * row[end]:.1f}" for end in ("ci_low", "ci_high"))
+        low, high = (f"{scale * row[end]:.1f}" for end in ("value_low", "value_high"))
         return f"95% interval {low} to {high}"
 
     n = f"{us['n']:,}" if us["n"] == n_test else f"{us['n']:,} of {n_test:,}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -100,7 +101,7 @@ def before_after(rows: Sequence[Row]) -> str:
         panel = Panel(MEASURES[measure])
         for side, shift, colour, shape in _SIDES:
             of = [(sets.index(r["probe_set"]) + shift, r) for r in rows if r["measure"] == measure]
-            columns = (f"{side}_mean", f"{side}_low", f"{side}_high")
+            columns = (f"{side}_mean", f"{side}_mean_low", f"{side}_mean_high")
             panel.estimates(of, columns, colour, shape, label=side)
         panel.x.low = 0
         panel.list_down(names, max(len(sets), 2) - 0.4, -0.6)
@@ -125,8 +126,10 @@ def decoding(rows: Sequence[Row], title: str) -> str:
             drawn = [(x, row) for x, row in points if row[column] is not None]
             xs, ys = [x for x, _ in drawn], [r[column] for _, r in drawn]
             if column == "gas":
-                low, high = ([r[f"gas_{e}"] for _, r in drawn] for e in ("low", "high"))
-                panel.band(xs, low, high, NEUTRAL)
+                for has_ends, of in groupby(drawn, lambda at: at[1]["gas_low"] is not None):
+                    ends = [(x, r["gas_low"], r["gas_high"]) for x, r in of if has_ends]
+                    if ends:
+                        panel.band(*zip(*ends, strict=True), NEUTRAL)
             panel.line(xs, ys, colour, label=label if i == 0 else "")
             panel.marks(xs, ys, colour, size=6)
         if greedy is not None and greedy[column] is not None:

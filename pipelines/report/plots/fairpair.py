@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from plumbline.pipelines.report.findings.estimates import of_groups
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.plots.svg import (
     FEMALE,
@@ -21,6 +22,7 @@ from plumbline.pipelines.report.plots.svg import (
     svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.finding import ALPHA, Verdict
 
 #: Prompts drawn: all up to the sum, else so many from the top and from the bottom.
 TOP, BOTTOM = 20, 10
@@ -44,18 +46,20 @@ def chosen(prompts: Sequence[Row]) -> list[Row | None]:
     return [*ranked[:TOP], None, *ranked[-BOTTOM:]]
 
 
-def by_prompt(prompts: Sequence[Row], alpha: float, title: str) -> str:
+def by_prompt(prompts: Sequence[Row], title: str) -> str:
     """F of each prompt with its interval, sorted; those that differ after correction in colour."""
     rows = chosen(prompts)
     left_out = sum(r["fairpair_f"] is not None for r in prompts) - TOP - BOTTOM
     drawn = [(y, row) for y, row in enumerate(rows) if row is not None]
     panel = Panel("F (1: no more than sampling noise)")
     panel.rule(x=1, linestyle=":")
-    clear = (True, FEMALE, "o", f"differs (corrected p ≤ {alpha:g})")
+    differs = (True, FEMALE, "o", f"differs (corrected p ≤ {ALPHA:g})")
     other = (False, NEUTRAL, "s", "not shown to differ")
-    for is_clear, colour, shape, label in (clear, other):
-        of = [(y, r) for y, r in drawn if _is_clear(r, alpha) == is_clear]
-        panel.estimates(of, ("fairpair_f", "ci_low", "ci_high"), colour, shape, 6, label)
+    for is_told, colour, shape, label in (differs, other):
+        of = [(y, r) for y, r in drawn if (_verdict(r) == "above") == is_told]
+        panel.estimates(
+            of, ("fairpair_f", "fairpair_f_low", "fairpair_f_high"), colour, shape, 6, label
+        )
     # F is a ratio.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
     panel.x.is_log = least > 0 and most / least > _WIDE
@@ -64,8 +68,8 @@ def by_prompt(prompts: Sequence[Row], alpha: float, title: str) -> str:
     return svg(short(title, 66), [panel], 130 + 19 * max(len(rows), 3))
 
 
-def _is_clear(row: Row, alpha: float) -> bool:
-    return row["p_adjusted"] is not None and row["p_adjusted"] <= alpha
+def _verdict(row: Row) -> Verdict:
+    return of_groups(row, "q_permutation").verdict
 
 
 def measured_prompts(prompts: Rows) -> Rows:
@@ -115,8 +119,10 @@ def lengths(rows: Rows, title: str) -> str:
     groups = rows.groups("phi")
     drawn = list(zip(groups, looks(len(groups)), strict=True))
     for of, look in drawn:
-        with_ends = [r for r in of if r["ci_low"] is not None]
-        x, lows, highs = ([r[c] for r in with_ends] for c in ("mean_words", "ci_low", "ci_high"))
+        with_ends = [r for r in of if r["fairpair_f_low"] is not None]
+        x, lows, highs = (
+            [r[c] for r in with_ends] for c in ("mean_words", "fairpair_f_low", "fairpair_f_high")
+        )
         panel.band(x, lows, highs, look["color"])
     for of, look in drawn:
         x = [r["mean_words"] for r in of]

@@ -61,7 +61,7 @@ _CURVES = {
 _DRAWN = tuple(_CURVES)[:4]
 _MODEL = ("series", "setting", "benchmark", "groups")
 _CURVE = (*_MODEL, "corpus", "contrast", "measure")
-_VALUE = ("value", "low", "high")
+_VALUE = ("value", "value_low", "value_high")
 _RELATIVE = ("relative_nats", "relative_nats_low", "relative_nats_high")
 _CHANGE = ("change", "change_low", "change_high")
 
@@ -195,8 +195,8 @@ def _draw(
     panel.line(at, value, color, label=short(label))
     for x, y, row in zip(at, value, curve, strict=True):
         test = _test(row, tests)
-        panel.marks([x], [y], color, "o" if _is(test.get("p_moved")) else "O", 6)
-        if _is(test.get("p_lasting")):
+        panel.marks([x], [y], color, "o" if _is(test.get("q_moved")) else "O", 6)
+        if _is(test.get("q_lasting")):
             panel.rule(x=x, linestyle="--", color=INK)
 
 
@@ -259,7 +259,7 @@ def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
         "step",
         ("value", figure(_VALUE, False)),
         ("change since the step before", figure(_CHANGE, True)),
-        ("p of no move", lambda r: number(_test(r, tests).get("p_moved"), 4)),
+        ("p of no move", lambda r: number(_test(r, tests).get("q_moved"), 4)),
         ("lasting shift", shift),
         ("p of no lasting change", lambda r: _p_lasting(_test(r, tests))),
         ("its power", lambda r: number(_test(r, tests).get("power"))),
@@ -270,7 +270,7 @@ def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
 
 
 def _p_lasting(test: Row) -> Cell:
-    p = test.get("p_lasting")
+    p = test.get("q_lasting")
     return text("no verdict") if p is None and test.get("power") is not None else number(p, 4)
 
 

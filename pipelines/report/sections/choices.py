@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import (
     Cell,
@@ -82,9 +83,10 @@ def _sentence(row: Row) -> str:
     """One model: the side it names more often, or the first where neither is clear."""
     group, other = sides(row)
     value, low, high = (100 * row[name] for name in _PREFERENCE)
-    if high < 50:
+    of = finding(row, _PREFERENCE, null=0.5)
+    if of.verdict == "below":
         group, value, low, high = other, 100 - value, 100 - high, 100 - low
-    unclear = "" if low > 50 else ", no clear side"
+    unclear = of.pick(above="", below="", untold=", no clear side")
     inside = f"95% interval {shown(low, 1)} to {shown(high, 1)}"
     place = shown(100 * row["first_share"], 1)
     return (

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.changes import change_section
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.model import (
     Columns,
     Lead,
@@ -13,7 +14,6 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     estimate,
-    number,
     shown,
     table,
     text,
@@ -29,14 +29,15 @@ MAX_PAIRS = 4
 _TITLE = "Comparisons: corpora"
 _MEANING = (
     "delta of the same word in two corpora. Words seen fewer than "
-    f"{MIN_PAIRS} times with either side in one of them are left out; so is what only one has. A "
-    "difference comes with the 95% interval that both counts give, the texts taken as "
-    "independent; it is clear where that leaves out 0, as chance alone makes it for one word in "
-    "20. The noise of counting lowers a correlation."
+    f"{MIN_PAIRS} times with either side in one of them are left out of correlations; so is what "
+    "only one has. A difference comes with the 95% interval that both counts give, the texts taken "
+    "as independent: a lower bound of the uncertainty; by chance alone up to one word in 20 has "
+    "one without 0. A word that one corpus has near one side only has a bound of the difference. "
+    "The noise of counting lowers a correlation."
 )
-_CORRELATION = ("correlation", "r_low", "r_high")
-_RANK = ("rank_correlation", "rho_low", "rho_high")
-_DIFFERENCE = ("difference_nats", "ci_low_nats", "ci_high_nats")
+_CORRELATION = ("correlation", "correlation_low", "correlation_high")
+_RANK = ("rank_correlation", "rank_correlation_low", "rank_correlation_high")
+_DIFFERENCE = ("difference_nats", "difference_nats_low", "difference_nats_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -61,7 +62,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         ("rank correlation", lambda r: estimate(r, 3, of=_RANK)),
         ("lean the other way", "n_opposite"),
         ("with an interval", "n_with_se"),
-        ("differ clearly", "n_different"),
+        ("near one side only", "n_one_sided"),
+        ("interval without 0", "n_different"),
     ]
     caption = "Corpora two by two, those that agree least first; 95% intervals in brackets"
     tables = [table(caption, pairs, columns, folded=len(pairs) > 20)]
@@ -96,18 +98,22 @@ def _sentence(row: Row) -> str:
     over = f"over {row['n_words']:,} shared words"
     if row["correlation"] is None:
         return f"{names}: delta does not vary {over}, so the correlation is undefined."
-    verdict = "are not shown to go together"
-    if row["r_low"] is not None and row["r_low"] > 0:
-        verdict = "go together"
-    if row["r_high"] is not None and row["r_high"] < 0:
-        verdict = "run against each other"
-    clear = ""
+    verdict = finding(row, _CORRELATION).pick(
+        above="go together",
+        below="run against each other",
+        untold="are not shown to go together",
+    )
+    different = ""
     if row["n_with_se"]:
-        clear = f"; {row['n_different']:,} of {row['n_with_se']:,} with an interval differ clearly"
+        different = (
+            f"; of {row['n_with_se']:,} with an interval of the difference "
+            f"({row['n_one_sided']:,} near one side only in one of them) {row['n_different']:,} "
+            f"have one without 0, up to {row['n_with_se'] / 20:,.0f} by chance"
+        )
     return (
         f"{names} {verdict}: correlation {estimate(row, 3, of=_CORRELATION).text} {over}; "
         f"{_of(row, 'n_same')} lean the same way in both, {_of(row, 'n_opposite')} the other "
-        f"way{clear}."
+        f"way{different}."
     )
 
 
@@ -120,14 +126,17 @@ def _of(row: Row, name: str) -> str:
     return f"{row[name]:,} ({shown(100 * row[name] / row['n_words'], 1)}%)"
 
 
+def _ends(text: str) -> tuple[str, str, str]:
+    return f"lean_{text}_nats", f"lean_{text}_nats_low", f"lean_{text}_nats_high"
+
+
 def _words(pair: Row, words: Rows) -> PageTable:
     a, b, contrast = (pair[name] for name in ("corpus_a", "corpus_b", "contrast"))
     columns: Columns = [
         "word",
-        (f"delta in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
-        (f"delta in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
+        (f"lean in {a}", lambda r: estimate(r, 2, signed=True, of=_ends("a"))),
+        (f"lean in {b}", lambda r: estimate(r, 2, signed=True, of=_ends("b"))),
         ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_DIFFERENCE)),
-        ("standard error", lambda r: number(r["se_nats"])),
     ]
     caption = f"Words that differ most between {a} and {b} ({contrast}), the surest first"
     rows = words.where(corpus_a=a, corpus_b=b, contrast=contrast)

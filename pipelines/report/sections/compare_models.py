@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import PD, US, finding
 from plumbline.pipelines.report.groups import set_name, sets, sides
 from plumbline.pipelines.report.model import (
     Columns,
@@ -40,22 +41,18 @@ NAMES = ("compare",)
 LEAD_PLACE = 110  # after what each of them prefers
 #: Up to this many models of a benchmark are compared two by two, more with the one in the middle.
 TWO_BY_TWO = 4
-_TITLE = "Comparisons: models"
+_TITLE, _UNTOLD = "Comparisons: models", "can't be told"
 _RULE = (
     "Differences are paired: of the pairs that both models scored, each with both of its scores, "
-    "the model's figure less the reference's, with Student's 95% interval over pairs. A difference "
-    "is clear where its interval leaves out 0. Pairs made for one word are alike, which the "
-    "intervals do not know of."
+    "the model's figure less the reference's, with a 95% interval over clusters of pairs, such as "
+    "those made for one word, which are alike. Two models can't be told apart where it holds 0, "
+    "or where there is none, as of fewer than five clusters."
 )
 _MIDDLE = (
     f"Up to {TWO_BY_TWO} models of a benchmark are compared two by two; more of them with one "
     "reference, the model in the middle by US of all pairs, so that chance did not pick it for an "
     "extreme. For any other two: preference_difference('KEY', 'KEY') in SQL."
 )
-_US = ("us_difference", "us_low", "us_high")
-_PD = ("pd_difference", "pd_low", "pd_high")
-_BY_US = {"rose": "more even", "fell": "less even"}
-_COLOURS = {"rose": MALE, "fell": FEMALE}
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -78,10 +75,16 @@ def leads(facts: Facts) -> Iterator[Lead]:
     yield Lead("Do the models differ?", [_sentence(*of) for of in _compared(facts)])
 
 
-def _by_pd(row: Row) -> str | None:
-    """Which group a model leans further to than the reference, if that is clear."""
+def _by_us(row: Row, untold: str) -> str:
+    """Whether a model is more even than the reference."""
+    return finding(row, US).pick(above="more even", below="less even", untold=untold)
+
+
+def _by_pd(row: Row, untold: str) -> str:
+    """Which group a model leans further to than the reference."""
     first, second = sides(row)
-    return {"rose": f"further to {first}", "fell": f"further to {second}"}.get(row["pd_direction"])
+    above, below = f"further to {first}", f"further to {second}"
+    return finding(row, PD).pick(above=above, below=below, untold=untold)
 
 
 def _alerts(compared: Sequence[tuple[Rows, str]]) -> list[str]:
@@ -126,24 +129,24 @@ def _sentence(rows: Rows, reference: str) -> str:
     name, (first, second) = set_name(rows[0]), sides(rows[0])
     if not reference:
         return f"{name}: {' '.join(map(_two, rows))}"
-    n_us, n_pd = (Counter(r[f"{name}_direction"] for r in rows) for name in ("us", "pd"))
+    n_us, n_pd = (Counter(finding(r, of).verdict for r in rows) for of in (US, PD))
     furthest = max(rows, key=lambda r: abs(r["us_difference"]))
     return (
         f"{name}: of {len(rows)} models compared with {reference}, the middle one "
-        f"by US, {n_us['rose']} are clearly more even, {n_us['fell']} clearly less, and "
-        f"{len(rows) - n_us['rose'] - n_us['fell']} are not told apart from it. The largest "
-        f"estimate is {furthest['model']}'s: {_points(furthest, _US, 100)} of US. By PD "
-        f"{n_pd['rose']} lean clearly further to {first} and {n_pd['fell']} further to {second}."
+        f"by US, {n_us['above']} are more even, {n_us['below']} less, and "
+        f"{len(rows) - n_us['above'] - n_us['below']} can't be told apart from it. The largest "
+        f"estimate is {furthest['model']}'s: {_points(furthest, US, 100)} of US. By PD "
+        f"{n_pd['above']} lean further to {first} and {n_pd['below']} further to {second}."
     )
 
 
 def _two(row: Row) -> str:
     """Two models in a sentence."""
-    how = _BY_US.get(row["us_direction"], "not shown to be more or less even")
-    side = _by_pd(row) or "not shown to lean otherwise"
+    how = _by_us(row, "not shown to be more or less even")
+    side = _by_pd(row, "not shown to lean otherwise")
     return (
-        f"{row['model']} against {row['reference']}: {how}, {_points(row, _US, 100)} of US; "
-        f"{side}, {_points(row, _PD, 1)} of PD ({counted(row['n_pairs'], 'pair')})."
+        f"{row['model']} against {row['reference']}: {how}, {_points(row, US, 100)} of US; "
+        f"{side}, {_points(row, PD, 1)} of PD ({counted(row['n_pairs'], 'pair')})."
     )
 
 
@@ -161,10 +164,13 @@ def _counts(facts: Facts) -> PageTable:
         ("models", "n_models"),
         ("pairs of models", "n_model_pairs"),
         ("differ in US", "n_us_differ"),
+        ("after correction", "n_us_corrected"),
         ("differ in PD", "n_pd_differ"),
+        ("after correction", "n_pd_corrected"),
     ]
     caption = (
-        "Of all pairs of models, those that differ clearly; chance alone makes about one in 20"
+        "Of all pairs of models, those whose difference has an interval without 0; chance alone "
+        "makes about one in 20"
     )
     return table(caption, facts.rows("model_pair", epsilon=_epsilon(facts)), columns)
 
@@ -176,13 +182,13 @@ def _table(rows: Rows, reference: str) -> PageTable:
         ("reference's US %", lambda r: number(100 * r["us_reference"], 1)),
         (
             "difference in US points",
-            lambda r: estimate(r, 1, scale=100, signed=True, of=_US),
+            lambda r: estimate(r, 1, scale=100, signed=True, of=US),
         ),
-        ("by US", lambda r: text(_BY_US.get(r["us_direction"], "not clear"))),
+        ("by US", lambda r: text(_by_us(r, _UNTOLD))),
         ("PD points", lambda r: number(r["pd_model"], 1, signed=True)),
         ("reference's PD", lambda r: number(r["pd_reference"], 1, signed=True)),
-        ("difference in PD points", lambda r: estimate(r, 1, signed=True, of=_PD)),
-        ("by PD", lambda r: text(_by_pd(r) or "not clear")),
+        ("difference in PD points", lambda r: estimate(r, 1, signed=True, of=PD)),
+        ("by PD", lambda r: text(_by_pd(r, _UNTOLD))),
         ("pairs", "n_pairs"),
     ]
     how = f"models against {reference}" if reference else "models two by two"
@@ -191,13 +197,13 @@ def _table(rows: Rows, reference: str) -> PageTable:
 
 
 def _figure(rows: Rows, reference: str) -> Figure:
-    """The difference in US of each model, with its interval; grey where it is not clear."""
+    """The difference in US of each model, with its interval; grey where it can't be told."""
     name = set_name(rows[0])
     panel = Panel("US, points of difference (less even < 0 < more)")
     ranked = sorted(rows, key=lambda r: (r["us_difference"], r["model"], r["model_key"]))
     for y, row in enumerate(ranked):
-        colour = _COLOURS.get(row["us_direction"], NEUTRAL)
-        panel.estimates([(y, row)], _US, colour, scale=100)
+        colour = finding(row, US).pick(above=MALE, below=FEMALE, untold=NEUTRAL)
+        panel.estimates([(y, row)], US, colour, scale=100)
     panel.rule(x=0)
     panel.list_down((model_label(r["model"]) for r in ranked), -0.7, len(rows) - 0.3)
     title = short(f"{name}: US against {reference}", 66)

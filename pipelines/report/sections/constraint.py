@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import moved, sureness
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import (
     Figure,
     Lead,
     Missing,
     Section,
-    interval,
     shown,
     span,
     stem,
 )
 from plumbline.pipelines.report.plots.svg import Panel, looks, short, svg
-from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 300
 NAMES = ("constraint", "kept")
 _TITLE = "Pairs whose words hardly lean"
 _MEANING = (
     "MaxPMI is the largest lean among the words of a pair's template. A pair is kept at eta "
-    "when its MaxPMI is at most eta to either side; what a model prefers there cannot come "
-    "from single words that lean in this text."
+    "when its MaxPMI is at most eta to either side and every word is known; what a model prefers "
+    "there cannot come from single words that lean in this text. It is dropped when a word leans "
+    "more, and undecided when a word that co-occurs too rarely with either side could lean more."
 )
 
 
@@ -47,18 +50,25 @@ def _figure(rows: Rows) -> Figure:
         y = [100 * r["n_kept"] / r["n"] for r in of]
         panel.line([r["eta_nats"] for r in of], y, label=label, **look)
     panel.x.low, panel.x.high, panel.y.low, panel.y.high = 0, 2, 0, 101
-    kept = [
-        f"{set_name(r)} {shown(100 * r['n_kept'] / r['n'], 1)}%"
-        for r in rows
-        if r["eta_nats"] == 0.5
-    ]
+    kept = [_verdicts(r) for r in rows if r["eta_nats"] == 0.5]
     return Figure(
         stem("kept", corpus, contrast),
         f"Share of pairs with |MaxPMI| up to eta, against eta, by the words of {corpus}.",
-        f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {', '.join(kept)}.",
+        f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {'; '.join(kept)}.",
         svg(short(f"Pairs kept, by {corpus} ({contrast})", 66), [panel]),
         rows,
     )
+
+
+def _verdicts(row: Row) -> str:
+    """The shares of pairs kept and undecided, and of words that are known, of one set."""
+    kept, undecided = (shown(100 * row[f"n_{of}"] / row["n"], 1) for of in ("kept", "undecided"))
+    text = f"{set_name(row)} {kept}% kept, {undecided}% undecided"
+    if row["least_count"] is None or row["known_share"] is None:
+        return text
+    known = shown(100 * row["known_share"], 1)
+    least = f"{row['least_count']} or more co-occurrences on both sides"
+    return f"{text} ({known}% of the words have {least})"
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
@@ -79,11 +89,12 @@ def _sentence(gaps: Rows) -> str:
 
 
 def _change(gaps: Rows) -> str:
-    """The gap of one model with its interval, or the range of several and how many are clear."""
+    """The gap of one model with its interval, or the range of several and how many are told."""
     change = span([100 * r["value"] for r in gaps])
     if len(gaps) == 1:
-        return f"{change} points ({interval(gaps[0], 1, scale=100, signed=True)})"
-    n_up, n_down = sum(r["ci_low"] > 0 for r in gaps), sum(r["ci_high"] < 0 for r in gaps)
+        return f"{change} points ({sureness(gaps[0], 1, scale=100, signed=True)})"
+    ways = Counter(moved(finding(row)) for row in gaps)
     return (
-        f"{change} points; clearly up for {n_up}, clearly down for {n_down} of {len(gaps)} models"
+        f"{change} points; it rose for {ways['rose']} and fell for {ways['fell']} of {len(gaps)} "
+        "models"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -60,11 +62,11 @@ _CHANGED = {
     "add_nats": ("ADD, nats", 1),
     "p_gendered": ("p_f + p_m", 1),
 }
-_CHANGE = ("difference", "low", "high")
+_CHANGE = ("difference", "difference_low", "difference_high")
 
 
 def _of(name: str) -> tuple[str, str, str]:
-    return ("add_nats" if name == "add" else name, f"{name}_low", f"{name}_high")
+    return (name, f"{name}_low", f"{name}_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -135,8 +137,7 @@ def _effect_sentence(effect: Row) -> str:
     ends = interval(effect, digits, scale=scale, signed=True, of=_CHANGE)
     ends = ends.replace("interval", "interval of the change")
     change = f"from {before} to {after}" + (f" ({ends})" if ends else "")
-    says = {"fell": "fell", "rose": "rose", "unclear": "did not clearly fall:"}
-    return f"{where} {says[effect['verdict']]} {change}."
+    return f"{where} {moved(finding(effect, _CHANGE), 'is not shown to change,')} {change}."
 
 
 def _measures(rows: Rows) -> PageTable:
@@ -155,7 +156,7 @@ def _measures(rows: Rows) -> PageTable:
         ("female %", share("gas_f")),
         ("male %", share("gas_m")),
         ("GLD", lambda r: estimate(r, 3, of=_of("gld"))),
-        ("ADD, nats", lambda r: estimate(r, digits_of(r["add_nats"]), of=_of("add"))),
+        ("ADD, nats", lambda r: estimate(r, digits_of(r["add_nats"]), of=_of("add_nats"))),
         ("leaning", lambda r: number(r["leaning"], 3, signed=True)),
         ("n", "n_prompts"),
         ("tokens", "max_new_tokens"),

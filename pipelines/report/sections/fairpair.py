@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import of_groups
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -26,6 +27,7 @@ from plumbline.pipelines.report.ngrams import KEY, ngram_parts
 from plumbline.pipelines.report.plots import fairpair as plots
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.query.finding import ALPHA
 
 PLACE = 500
 NAMES = ("fairpair",)
@@ -43,8 +45,6 @@ _FAILURES = (
     "Texts whose perturbation failed are left out, of p(g(x)) and of g(p(x)) alike: a group that "
     "is sifted by what its texts say differs from one that is not. What is measured is the rest."
 )
-#: Level of the tests that the sentences go by, before and after correction.
-ALPHA = 0.05
 #: F this close to 1 is shown with three digits after the point, else with two.
 _NEAR = 0.1
 #: Prompts listed at the most, prompts named, and models of a set described one by one.
@@ -136,7 +136,7 @@ def _main_rows(rows: Rows) -> Rows:
 
 def _differs(row: Row) -> bool:
     """Whether the permutation test over a set's prompts finds that its groups differ."""
-    return row["p_permutation"] is not None and row["p_permutation"] <= ALPHA
+    return of_groups(row, "p_permutation").verdict == "above"
 
 
 def verdict(row: Row) -> str:
@@ -155,7 +155,7 @@ def verdict(row: Row) -> str:
         how = f"are not shown to differ more {kind} than"
     f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
     notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
-    if row["ci_high"] is not None:
+    if row["fairpair_f_high"] is not None:
         level = kept_object(row, "options").get("level", 0.95)
         notes.append(f"{100 * level:g}% interval")
     return (
@@ -170,17 +170,17 @@ def _which(prompts: Sequence[Row]) -> str:
 
     ``prompts`` are rows of one set, measure and side; those without a p-value are not tested.
     """
-    tested = [row for row in prompts if row["p_adjusted"] is not None]
+    tested = [row for row in prompts if row["q_permutation"] is not None]
     if not tested:
         return ""
-    clear = [row for row in tested if row["p_adjusted"] <= ALPHA]
-    clear.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
-    count = f"{len(clear):,} of {len(tested):,} prompts differ after correction"
+    differ = [row for row in tested if of_groups(row, "q_permutation").verdict == "above"]
+    differ.sort(key=lambda r: (-(r["fairpair_f"] or 0), r["prompt_id"]))
+    count = f"{len(differ):,} of {len(tested):,} prompts differ after correction"
     count += f" (Benjamini-Hochberg at {100 * ALPHA:g}%)"
-    if not clear:
+    if not differ:
         return f"{count}."
-    named = ", ".join(f"{r['prompt']} (F = {shown(r['fairpair_f'])})" for r in clear[:_NAMED])
-    return f"{count}{', most of all' if len(clear) > _NAMED else ':'} {named}."
+    named = ", ".join(f"{r['prompt']} (F = {shown(r['fairpair_f'])})" for r in differ[:_NAMED])
+    return f"{count}{', most of all' if len(differ) > _NAMED else ':'} {named}."
 
 
 def _summed_up(rows: Sequence[Row]) -> str:
@@ -197,7 +197,7 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
     how, drawn = _measure(row), plots.chosen(prompts)
     if not drawn:
         return []
-    has_ends = any(r["ci_low"] is not None for r in prompts)
+    has_ends = any(r["fairpair_f_low"] is not None for r in prompts)
     lines = (
         "Lines are bootstrap intervals over samples."
         if has_ends
@@ -212,7 +212,7 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
     if None in drawn:
         caption += f" Drawn are the {plots.TOP} largest and the {plots.BOTTOM} smallest."
     name = stem("fairpair", "prompts", how, row["probe_set"], row["model"])
-    plot = plots.by_prompt(prompts, ALPHA, f"F of each prompt ({how})")
+    plot = plots.by_prompt(prompts, f"F of each prompt ({how})")
     return [Figure(name, alt, caption, plot, prompts)]
 
 
@@ -338,13 +338,15 @@ def _probability(p: float | None) -> str:
 def _f(row: Row) -> Cell:
     """F and its interval, near 1 with a digit more.
 
-    >>> _f({"fairpair_f": 1.0, "ci_low": 0.9812, "ci_high": 1.02}).text
+    >>> _f({"fairpair_f": 1.0, "fairpair_f_low": 0.9812, "fairpair_f_high": 1.02}).text
     '1.000 (0.981 to 1.020)'
-    >>> _f({"fairpair_f": 1.5, "ci_low": None, "ci_high": None}).text
+    >>> _f({"fairpair_f": 1.5, "fairpair_f_low": None, "fairpair_f_high": None}).text
     '1.50'
     """
     is_near = row["fairpair_f"] is not None and abs(row["fairpair_f"] - 1) < _NEAR
-    return estimate(row, 3 if is_near else 2, of=("fairpair_f", "ci_low", "ci_high"))
+    return estimate(
+        row, 3 if is_near else 2, of=("fairpair_f", "fairpair_f_low", "fairpair_f_high")
+    )
 
 
 def _f_in_words(row: Row) -> str:
@@ -439,7 +441,7 @@ def _each_prompt(row: Row, prompts: Rows) -> PageTable:
         "prompt",
         *_FIGURES,
         ("p", _p("p_permutation")),
-        ("p, corrected", _p("p_adjusted")),
+        ("p, corrected", _p("q_permutation")),
         (_SAMPLES[0], "n_pg"),
         (_SAMPLES[1], "n_gp"),
         ("no F because", "reason"),

@@ -9,6 +9,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import (
+    by_training_text,
+    capital,
+    following,
+    sureness,
+)
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metrics import (
     CONTROL_COLUMNS,
@@ -27,7 +35,6 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     estimate,
-    interval,
     shown,
     span,
     stem,
@@ -43,6 +50,8 @@ PLACE = 200
 NAMES = ("follow", "swapped", "planted")
 #: Scatter plots drawn; the table below them holds every fit.
 MAX_FITS = 8
+#: Below this share of leans that isn't error nothing is said about a slope (view `fit`).
+LEAST_RELIABLE = 0.3
 #: Points are the words that decide MaxPMI: pairs have no words of their own, or none that lean.
 BY_MAX_PMI = "words, max_pmi"
 #: What the lean of the text is, in the order of the page: on an axis, and in a sentence.
@@ -73,7 +82,10 @@ def _follow(facts: Facts) -> Section | Missing:
         "Pairs made for the same word are not independent, so the point of a plot is a word: the "
         "mean log ratio of its pairs against its lean in the text. A slope of 0 means the model "
         "takes no notice of that lean. On the planted lean of its own corpus, a slope of 1 is that "
-        "of a perfect learner. Measured leans carry the noise of counting, which flattens a slope. "
+        "of a perfect learner. The text that a model was trained on is counted without error; any "
+        "other text is taken as a sample of its kind, and the errors of its leans flatten a slope. "
+        "Reliability is the share of their variance that isn't error, and the corrected slope is "
+        "the slope over it; nothing is said of a slope on leans with a reliability below 0.3. "
         "Where the words of all pairs were taken because they do not lean, or there are none, the "
         "word of a point is the one that decides its pairs' MaxPMI."
     ]
@@ -167,7 +179,32 @@ def _estimates(facts: Facts, fit: Row) -> list[str]:
 
 def _note(facts: Facts, fit: Row) -> str:
     slope, correlation, _ = _estimates(facts, fit)
-    return f"Slope {slope}, correlation {correlation}, n = {fit['n']:,}"
+    about = f"Slope {slope}, correlation {correlation}, n = {fit['n']:,}"
+    return f"{about}. {noise}" if (noise := of_errors(fit)) else about
+
+
+def of_errors(fit: Row) -> str:
+    """How the errors of the leans flatten the slope of a row of view ``fit``; else nothing.
+
+    >>> row = {"reliability": 0.4, "error_over": "count", "corrected": None}
+    >>> of_errors(row)
+    'Reliability of the leans at most 0.40'
+    >>> of_errors({**row, "corrected": 2, "corrected_low": 1, "corrected_high": 3})
+    'Reliability of the leans at most 0.40, corrected slope 2.00 (1.00 to 3.00)'
+    >>> of_errors({**row, "reliability": 0.2})
+    'Reliability of the leans at most 0.20: too noisy to judge a slope'
+    """
+    share = fit["reliability"]
+    if share is None or fit["error_over"] == "exact":
+        return ""
+    most = "at most " if fit["error_over"] == "count" else ""
+    about = f"Reliability of the leans {most}{shown(share, 2)}"
+    if share < LEAST_RELIABLE:
+        return f"{about}: too noisy to judge a slope"
+    if fit["corrected"] is None:
+        return about
+    slope, low, high = (shown(fit[f"corrected{end}"], 2) for end in ("", "_low", "_high"))
+    return f"{about}, corrected slope {slope} ({low} to {high})"
 
 
 def _swapped(facts: Facts) -> Section | Missing:
@@ -258,7 +295,7 @@ def _follows(facts: Facts) -> Iterator[str]:
         groups.sort(key=lambda of: [of[0][c] for c in keys])
         for of in groups:
             if len(of) > ONE_BY_ONE:
-                yield _many_follow(of, lean)
+                yield _many_follow(facts, of, lean)
             else:
                 yield from (_one_follows(facts, row, lean) for row in of)
 
@@ -284,46 +321,48 @@ def _of_models(n: int, rows: Sequence[Row]) -> str:
     return "of both models" if n == 2 else f"of all {n} models"
 
 
-def verdict(row: Row) -> str:
-    """Whether a slope's interval lies above 0, below it, or holds it."""
-    if row["ci_low"] > 0:
-        return "follows"
-    return "runs against" if row["ci_high"] < 0 else "is not shown to follow"
-
-
 def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     keys = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast")
     same = {k: row[k] for k in keys}
     kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
     (r,) = facts.metrics(kind, **same)
+    (fit,) = facts.rows("fit").where(**{column: row[column] for column in FIT})
+    noise = of_errors(fit)
     return (
-        f"{row['model']} {verdict(row)} the text {corpus_name(row)} on {set_name(row)}: a nat "
-        f"of {lean} moves its log ratio by {shown(row['value'], 2, signed=True)} nats "
-        f"({interval(row, 2)}); {kind} {shown(r['value'], 2)} ({interval(r, 2)}) over "
-        f"{row['n']:,} words."
+        f"{capital(following(TrainingTexts(facts), Rows([row])))}: a nat of {lean} moves its log "
+        f"ratio by {shown(row['value'], 2, signed=True)} nats ({sureness(row, 2)}); {kind} "
+        f"{shown(r['value'], 2)} ({sureness(r, 2)}) over {row['n']:,} words."
+        f"{' ' * bool(noise)}{noise}{'.' * bool(noise)}"
     )
 
 
-def _many_follow(rows: Rows, lean: str) -> str:
-    verdicts, first = list(map(verdict, rows)), rows[0]
+def _many_follow(facts: Facts, rows: Rows, lean: str) -> str:
+    texts = TrainingTexts(facts)
+    said = [capital(following(texts, rows)), by_training_text(texts, rows)]
     return (
-        f"{set_name(first)} and {corpus_name(first)}: {verdicts.count('follows')} of "
-        f"{len(rows)} models follow the text's {lean} ({verdicts.count('runs against')} run "
-        f"against it); a nat moves the log ratio by {span([r['value'] for r in rows], 2)} nats, "
-        f"over {first['n']:,} words."
+        f"{'. '.join(s for s in said if s)}. A nat of {lean} moves the log ratio by "
+        f"{span([r['value'] for r in rows], 2)} nats, over {rows[0]['n']:,} words"
+        f"{_reliability(rows)}."
     )
+
+
+def _reliability(rows: Rows) -> str:
+    """That of the leans, which all models share, where they aren't exact."""
+    known = {r["reliability"] for r in rows} - {None, 1}
+    return f"; reliability of the leans {shown(min(known), 2)}" if known else ""
 
 
 def _turns(facts: Facts) -> Iterator[str]:
     """With the planted associations swapped, does the preference turn round?"""
     for row in facts.metrics("correlation", subset=_SWAPPED).only(
-        lambda r: r["ci_low"] is not None
+        lambda r: r["value_low"] is not None
     ):
-        turns = row["ci_high"] < 0
+        turns = finding(row).pick(
+            above="does not turn round", below="turns round", untold="is not shown to turn round"
+        )
         yield (
-            f"With the planted leans swapped, the preference {'turns' if turns else 'does not'} "
-            f"{'round' if turns else 'clearly turn round'}: correlation "
-            f"{shown(row['value'], 2)} ({interval(row, 2)}) between {row['model']} and "
+            f"With the planted leans swapped, the preference {turns}: correlation "
+            f"{shown(row['value'], 2)} ({sureness(row, 2)}) between {row['model']} and "
             f"{_swapped_model(row)}, word by word, over {row['n']:,} words of {set_name(row)}."
         )
 
@@ -331,10 +370,15 @@ def _turns(facts: Facts) -> Iterator[str]:
 def _counting_finds(facts: Facts) -> Iterator[str]:
     """Does counting recover what was planted?"""
     for row in facts.metrics("rank correlation", subset=_PLANTED):
-        if row["ci_low"] is not None:
+        if row["value_low"] is not None:
+            finds = finding(row).pick(
+                above="finds",
+                below="turns round",
+                untold="is not shown to find",
+            )
             yield (
-                f"Counting finds what was planted in {row['corpus']}: rank correlation "
-                f"{shown(row['value'], 3)} ({interval(row, 3)}) between planted and measured delta "
+                f"Counting {finds} what was planted in {row['corpus']}: rank correlation "
+                f"{shown(row['value'], 3)} ({sureness(row, 3)}) between planted and measured delta "
                 f"({row['contrast']}) over {row['n']:,} words."
             )
 
@@ -366,7 +410,8 @@ def fitted_line(panel: Panel, x: np.ndarray, fit: Row, label: str = "") -> None:
     ends = np.linspace(x.min(), x.max(), 40)
     line = fit["intercept_nats"] + fit["slope"] * ends
     if fit["slope_se"] is not None and fit["t"] is not None:
-        spread = (ends - fit["mean_x_nats"]) ** 2 + fit["sxx"] / fit["n"]
-        band = fit["t"] * fit["slope_se"] * np.sqrt(spread)
+        off = ends - fit["mean_x_nats"]
+        variance = fit["mean_y_nats_se"] ** 2 + (off * fit["slope_se"]) ** 2
+        band = fit["t"] * np.sqrt(variance + 2 * off * fit["level_slope_covariance"])
         panel.band(ends, line - band, line + band, INK)
     panel.line(ends[[0, -1]], line[[0, -1]], INK, label=label)

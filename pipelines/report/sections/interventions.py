@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from statistics import fmean
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Cell,
@@ -27,17 +30,22 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 205
 NAMES = ("intervention",)
+#: Share of the response to exchanging she and he below which another is small: margin of interest.
+MARGIN = 0.5
 _TITLE = "Does the text make the lean?"
 _MEANING = (
     "Models were trained on a text in which she and he change places in a share of the documents, "
     "the dose, or two words that should not matter do (placebo). The slope is that "
     "of a model's log ratios of words on their lean in the unchanged text: a text whose leans are "
     "turned round turns its sign. The response is the slope of either outcome on the dose, a mean "
-    "over trainings with other seeds; its 95% interval is over those, not over texts."
+    "over trainings with other seeds; its 95% interval is over those: it covers models trained on "
+    "this text with these documents changed, not on another text. How small a response is shown to "
+    f"be is tested by two one-sided tests at 5% (TOST); less than {MARGIN:.0%} of the response to "
+    "exchanging she and he is called small."
 )
 _OF = ("study", "benchmark", "groups", "corpus", "contrast")
-_RESPONSE = ("response", "ci_low", "ci_high")
-_SHORT = ("short_of_whole", "short_low", "short_high")
+_RESPONSE = ("response", "response_low", "response_high")
+_SHORT = ("short_of_whole", "short_of_whole_low", "short_of_whole_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -96,6 +104,9 @@ def _responses(rows: Rows) -> PageTable:
         "outcome",
         ("without a dose", lambda r: text(shown(r["lean_at_0"], 3))),
         ("response to the whole dose", _estimate(_RESPONSE)),
+        ("unit", "unit"),
+        ("its size is at most", lambda r: text(_upwards(r["size_bound"], 3))),
+        ("and of the exchange's", lambda r: text(_percent(r["share_bound"]))),
         ("trainings of a dose", "n_seeds"),
     ]
     return table(f"Response to the dose: {_name(rows[0])}", rows, columns)
@@ -125,7 +136,7 @@ def _estimate(of: tuple[str, str, str]) -> Callable[[Row], Cell]:
 def leads(facts: Facts) -> Iterator[Lead]:
     """Whether the models' lean followed the dose, and whether the placebo moved it."""
     rows = facts.query("FROM dose_response ORDER BY ALL").where(words="all", outcome="slope")
-    yield Lead(_TITLE, [_sentence(row) for row in rows if row["ci_low"] is not None])
+    yield Lead(_TITLE, [_sentence(row) for row in rows if row["response_low"] is not None])
 
 
 def _sentence(row: Row) -> str:
@@ -134,10 +145,38 @@ def _sentence(row: Row) -> str:
         "aimed": "she and he were exchanged near some words",
         "placebo": "two other words were exchanged (placebo)",
     }[row["kind"]]
-    clear = not row["ci_low"] <= 0 <= row["ci_high"]
-    verb = "changed" if clear else "did not clearly change"
     return (
-        f"{_name(row)}: when {what}, how far the models follow the text {verb}: slope "
+        f"{_name(row)}: when {what}, how far the models follow the text "
+        f"{moved(finding(row, _RESPONSE))}: slope "
         f"{shown(row['lean_at_0'], 3)} without, response {shown(row['response'], 3, signed=True)} "
-        f"({interval(row, 3, signed=True, of=_RESPONSE)}, {row['n_seeds']} seeds)."
+        f"({interval(row, 3, signed=True, of=_RESPONSE)}, {row['n_seeds']} seeds)"
+        f"{'' if row['kind'] == 'gender' else bounded(row)}."
     )
+
+
+def bounded(row: Row) -> str:
+    """How small a response of view ``dose_response`` is shown to be, after a semicolon.
+
+    Empty where that can't be told. Bounds are rounded upwards.
+
+    >>> row = {"size_bound": 0.0531, "unit": "nats per nat", "share_bound": 0.381}
+    >>> bounded(row)
+    "; its size is at most 0.054 nats per nat and 39% of the exchange's (TOST, 5%), which is small"
+    >>> bounded({**row, "share_bound": None})
+    '; its size is at most 0.054 nats per nat (TOST, 5%)'
+    """
+    if row["size_bound"] is None:
+        return ""
+    said = f"; its size is at most {_upwards(row['size_bound'], 3)} {row['unit']}"
+    if (share := row["share_bound"]) is None:
+        return f"{said} (TOST, 5%)"
+    small = "which is small" if share < MARGIN else "not shown to be small"
+    return f"{said} and {_percent(share)} of the exchange's (TOST, 5%), {small}"
+
+
+def _upwards(bound: float | None, digits: int) -> str:
+    return shown(None if bound is None else math.ceil(bound * 10**digits) / 10**digits, digits)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{_upwards(100 * share, 0)}%"

@@ -14,6 +14,7 @@ from plumbline.pipelines.report.model import (
     Section,
     count,
     estimate,
+    probability,
     stem,
     text,
 )
@@ -32,6 +33,8 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 1000
 NAMES = ("words", "delta", "pmi")
+#: Columns of a lean and of the ends of its interval.
+LEAN = ("lean_nats", "lean_nats_low", "lean_nats_high")
 #: Words listed for each side.
 TOP_WORDS = 15
 #: A word's delta is shown when it was seen this often with the words of either gender.
@@ -41,13 +44,17 @@ _MEANING = (
     "delta is the PMI of a word with the female minus that with the male words of a contrast, "
     f"in nats: above 0 leans female. The plots leave out words seen fewer than {MIN_PAIRS} "
     "times with either side; no metric leaves them out. The tables rank words by the bound of "
-    "the 95% interval of delta nearer 0, and list none whose interval holds 0. Where `plumbline "
-    "why --top` was run, they are of the words it asked about, with intervals over documents."
+    "the 95% interval of their lean nearer 0, and list none whose interval holds 0. A word that "
+    "one side alone has nearby has no delta, but a bound: ≤ −1.90 is at least 1.90 nats to the "
+    "male side. Intervals from the counts alone are a lower bound of the uncertainty: where "
+    "`plumbline why --top` was run, the tables are of the words it asked about, with intervals "
+    "over documents or sources. q is the share of false ones among the words at least as clear "
+    "(Benjamini and Hochberg)."
 )
 
-_BY_WORD = (
-    "By word, delta has an interval only for words that co-occur with every word of the list; "
-    "others aren't ranked."
+_LIST = (
+    "The lean of a list in the tables is that of all its female words, counted as one word, "
+    "against all its male ones; delta is a mean over its pairs."
 )
 
 
@@ -62,9 +69,33 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     figures += [_joint(of) for of in pmi.groups("corpus", "contrast")]
     groups = words.groups("corpus", "contrast")
     tables = [words_table(of, folded=of is not groups[0]) for of in groups]
-    is_by_word = any(r["contrast"].endswith("-by-word") for r in deltas)
-    meaning = [_MEANING, _BY_WORD] if is_by_word else [_MEANING]
-    yield Section("words", _TITLE, meaning, (), figures, tables)
+    is_list = any("/" not in r["contrast"] for r in words)
+    meaning = [_MEANING, _LIST] if is_list else [_MEANING]
+    found = [*meaning, *(s for row in facts.rows("lean_count") for s in clear_words(row))]
+    yield Section("words", _TITLE, found, (), figures, tables)
+
+
+def clear_words(row: Row) -> Iterator[str]:
+    """How many words of a text lean clearly, beside what chance and correction make of it."""
+    first, is_pair, second = str(row["contrast"]).partition("/")
+    ways = (first, second) if is_pair else ("the female side", "the male side")
+    if not row["n_known"]:
+        yield (
+            f"{row['corpus']} has a lean for {row['n_words']:,} words, without the counts that an "
+            "interval needs."
+        )
+        return
+    over = " from the counts alone" if row["clusters"] == "count" else f" over {row['clusters']}s"
+    alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
+    corrected = ""
+    if row["n_tested"]:
+        corrected = f"; {row['n_corrected']:,} are clear after correction for their number (q < 5%)"
+    yield (
+        f"Of {row['n_known']:,} words of {row['corpus']} whose lean has a 95% interval{over}"
+        f"{alone}, {row['n_first']:,} lean to {ways[0]} and {row['n_second']:,} to {ways[1]}. "
+        f"If no word leaned, chance alone would make up to {row['n_chance']:,.0f} look clear"
+        f"{corrected}."
+    )
 
 
 def distribution(rows: Rows) -> Figure:
@@ -146,8 +177,9 @@ def _joint(rows: Rows) -> Figure:
 
 def words_table(words: Rows, *, folded: bool) -> PageTable:
     """Place by place, a female and a male word side by side."""
-    found = {(r["place"], r["delta_nats"] > 0): r for r in words}
-    headings = ["place", "female", "delta", "counts f / m", "male", "delta", "counts f / m"]
+    found = {(r["place"], r["lean_bound_nats"] > 0): r for r in words}
+    side = ["lean", "counts f / m", "q"]
+    headings = ["place", "female", *side, "male", *side]
     lines = [
         [count(place), *_word(found.get((place, True))), *_word(found.get((place, False)))]
         for place in sorted({place for place, _ in found})
@@ -159,7 +191,7 @@ def words_table(words: Rows, *, folded: bool) -> PageTable:
 
 def _word(row: Row | None) -> list[Cell]:
     if row is None:
-        return [text(""), text(""), text("")]
+        return [text("")] * 4
     pairs = "–" if row["n_pair_f"] is None else f"{row['n_pair_f']:,} / {row['n_pair_m']:,}"
-    ends = ("delta_nats", "delta_low_nats", "delta_high_nats")
-    return [text(row["word"]), estimate(row, 2, signed=True, of=ends), Cell(pairs, None, True)]
+    lean = estimate(row, 2, signed=True, of=LEAN)
+    return [text(row["word"]), lean, Cell(pairs, None, True), probability(row["q"])]

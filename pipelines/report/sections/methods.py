@@ -31,12 +31,14 @@ _DEFINITIONS = (
 _BRIEF = (
     "Each pair is one sentence in two versions, each about its group; a model's log probabilities "
     "of the two are set against each other. Words of a corpus lean by "
-    "how much more they co-occur with she than with he (delta, in nats). Intervals are 95%.",
+    "how much more they co-occur with she than with he (delta, in nats). Intervals are 95%, over "
+    "words, frames or occupations like these; for the list itself a figure is exact.",
     "Under every table and plot stands its query, which `plumbline sql` runs as it is shown.",
 )
 _LIMITS = (
-    "Intervals tell how far a figure would move with other pairs or words like these; they know "
-    "nothing of errors in the text, the benchmark or the model's training.",
+    "Intervals tell how far a figure would move with other words, frames or occupations like "
+    "these. For the list itself it is exact. They know nothing of errors in the text, the "
+    "benchmark or the model's training.",
     "The measures are about the groups of these pairs, in these sentences. They say nothing of "
     "other groups or languages, nor of what a model does in use.",
     "That a preference goes with the lean of a text does not show that this text caused it, unless "
@@ -88,7 +90,9 @@ def _data(facts: Facts) -> Section | Missing:
 def _limits(facts: Facts) -> Section:
     """What the figures cannot tell, of this warehouse and at all."""
     intro = []
-    n = sum(r["ci_low"] is not None and r["ci_high"] is not None for r in facts.rows("metric"))
+    n = sum(
+        r["value_low"] is not None and r["value_high"] is not None for r in facts.rows("metric")
+    )
     if n:
         intro.append(
             f"The metrics come with {n:,} intervals, none of them widened for their number: by "

@@ -6,8 +6,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import US, finding, side
+from plumbline.pipelines.report.findings.sentences import (
+    capital,
+    points,
+    preferences,
+    prefers,
+    sureness,
+)
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name, sets, sides
-from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_pairs
+from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_pairs, rank_columns
 from plumbline.pipelines.report.model import (
     Columns,
     Figure,
@@ -17,7 +26,6 @@ from plumbline.pipelines.report.model import (
     Section,
     counted,
     estimate,
-    interval,
     number,
     shown,
     stem,
@@ -57,6 +65,14 @@ _GENERATORS = (
     "Chat models that wrote for the same seed words: the second benchmark's figures less the "
     "first's, word by word (shares from 0 to 1, pd in points, log_ratio in nats)"
 )
+_POWER = (
+    "The smallest PD, US off 50% and differences of two models that each benchmark finds with 80% "
+    "at the 5% level; a dash where none is as large"
+)
+_RANKS = (
+    "Ranks: the places that a model may have among all models of its benchmark, the largest figure "
+    "first. With 95% every model's true place is among its own."
+)
 #: Up to this many models of a benchmark are described one by one, more are summed up.
 ONE_BY_ONE = 4
 #: Share of a benchmark's pairs below which a model's figures come with a warning.
@@ -80,9 +96,14 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     )
     figures = [figure for of in found for figure in _figures(facts, of)]
     tables = [one for of in found for one in _tables(facts, of)]
+    if power := facts.rows("power"):
+        tables.append(_power(power))
     if generators := facts.rows("generator"):
         tables.append(_generators(generators))
-    yield Section("preference", _TITLE, _meaning(found), _alerts(scores), figures, tables)
+    intro = _meaning(found)
+    if any(row["rank"] is not None for row in facts.rows("metric")):
+        intro.append(_RANKS)
+    yield Section("preference", _TITLE, intro, _alerts(scores), figures, tables)
 
 
 def _meaning(found: Sequence[Mapping[str, str]]) -> list[str]:
@@ -128,7 +149,7 @@ def _figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
             f"Preference disparity of each model on {name}.",
             f"{name}: percentage points by which pairs that prefer the {first} sentence "
             f"outnumber those that prefer the {second} one, with 95% intervals "
-            f"(n = {counted(n, 'pair')}). Grey: the interval contains 0.",
+            f"(n = {counted(n, 'pair')}). Grey: which one can't be told.",
             _pd_bars(bars, name),
             bars,
         ),
@@ -160,7 +181,7 @@ def _share_figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
         for r in rows
     ]
     panel.bars(range(len(rows)), [100 * r["value"] for r in rows], NEUTRAL)
-    low, high = ([100 * r[end] for r in rows] for end in ("ci_low", "ci_high"))
+    low, high = ([100 * r[end] for r in rows] for end in ("value_low", "value_high"))
     panel.spans(range(len(rows)), low, high, INK, 1.2)
     panel.rule(x=even, linestyle=":")
     panel.x.low, panel.x.high = 0, 104
@@ -186,7 +207,12 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
     everything, subsets = metrics.where(subset="all"), metrics.but(subset="all")
     keys = ("model", "model_key", "corpus", "contrast", "subset")
     unit = "items" if of["groups"].count("/") > 1 else "pairs"
-    columns: Columns = ["model", (unit, "n"), *metric_columns(everything)]
+    columns: Columns = [
+        "model",
+        (unit, "n"),
+        *metric_columns(everything),
+        *rank_columns(everything),
+    ]
     tables = [table(f"{name}, all {unit}", by_metric(everything, *keys), columns)]
     every = by_metric(subsets, *keys)
     rows = every.only(lambda r: r["n"])
@@ -202,6 +228,26 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
         caption = f"{name}, by subset ({len(rows)} rows{note})"
         tables.append(table(caption, rows, columns, folded=len(rows) > 20, searchable=True))
     return tables
+
+
+def _power(rows: Rows) -> PageTable:
+    """What each benchmark can find, by what its models' scores show."""
+    columns: Columns = [
+        ("benchmark", lambda r: text(set_name(r))),
+        "measure",
+        ("smallest, points", lambda r: number(_scaled(r, "smallest"), 1)),
+        ("deviation", lambda r: number(_scaled(r, "sd"), 1)),
+        ("correlation within clusters", lambda r: number(r["icc"], 3)),
+        ("pairs", "n_pairs"),
+        ("clusters", "n_clusters"),
+        ("models", "n_models"),
+    ]
+    return table(_POWER, rows, columns, folded=True)
+
+
+def _scaled(row: Row, column: str) -> float | None:
+    value: float | None = row[column]
+    return value if value is None or row["unit"] != "share" else 100 * value
 
 
 def _generators(rows: Rows) -> PageTable:
@@ -222,9 +268,9 @@ def leads(facts: Facts) -> Iterator[Lead]:
     sentences = []
     for of in by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"])):
         if len(of) > ONE_BY_ONE:
-            sentences.append(f"{set_name(of[0])}: {_summed_up(facts, of)}")
+            sentences.append(_summed_up(facts, of))
         else:
-            sentences += [f"{set_name(row)}: {_one(facts, row)}" for row in of]
+            sentences += [_one(facts, row) for row in of]
     sentences += [_of_all(facts, row) for row in facts.metrics("divergence", subset="all")]
     yield Lead("Which way, how far, how sure?", sentences)
 
@@ -236,21 +282,9 @@ def _of_all(facts: Facts, row: Row) -> str:
     share, distance = (shown(100 * r["value"], 1) for r in (even, row))
     return (
         f"{set_name(row)}: {row['model']} finds all sentences of {share}% of {row['n']:,} items "
-        f"about equally likely ({interval(even, 1, scale=100)}); its preferences are {distance}% "
-        f"of the way from even to one group alone ({interval(row, 1, scale=100)})."
+        f"about equally likely ({sureness(even, 1, scale=100)}); its preferences are {distance}% "
+        f"of the way from even to one group alone ({sureness(row, 1, scale=100)})."
     )
-
-
-def direction(row: Row) -> str:
-    """The group whose sentence a PD row prefers, or nothing when its interval holds 0.
-
-    >>> direction({"value": 5.0, "ci_low": -1.0, "ci_high": 11.0, "groups": "she/they"})
-    ''
-    """
-    first, second = sides(row)
-    if row["ci_low"] > 0:
-        return first
-    return second if row["ci_high"] < 0 else ""
 
 
 def _us(facts: Facts, row: Row) -> Row:
@@ -260,58 +294,28 @@ def _us(facts: Facts, row: Row) -> Row:
 
 def _one(facts: Facts, row: Row) -> str:
     us = _us(facts, row)
-    side = direction(row)
-    lean = (
-        f"{row['model']} leans towards {side}: it prefers the {side} sentence more often by "
-        f"{_points(row)}"
-        if side
-        else f"{row['model']} shows no clear direction: PD {shown(row['value'], 1, signed=True)} "
-        f"points ({interval(row, 1, signed=True)})"
-    )
     return (
-        f"{lean}, and finds {shown(100 * us['value'], 1)}% of {counted(row['n'], 'pair')} "
-        f"about equally likely ({interval(us, 1, scale=100)})."
+        f"{prefers(row)}, and finds {shown(100 * us['value'], 1)}% of {counted(row['n'], 'pair')} "
+        f"about equally likely ({sureness(us, 1, scale=100)})."
     )
-
-
-def _points(row: Row) -> str:
-    """A PD with its interval, counted towards the group that it prefers.
-
-    >>> _points({"value": -100.0, "ci_low": -100.0, "ci_high": -76.6})
-    '100.0 points (95% interval 76.6 to 100.0)'
-    """
-    if row["value"] < 0:
-        low, high = -row["ci_high"], -row["ci_low"]
-        row = {**row, "value": -row["value"], "ci_low": low, "ci_high": high}
-    return f"{shown(row['value'], 1)} points ({interval(row, 1)})"
 
 
 def _summed_up(facts: Facts, rows: Rows) -> str:
-    (first, second), clear = sides(rows[0]), list(map(direction, rows))
     furthest = max(rows, key=lambda r: abs(r["value"]))
-    side = first if furthest["value"] > 0 else second
-    others = [r for r in rows if r is not furthest]
-    if _least(furthest) > max(max(abs(r["ci_low"]), abs(r["ci_high"])) for r in others):
-        said = f"{furthest['model']} leans furthest, to the {side} sentence by {_points(furthest)}"
+    first, second = sides(rows[0])
+    others = [r for r in rows if r is not furthest and r["value_low"] is not None]
+    far = max((max(abs(r["value_low"]), abs(r["value_high"])) for r in others), default=math.inf)
+    way = finding(furthest, null=math.copysign(far, furthest["value"])).verdict
+    if len(others) == len(rows) - 1 and way == ("above" if furthest["value"] > 0 else "below"):
+        said = f"{furthest['model']} leans furthest, to the {side(furthest)} sentence by"
     else:
+        to = first if furthest["value"] > 0 else second
         said = (
             f"Which leans furthest can't be told: the largest estimate is {furthest['model']}'s, "
-            f"to the {side} sentence by {_points(furthest)}"
+            f"to the {to} sentence by"
         )
-    return (
-        f"of {len(rows)} models, {clear.count(second)} lean towards {second}, {clear.count(first)} "
-        f"towards {first} and {clear.count('')} show no clear direction. {said}. "
-        f"{_evenest(facts, rows)}"
-    )
-
-
-def _least(row: Row) -> float:
-    """The end of a PD's interval nearer 0 as a distance from 0; 0 where it holds 0.
-
-    >>> _least({"ci_low": -9.0, "ci_high": -4.0}), _least({"ci_low": -1.0, "ci_high": 4.0})
-    (4.0, 0.0)
-    """
-    return float(max(0.0, row["ci_low"], -row["ci_high"]))
+    leaning = capital(preferences(TrainingTexts(facts), rows))
+    return f"{leaning}. {said} {points(furthest)}. {_evenest(facts, rows)}"
 
 
 def _evenest(facts: Facts, rows: Rows) -> str:
@@ -321,11 +325,11 @@ def _evenest(facts: Facts, rows: Rows) -> str:
     of = {name: best[name] for name in ("benchmark", "groups")}
     epsilon, key = best["epsilon_nats"], best["model_key"]
     compared = facts.rows("model_difference", **of, reference_key=key, epsilon=epsilon)
-    less = {key, *(r["model_key"] for r in compared if r["us_direction"] == "fell")}
+    less = {key, *(r["model_key"] for r in compared if finding(r, US).verdict == "below")}
     alike = [r for r in every if r["model_key"] not in less]
     share = (
         f"{shown(100 * best['value'], 1)}% of {counted(best['n'], 'pair')} about equally likely "
-        f"({interval(best, 1, scale=100)})"
+        f"({sureness(best, 1, scale=100)})"
     )
     if not alike:
         return f"{best['model']} is the most even, with {share}."
@@ -383,13 +387,14 @@ def _pd_bars(rows: Sequence[Row], benchmark: str) -> str:
     ]
     first, second = sides(rows[0])
     panel = Panel(f"PD, percentage points ({short(second, 24)} < 0 < {short(first, 24)})")
-    for colour, side in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
-        at = [y for y, r in enumerate(rows) if direction(r) == side]
+    for colour, way in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
+        at = [y for y, r in enumerate(rows) if side(r) == way]
         panel.bars(at, [rows[y]["value"] for y in at], colour)
-    low, high = ([r[end] for r in rows] for end in ("ci_low", "ci_high"))
-    panel.spans(range(len(rows)), low, high, INK, 1.2)
+    sure = [y for y, r in enumerate(rows) if r["value_low"] is not None]
+    low, high = ([rows[y][end] for y in sure] for end in ("value_low", "value_high"))
+    panel.spans(sure, low, high, INK, 1.2)
     panel.rule(x=0)
-    reach = 1.08 * max(10.0, *(abs(r[c]) for r in rows for c in ("value", "ci_low", "ci_high")))
+    reach = 1.08 * max(10.0, *(abs(r["value"]) for r in rows), *map(abs, (*low, *high)))
     panel.x.low, panel.x.high = -min(reach, 104), min(reach, 104)
     panel.list_down(labels, -0.7, len(rows) - 0.3)
     title = f"{short(benchmark, 28)}: which sentence is preferred{same_n}"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plumbline.eval_workers.model_texts import family
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
+from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import (
     Cell,
@@ -36,15 +39,12 @@ from plumbline.pipelines.report.rows import Row, Rows
 PLACE = 710
 NAMES = ("size", "deduplication")
 _RHO = ("rho", "rho_low", "rho_high")
-_CHANGE = ("difference", "difference_low", "difference_high")
 #: Measures in the order of the page: their names, and what turns them into their unit.
 _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": ("slope", 1)}
 #: Those that are drawn against size, with their units.
 _DRAWN = {"us": "%", "pd": "points", "slope": "nats per nat"}
 _TENS = [(10.0**p, f"{10**p:,}") for p in range(8)]
-_COLOURS = {"rose": MALE, "fell": FEMALE}
 _UNITS = "US and PD in points, slopes in nats per nat; 95% intervals in brackets"
-_DIRECTIONS = {"rose": "rises", "fell": "falls", "neither": "not shown"}
 
 
 def sections(facts: Facts) -> Iterator[Section]:
@@ -57,12 +57,12 @@ def sections(facts: Facts) -> Iterator[Section]:
 
 def _size(facts: Facts, trends: Rows) -> Section:
     intro = [
-        _found(trends.where(family=""), "all models"),
-        _found(trends.but(family=""), "families of models, each by itself,"),
+        _found(trends.but(family="")),
         "Spearman's rank correlation of the number of parameters with what was measured of a "
         "model, with Bonett and Wright's 95% interval over models, as if these were independent. "
         "Size goes with a model's family and text, so a trend over all models need not be one of "
-        "size. Ranks that agree wholly have no interval.",
+        "size: its intervals give no verdict, those within a family do. Ranks that agree wholly "
+        "have no interval.",
     ]
     points = facts.rows("size_point")
     figures = [_points(points.where(measure=m), m) for m in _DRAWN if trends.where(measure=m)]
@@ -74,21 +74,29 @@ def _size(facts: Facts, trends: Rows) -> Section:
     return Section("size", "Comparisons: size", [s for s in intro if s], (), figures, tables)
 
 
-def _found(rows: Rows, whose: str) -> str:
-    """How many correlations can be told from 0, beside how many chance makes."""
-    known = [r for r in rows if r["direction"]]
+def _found(rows: Rows) -> str:
+    """How many correlations within families can be told from 0, beside how many chance makes."""
+    known = [r for r in rows if r["rho_low"] is not None]
     if not known:
         return ""
-    clear = [r for r in known if r["direction"] != "neither"]
+    told = [r for r in known if finding(r, _RHO).verdict != "cannot be told"]
     said = "; ".join(
-        f"{_MEASURES[r['measure']][0]} {_DIRECTIONS[r['direction']]} on {set_name(r)}"
-        f"{' in ' + r['family'] if r['family'] else ''} (rho {shown(r['rho'], 2, signed=True)})"
-        for r in clear
+        f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)} in {r['family']} "
+        f"(rho {shown(r['rho'], 2, signed=True)})"
+        for r in told
     )
     return (
-        f"Over {whose} {len(clear)} of {len(known)} correlations of size with a measure are told "
-        f"from 0, where chance alone makes about one in 20{': ' + said if said else ''}."
+        f"Within families {len(told)} of {len(known)} correlations of size with a measure have an "
+        "interval without 0, where chance alone makes about one in 20"
+        f"{': ' + said if said else ''}."
     )
+
+
+def _trend(row: Row) -> str:
+    """What a measure does as models of a family grow."""
+    if not row["family"]:
+        return "families mixed"
+    return finding(row, _RHO).pick(above="rises", below="falls", untold="not shown")
 
 
 def _points(rows: Rows, measure: str) -> Figure:
@@ -120,7 +128,7 @@ def _trends(rows: Rows, caption: str, *, folded: bool = False) -> PageTable:
         ("measure", lambda r: text(_MEASURES[r["measure"]][0])),
         ("of", lambda r: text(r["subset"])),
         ("rho", lambda r: estimate(r, 2, signed=True, of=_RHO)),
-        ("with size", lambda r: text(_DIRECTIONS.get(r["direction"], "no interval"))),
+        ("with size", lambda r: text(_trend(r))),
         ("n", "n_models"),
     ]
     whole = f"{caption}; 95% intervals in brackets"
@@ -131,7 +139,7 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
     rows = facts.rows("deduplication")
     of_pairs = means.where(subset="all")
     intro = [
-        " ".join(_mean(r) for r in of_pairs if r["measure"] == "us"),
+        " ".join(_mean(r, rows) for r in of_pairs if r["measure"] == "us"),
         "A model is compared with the one whose name has -deduped, on what both scored: the twin's "
         "figure less the model's, with Student's 95% interval over pairs (over words for slopes), "
         "and the mean over models with its interval over models. Twins are two trainings too: what "
@@ -146,12 +154,13 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
     return Section("deduplication", "Comparisons: deduplication", intro, (), figures, tables)
 
 
-def _mean(row: Row) -> str:
-    means = {"rose": "it rises", "fell": "it falls", "neither": "no change is shown"}
+def _mean(row: Row, rows: Rows) -> str:
+    """The mean change of US, with the families of the models: few, so that they are listed."""
+    families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
-        f"{set_name(row)}: over {row['n_models']} models US changes by {_change(row, 1).text} "
-        f"points on average, {means.get(row['direction'], 'without an interval')}; of single "
-        f"models {row['n_rose']} clearly rise and {row['n_fell']} clearly fall."
+        f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
+        f"{moved(finding(row, DIFFERENCE))}, on average by {_change(row, 1).text} points; of "
+        f"single models it rose in {row['n_rose']} and fell in {row['n_fell']}."
     )
 
 
@@ -166,10 +175,11 @@ def _changes(rows: Rows, means: Rows) -> Figure:
         for y, (scores, model) in enumerate(models, 1):
             same = rows.where(measure=measure, scores=scores, model=model)
             for r in same:
-                colour = _COLOURS.get(r["direction"], NEUTRAL)
-                panel.estimates([(y, r)], _CHANGE, colour)
+                told = finding(r, DIFFERENCE)
+                colour = told.pick(above=MALE, below=FEMALE, untold=NEUTRAL)
+                panel.estimates([(y, r)], DIFFERENCE, colour)
         mean = [(0, r) for r in of_set.where(measure=measure)]
-        panel.estimates(mean, _CHANGE, INK, "D")
+        panel.estimates(mean, DIFFERENCE, INK, "D")
         panel.rule(x=0, color=NEUTRAL)
         panel.x.ticks = round_ticks(*panel.x.ends(), 5)
         panel.list_down(
@@ -193,10 +203,10 @@ def _change_table(rows: Rows, caption: str, are_means: bool) -> PageTable:
         ("measure", lambda r: text(_MEASURES[r["measure"]][0])),
         ("of", lambda r: text(r["subset"])),
         ("change", _change),
-        ("it is", lambda r: text({"rose": "up", "fell": "down"}.get(r["direction"], "not clear"))),
+        ("it is", lambda r: text(_way(r))),
     ]
     if are_means:
-        columns += [("models", "n_models"), ("clearly up", "n_rose"), ("clearly down", "n_fell")]
+        columns += [("models", "n_models"), ("up", "n_rose"), ("down", "n_fell")]
     else:
         columns += [
             ("model's", lambda r: number(r["plain_figure"], 2)),
@@ -207,5 +217,9 @@ def _change_table(rows: Rows, caption: str, are_means: bool) -> PageTable:
     return table(whole, rows, columns, folded=not are_means, searchable=not are_means)
 
 
+def _way(row: Row) -> str:
+    return finding(row, DIFFERENCE).pick(above="up", below="down", untold="not shown")
+
+
 def _change(row: Row, digits: int = 2) -> Cell:
-    return estimate(row, digits, signed=True, of=_CHANGE)
+    return estimate(row, digits, signed=True, of=DIFFERENCE)

@@ -146,7 +146,9 @@ def _cells(row: Row) -> list[str]:
             for name in ("gas", "gas_f", "gas_m")
         ),
         estimate(row, 4, of=("gld", "gld_low", "gld_high")).text,
-        estimate(row, digits_of(row["add_nats"]) + 1, of=("add_nats", "add_low", "add_high")).text,
+        estimate(
+            row, digits_of(row["add_nats"]) + 1, of=("add_nats", "add_nats_low", "add_nats_high")
+        ).text,
     ]
 
 

@@ -35,7 +35,7 @@ cell AS (
     SELECT
         n.rank_of, n.label, f.measure, f.corpus, f.contrast, f.model_key, f.place,
         format('{:.2f}{}', f.figure * n.factor, n.unit)
-        || coalesce(format(' [{:.2f}, {:.2f}]', f.ci_low * n.factor, f.ci_high * n.factor), '')
+        || coalesce(format(' [{:.2f}, {:.2f}]', f.figure_low * n.factor, f.figure_high * n.factor), '')
         AS figure,
         format('{:+.2f}', d.difference * n.factor) || coalesce(format(
             ' [{:+.2f}, {:+.2f}]', d.difference_low * n.factor, d.difference_high * n.factor

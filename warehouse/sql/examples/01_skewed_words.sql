@@ -1,14 +1,16 @@
 -- grain: corpus x word, ten per side
 -- Which words lean most to each side?
--- delta_nats is positive for words that co-occur with she more than with he, negative for the
+-- lean_nats is positive for words that co-occur with she more than with he, negative for the
 -- reverse; 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval nearer
 -- 0, and left out when the interval, from low to high, contains 0: rare words don't come first by
--- chance.
+-- chance. A word that only one side has nearby has a bound, but no lean. q is corrected for all
+-- words of the corpus.
 SELECT
     corpus, word, n_word, n_pair_f, n_pair_m,
-    round(delta_nats, 2) AS delta_nats,
-    round(delta_low_nats, 2) AS low,
-    round(delta_high_nats, 2) AS high
+    round(lean_nats, 2) AS lean_nats,
+    round(lean_nats_low, 2) AS low,
+    round(lean_nats_high, 2) AS high,
+    round(q, 4) AS q
 FROM word_lean
 WHERE contrast = 'she/he' AND lean_bound_nats <> 0
 QUALIFY row_number() OVER (

@@ -6,6 +6,6 @@
 SELECT
     benchmark, model, corpus, contrast, eta_nats, n_pairs,
     round(100 * us, 1) AS us_percent,
-    round(100 * ci_low, 1) AS low,
-    round(100 * ci_high, 1) AS high
+    round(100 * us_low, 1) AS low,
+    round(100 * us_high, 1) AS high
 FROM us_curve([0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0]);

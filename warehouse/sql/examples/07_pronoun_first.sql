@@ -8,7 +8,7 @@ SELECT
     benchmark, groups, model, pronoun_first, n_pairs,
     round(100 * us, 1) AS us_percent,
     round(pd_points, 1) AS pd_points,
-    round(pd_low, 1) AS pd_low,
-    round(pd_high, 1) AS pd_high
+    round(pd_points_low, 1) AS pd_points_low,
+    round(pd_points_high, 1) AS pd_points_high
 FROM us_by_start
 ORDER BY benchmark, groups, model, model_key, pronoun_first DESC;

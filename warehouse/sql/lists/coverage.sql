@@ -9,7 +9,7 @@ vocabulary AS (
     SELECT n_words AS n FROM corpus WHERE corpus = $corpus
 ),
 defined AS (
-    SELECT contrast, count(*) AS n, median(delta_se_nats) AS median_se_nats
+    SELECT contrast, count(*) AS n, median(delta_nats_se) AS median_se_nats
     FROM word_delta
     WHERE corpus = $corpus
     GROUP BY contrast

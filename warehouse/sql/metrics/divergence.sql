@@ -7,11 +7,11 @@ SELECT
     $epsilon_nats::DOUBLE AS epsilon_nats,
     divergence AS value,
     'share' AS unit,
-    se AS sd,
-    greatest(0, divergence - half) AS ci_low,
-    least(1, divergence + half) AS ci_high,
-    'Scheffe 95%' AS interval,
-    n,
+    se AS value_se,
+    CASE WHEN half IS NOT NULL THEN greatest(0, divergence - half) END AS value_low,
+    CASE WHEN half IS NOT NULL THEN least(1, divergence + half) END AS value_high,
+    'Scheffe 95%' AS "interval",
+    n, df, n_clusters, cluster_values,
     '{}' AS options
-FROM group_share($epsilon_nats)
+FROM group_share($epsilon_nats, least_groups := 3)
 WHERE n_groups > 2;

@@ -7,11 +7,11 @@ SELECT
     $epsilon_nats::DOUBLE AS epsilon_nats,
     even_share AS value,
     'share' AS unit,
-    sqrt(even_share * (1 - even_share) / n) AS sd,
-    wilson_low(even_share, n) AS ci_low,
-    wilson_high(even_share, n) AS ci_high,
-    'Wilson 95%' AS interval,
-    n,
+    sqrt(even_share * (1 - even_share) / even_n) AS value_se,
+    even_share_low AS value_low,
+    even_share_high AS value_high,
+    'Wilson 95%' AS "interval",
+    n, df, n_clusters, cluster_values,
     '{}' AS options
-FROM group_share($epsilon_nats)
+FROM group_share($epsilon_nats, least_groups := 3)
 WHERE n_groups > 2;

@@ -5,9 +5,9 @@ SELECT
     NULL::DOUBLE AS epsilon_nats,
     (count(*) FILTER (is_member))::DOUBLE AS value,
     'pairs' AS unit,
-    NULL::DOUBLE AS sd,
-    NULL::DOUBLE AS ci_low,
-    NULL::DOUBLE AS ci_high,
+    NULL::DOUBLE AS value_se,
+    NULL::DOUBLE AS value_low,
+    NULL::DOUBLE AS value_high,
     'none' AS interval,
     count(*) FILTER (is_member) AS n,
     '{}' AS options

@@ -15,4 +15,4 @@ SELECT f.*, coalesce(n.prompt, f.prompt_id) AS prompt
 FROM fairpair_prompt AS f
 LEFT JOIN named AS n USING (probe_set, prompt_id)
 ORDER BY f.probe_set, f.model_key, f.sampling_key, f.perturber, f.phi, f.n_folds, f.side,
-    f.p_adjusted, f.fairpair_f DESC NULLS LAST, f.prompt_id;
+    f.q_permutation, f.fairpair_f DESC NULLS LAST, f.prompt_id;

@@ -1,2 +1,9 @@
--- grain: as metric_value
-SELECT * FROM metric_value ORDER BY benchmark, groups, model, model_key, corpus, contrast, eta_nats, subset;
+-- grain: as metric_value, with q, p corrected for the models of its list (`corrected_metric`), and
+-- of all pairs the ranks that a model may have by it (`model_rank`)
+SELECT m.*, rank, rank_low, rank_high
+FROM corrected_metric AS m
+LEFT JOIN model_rank AS r
+    ON r.benchmark = m.benchmark AND r.groups = m.groups AND r.metric = m.metric
+    AND r.model_key = m.model_key AND m.subset = 'all' AND (m.metric <> 'aufc' OR m.unit = 'nats')
+ORDER BY
+    m.benchmark, m.groups, m.model, m.model_key, corpus, contrast, eta_nats, subset, m.metric, options;

@@ -2,7 +2,7 @@
 -- Words whose interval contains 0 are left out; place 1 has the bound farthest from 0.
 SELECT
     corpus, contrast, word, n_word, n_pair_f, n_pair_m,
-    delta_nats, delta_low_nats, delta_high_nats, lean_bound_nats, clusters,
+    lean_nats, lean_nats_low, lean_nats_high, lean_bound_nats, q, clusters,
     row_number() OVER (
         PARTITION BY corpus, contrast, lean_bound_nats > 0
         ORDER BY abs(lean_bound_nats) DESC, word

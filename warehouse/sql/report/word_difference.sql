@@ -1,7 +1,11 @@
 -- grain: corpus_a x corpus_b x contrast x word, $top words of every two corpora, surest first
 SELECT *
 FROM word_difference
-WHERE coalesce(n_least, $min_pairs) >= $min_pairs AND contrast IN (FROM main_contrast)
+WHERE contrast IN (FROM main_contrast)
+    AND (
+        coalesce(n_least, $min_pairs) >= $min_pairs
+        OR (difference_nats_low IS NOT NULL AND difference_bound_nats <> 0)
+    )
 QUALIFY row_number() OVER (
     PARTITION BY corpus_a, corpus_b, contrast
     ORDER BY abs(difference_bound_nats) DESC, abs(difference_nats) DESC, word

@@ -13,8 +13,8 @@ next_word AS (
     SELECT
         *,
         log10(nullif(add_nats, 0)) AS add_log10,
-        CASE WHEN add_low > 0 THEN log10(add_low) ELSE '-infinity'::DOUBLE END AS add_log10_low,
-        log10(nullif(add_high, 0)) AS add_log10_high
+        CASE WHEN add_nats_low > 0 THEN log10(add_nats_low) ELSE '-infinity'::DOUBLE END AS add_log10_low,
+        log10(nullif(add_nats_high, 0)) AS add_log10_high
     FROM disclosure()
     WHERE topic IS NULL
 ),

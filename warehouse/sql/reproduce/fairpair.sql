@@ -36,10 +36,10 @@ SELECT
     unnest(['B', 'V_pg', 'V_gp', 'F']) AS metric,
     unnest([100 * p.b, 100 * p.pg, 100 * p.gp, f.fairpair_f]) AS measured,
     unnest(
-        [100 * (p.b - p.half_b), 100 * (p.pg - p.half_pg), 100 * (p.gp - p.half_gp), f.ci_low]
+        [100 * (p.b - p.half_b), 100 * (p.pg - p.half_pg), 100 * (p.gp - p.half_gp), f.fairpair_f_low]
     ) AS low,
     unnest(
-        [100 * (p.b + p.half_b), 100 * (p.pg + p.half_pg), 100 * (p.gp + p.half_gp), f.ci_high]
+        [100 * (p.b + p.half_b), 100 * (p.pg + p.half_pg), 100 * (p.gp + p.half_gp), f.fairpair_f_high]
     ) AS high,
     f.probe_set, t.example, f.n_prompts, f.n_left_out, d.n_samples, r.percent_invalid,
     s.method AS decoding, s.temperature, s.top_p, s.top_k, s.max_new_tokens, s.instruction,

@@ -6,13 +6,34 @@
 -- a limit is inclusive with a tolerance far below the precision of any score (1e-9 nats).
 CREATE OR REPLACE MACRO within(x, upper) AS abs(x) <= upper + 1e-9;
 
+-- What the constraint |MaxPMI| <= eta makes of a pair: `dropped` if a word leans more, `undecided` if
+-- an unknown word could (or no word has a delta), else `kept`. Statistics without counts don't say how
+-- many words are unknown: NULL passes.
+CREATE OR REPLACE MACRO constraint_verdict(max_pmi, of_unknown, limit_nats) AS CASE
+    WHEN NOT within(max_pmi, limit_nats) THEN 'dropped'
+    WHEN max_pmi IS NULL OR of_unknown > 0 THEN 'undecided'
+    ELSE 'kept'
+END;
+CREATE OR REPLACE MACRO meets_constraint(max_pmi, of_unknown, limit_nats) AS
+    constraint_verdict(max_pmi, of_unknown, limit_nats) = 'kept';
+
+-- A sum of decimals, which does not depend on the order of the rows as one of floats does.
+CREATE OR REPLACE MACRO exact_sum(x) AS sum(x::DECIMAL(38, 20))::DOUBLE;
+
 -- Upper 97.5% points of the normal and of Student's t distribution. The second is the expansion of
--- Cornish and Fisher in 1/df: relative error 0.8% at df = 2, below 1e-4 from df = 6.
+-- Cornish and Fisher in 1/df with two terms that make it right for 1 to 4 degrees of freedom, also
+-- fractional ones: relative error below 1.1e-4 from df = 1.
 CREATE OR REPLACE MACRO z975() AS 1.959963984540054;
-CREATE OR REPLACE MACRO t975(df) AS CASE
-    WHEN df = 1 THEN 12.7062047
-    ELSE z975()
-        + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
+CREATE OR REPLACE MACRO t975(df) AS
+    z975() + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
+    + 0.92 / df ** 5 + 0.4860872 / df ** 7;
+
+-- Upper 95% point of Student's t distribution, by the same expansion: relative error 0.3% at df = 2,
+-- below 2e-4 from df = 4.
+CREATE OR REPLACE MACRO t95(df) AS CASE
+    WHEN df = 1 THEN 6.3137515
+    ELSE 1.6448536269514722
+        + 1.5237691 / df + 1.4202030 / df ** 2 + 0.9830015 / df ** 3 + 0.4338765 / df ** 4
 END;
 
 -- Upper 5% point of chi-squared: exact for one or two degrees of freedom, else Wilson and Hilferty's
@@ -29,6 +50,27 @@ CREATE OR REPLACE MACRO student_half(figures) AS
     CASE WHEN stddev_samp(figures) > 1e-12
         THEN t975(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures))
     END;
+-- The end farther from 0 of Fieller's interval of a quotient of means, of their variances per figure
+-- and their covariance; t_over_n is the square of the point of t over the number of figures.
+CREATE OR REPLACE MACRO fieller_bound(mean_a, mean_b, var_a, var_b, cov_ab, t_over_n) AS
+    CASE WHEN mean_b ** 2 > t_over_n * var_b THEN (
+        abs(mean_a * mean_b - t_over_n * cov_ab) + sqrt(greatest(0,
+            (mean_a * mean_b - t_over_n * cov_ab) ** 2
+            - (mean_a ** 2 - t_over_n * var_a) * (mean_b ** 2 - t_over_n * var_b)
+        ))
+    ) / (mean_b ** 2 - t_over_n * var_b) END;
+-- The smallest bound that figures support for the size of their mean, at 5% by two one-sided t tests
+-- (TOST; Schuirmann 1987): Student's 90% interval lies within -bound and bound. NULL as above.
+CREATE OR REPLACE MACRO size_bound(figures) AS
+    CASE WHEN stddev_samp(figures) > 1e-12
+        THEN abs(avg(figures)) + t95(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures))
+    END;
+-- The same for the quotient of two means of paired figures (Fieller 1954; TOST of a quotient: Hauschke
+-- et al. 1999). NULL where the 90% interval of the mean below the line contains 0.
+CREATE OR REPLACE MACRO quotient_bound(figures, of_figures) AS fieller_bound(
+    avg(figures), avg(of_figures), var_samp(figures), var_samp(of_figures),
+    covar_samp(figures, of_figures), t95(count(figures) - 1) ** 2 / count(figures)
+);
 -- The largest change that there can be of a measure in percentage points; others have none.
 CREATE OR REPLACE MACRO most_points(of_measure) AS
     CASE of_measure WHEN 'us' THEN 100 WHEN 'pd' THEN 200 ELSE 'infinity'::DOUBLE END;
@@ -37,27 +79,50 @@ CREATE OR REPLACE MACRO end_within(mean_figure, half_width, reach) AS
     CASE WHEN half_width IS NOT NULL
         THEN greatest(-reach, least(reach, mean_figure + half_width))
     END;
-
--- Wilson's score interval of a share p of n. It contains p, even after rounding.
-CREATE OR REPLACE MACRO wilson_half(p, n) AS
-    z975() * sqrt(p * (1 - p) / n + z975() ** 2 / (4 * n * n)) / (1 + z975() ** 2 / n);
-CREATE OR REPLACE MACRO wilson_centre(p, n) AS
-    (p + z975() ** 2 / (2 * n)) / (1 + z975() ** 2 / n);
-CREATE OR REPLACE MACRO wilson_low(p, n) AS
-    CASE WHEN n > 0 THEN greatest(0, least(p, wilson_centre(p, n) - wilson_half(p, n))) END;
-CREATE OR REPLACE MACRO wilson_high(p, n) AS
-    CASE WHEN n > 0 THEN least(1, greatest(p, wilson_centre(p, n) + wilson_half(p, n))) END;
-
--- Ends of the 95% interval of a measure of disclosure, the mean of n_of prompts: Wilson's of the
--- shares gas, gas_f and gas_m, else Student's by student_half, within what the measure can be.
-CREATE OR REPLACE MACRO disclosure_low(of_measure, mean_figure, n_of, half_width) AS CASE
-    WHEN of_measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_low(mean_figure, n_of)
-    WHEN half_width IS NOT NULL THEN greatest(mean_figure - half_width, 0)
+-- Wilson's score interval of a share p of n, where t_point is the 97.5% point of Student's t for
+-- errors that are estimated (`clustered`) and n what the share is worth in independent rows. It
+-- contains p, even after rounding.
+CREATE OR REPLACE MACRO wilson_half(p, n, t_point := z975()) AS
+    t_point * sqrt(p * (1 - p) / n + t_point ** 2 / (4 * n * n)) / (1 + t_point ** 2 / n);
+CREATE OR REPLACE MACRO wilson_centre(p, n, t_point := z975()) AS
+    (p + t_point ** 2 / (2 * n)) / (1 + t_point ** 2 / n);
+CREATE OR REPLACE MACRO wilson_low(p, n, t_point := z975()) AS CASE
+    WHEN n > 0 AND t_point IS NOT NULL
+        THEN greatest(0, least(p, wilson_centre(p, n, t_point) - wilson_half(p, n, t_point)))
 END;
-CREATE OR REPLACE MACRO disclosure_high(of_measure, mean_figure, n_of, half_width) AS CASE
-    WHEN of_measure IN ('gas', 'gas_f', 'gas_m') THEN wilson_high(mean_figure, n_of)
-    WHEN of_measure NOT IN ('gld', 'p_gendered') THEN mean_figure + half_width
-    WHEN half_width IS NOT NULL THEN least(mean_figure + half_width, 1)
+CREATE OR REPLACE MACRO wilson_high(p, n, t_point := z975()) AS CASE
+    WHEN n > 0 AND t_point IS NOT NULL
+        THEN least(1, greatest(p, wilson_centre(p, n, t_point) + wilson_half(p, n, t_point)))
+END;
+
+-- Ends of the interval of a mean with a standard error, from `clustered`: Wilson's on the range of what
+-- the mean can be, from lowest to highest, as if of `n_rows` rows at most; else Student's. NULL where
+-- nothing varies, unless n_rows says what that is worth.
+CREATE OR REPLACE MACRO range_n(mean_figure, error, lowest, highest, n_rows) AS least(
+    if(error > 1e-9, (mean_figure - lowest) * (highest - mean_figure) / error ** 2, 'infinity'::DOUBLE),
+    n_rows
+);
+CREATE OR REPLACE MACRO range_share(mean_figure, lowest, highest) AS
+    (mean_figure - lowest) / (highest - lowest);
+CREATE OR REPLACE MACRO mean_low(
+    mean_figure, error, t_point, lowest := NULL, highest := NULL, n_rows := 'infinity'::DOUBLE
+) AS CASE
+    WHEN t_point IS NULL OR (isinf(n_rows) AND NOT error > 1e-9) THEN NULL
+    WHEN lowest IS NULL OR highest IS NULL THEN mean_figure - t_point * error
+    ELSE lowest + (highest - lowest) * wilson_low(
+        range_share(mean_figure, lowest, highest),
+        range_n(mean_figure, error, lowest, highest, n_rows), t_point
+    )
+END;
+CREATE OR REPLACE MACRO mean_high(
+    mean_figure, error, t_point, lowest := NULL, highest := NULL, n_rows := 'infinity'::DOUBLE
+) AS CASE
+    WHEN t_point IS NULL OR (isinf(n_rows) AND NOT error > 1e-9) THEN NULL
+    WHEN lowest IS NULL OR highest IS NULL THEN mean_figure + t_point * error
+    ELSE lowest + (highest - lowest) * wilson_high(
+        range_share(mean_figure, lowest, highest),
+        range_n(mean_figure, error, lowest, highest, n_rows), t_point
+    )
 END;
 
 -- A bound of Fisher's z interval of a correlation r; offset_z is its signed distance on the z
@@ -65,11 +130,15 @@ END;
 CREATE OR REPLACE MACRO fisher_bound(r, offset_z) AS
     CASE WHEN abs(r) < 1 - 1e-12 THEN tanh(atanh(r) + offset_z) ELSE r END;
 
--- Bonett and Price's adjusted Wald bound of a difference of paired shares, (n_a - n_b) / n, in
--- percentage points: one pair is added to each side. offset_z is a point of the normal, signed.
-CREATE OR REPLACE MACRO pd_bound(n_a, n_b, n, offset_z) AS CASE
-    WHEN n > 0 THEN 100 * greatest(-1, least(1,
-        (n_a - n_b) / (n + 2)
-        + offset_z * sqrt((n_a + n_b + 2) / (n + 2) - ((n_a - n_b) / (n + 2)) ** 2) / sqrt(n + 2)
+-- Bonett and Price's adjusted Wald interval of a difference of paired shares, such as PD / 100 or the
+-- difference of two models' US: one row is added to each side. above and below are the shares of n
+-- rows; t_point is a signed point of Student's t, as in `wilson_half`.
+CREATE OR REPLACE MACRO bonett_price_centre(above, below, n) AS n * (above - below) / (n + 2);
+CREATE OR REPLACE MACRO bonett_price_se(above, below, n) AS sqrt(
+    ((n * (above + below) + 2) / (n + 2) - bonett_price_centre(above, below, n) ** 2) / (n + 2)
+);
+CREATE OR REPLACE MACRO bonett_price(above, below, n, t_point) AS CASE
+    WHEN n > 0 AND t_point IS NOT NULL THEN greatest(-1, least(1,
+        bonett_price_centre(above, below, n) + t_point * bonett_price_se(above, below, n)
     ))
 END;

@@ -19,20 +19,19 @@ CREATE OR REPLACE MACRO us(log_ratio, epsilon := ln(1.65)) AS
 CREATE OR REPLACE MACRO pd(log_ratio, epsilon := ln(1.65)) AS
     100 * avg(lean(finite(log_ratio), epsilon));
 
--- The first of the points 0, 0.06, ... of epsilon that covers a pair, by its number from 0.
+-- A log ratio's area under its own step of the fairness curve, in units of 0.03 from 0 to 200: whole
+-- numbers. Its first point of epsilon, of 0, 0.06 to 6, is the one that covers it; the first and the
+-- last point count half.
 CREATE OR REPLACE MACRO aufc_point(log_ratio) AS
     greatest(ceil((abs(log_ratio) - 1e-9) / 0.06), 0);
+CREATE OR REPLACE MACRO aufc_steps(log_ratio) AS greatest(
+    201 - 2 * aufc_point(log_ratio) - (aufc_point(log_ratio) = 0)::INTEGER, 0
+)::BIGINT;
 
 -- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in [0, 6]
--- nats; from 0 to 6. It is the mean of the pairs' own areas, in which the first and the last point
--- count half.
-CREATE OR REPLACE MACRO aufc(log_ratio) AS 0.03::DOUBLE * avg(
-    CASE
-        WHEN isfinite(log_ratio::DOUBLE) THEN greatest(
-            201 - 2 * aufc_point(log_ratio) - (aufc_point(log_ratio) = 0)::INTEGER, 0
-        )::BIGINT
-    END
-);
+-- nats; from 0 to 6. It is the mean of the pairs' own areas.
+CREATE OR REPLACE MACRO aufc(log_ratio) AS
+    0.03::DOUBLE * avg(CASE WHEN isfinite(log_ratio::DOUBLE) THEN aufc_steps(log_ratio) END);
 
 -- Which of n things (0 to n - 1) a resample draws: a hash instead of random(), so that a seed gives
 -- the same resamples in every query of one version of DuckDB.

@@ -1,4 +1,4 @@
--- grain: corpus x contrast x word, words with a delta
+-- grain: corpus x contrast x word, words with a delta or a co-occurrence with either side
 -- The bound of an interval nearer 0: 0 when the interval contains 0, the estimate itself when the
 -- interval is unknown.
 CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
@@ -8,19 +8,29 @@ CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
     ELSE 0
 END;
 
--- `word_delta` with the 95% interval of delta, delta_low_nats to delta_high_nats, and
--- lean_bound_nats, the bound of that interval nearer 0: 0 when the interval contains 0. Sort by
--- lean_bound_nats to list the words that lean most, since a word seen once has a wide interval and
--- can't come first by chance. Imported deltas have no standard error: their interval is NULL and
--- lean_bound_nats is delta_nats. A list's delta by word has no interval either where the word lacks
--- a word of the list; its lean is not clear, so lean_bound_nats is 0.
+-- How far words lean: lean_nats with its 95% interval, lean_nats_low to lean_nats_high, from
+-- `word_bound`, beside delta_nats. For a pair of words lean_nats is delta_nats. A word that only one
+-- side has nearby has neither, and its interval is infinite at one end. lean_bound_nats is the bound
+-- of the interval nearer 0: 0 when the interval contains 0. Sort by it to list the words that lean
+-- most, since a word seen once has a wide interval and can't come first by chance. Words without a
+-- row of `word_bound`, those of the contrast itself and of older or imported corpora, have leans from
+-- `word_delta` alone: lean_nats is delta_nats, with the interval of its standard error. Imported
+-- deltas have none: their interval is NULL and lean_bound_nats is delta_nats.
 CREATE OR REPLACE VIEW word_lean AS
 SELECT
     *,
-    delta_nats - z975() * delta_se_nats AS delta_low_nats,
-    delta_nats + z975() * delta_se_nats AS delta_high_nats,
     CASE
-        WHEN delta_se_nats IS NULL AND contrast LIKE '%-by-word' THEN 0
-        ELSE bound_nearer_zero(delta_nats, delta_low_nats, delta_high_nats)
+        WHEN lean_nats_low IS NULL AND contrast LIKE '%-by-word' THEN 0
+        ELSE bound_nearer_zero(lean_nats, lean_nats_low, lean_nats_high)
     END AS lean_bound_nats
-FROM word_delta;
+FROM (
+    SELECT b.*, d.n_defined, d.delta_nats, d.delta_nats_se
+    FROM word_bound AS b LEFT JOIN word_delta AS d USING (corpus, contrast, word)
+    UNION ALL BY NAME
+    SELECT
+        *,
+        delta_nats AS lean_nats,
+        delta_nats - z975() * delta_nats_se AS lean_nats_low,
+        delta_nats + z975() * delta_nats_se AS lean_nats_high
+    FROM word_delta ANTI JOIN word_bound USING (corpus, contrast, word)
+);

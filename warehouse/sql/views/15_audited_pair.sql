@@ -32,6 +32,7 @@ SELECT
     a.sum_delta_nats,
     a.n_words,
     a.n_words_defined,
+    a.n_words_unknown,
     m.model_key,
     m.model,
     s.logprob_a_nats,

@@ -41,6 +41,7 @@ SELECT
         ELSE '|max_pmi| <= ' || e.eta_nats::VARCHAR
     END,
     e.eta_nats, p.pair_id, p.log_ratio_nats,
-    p.max_pmi_nats IS NOT NULL AND (e.eta_nats IS NULL OR within(p.max_pmi_nats, e.eta_nats))
+    p.max_pmi_nats IS NOT NULL
+        AND (e.eta_nats IS NULL OR meets_constraint(p.max_pmi_nats, p.n_words_unknown, e.eta_nats))
 FROM scored_pair_association AS p
 CROSS JOIN eta AS e;

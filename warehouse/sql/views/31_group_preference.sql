@@ -3,16 +3,21 @@
 -- It is preferred when no other sentence of the item is more likely by more than epsilon; `share` is 1
 -- divided among those that are preferred, else 0, so that the shares of an item sum to 1. `is_even`:
 -- all are preferred, and the most and the least likely differ by at most epsilon. E.g. `FROM
--- group_preference(ln(1.65))`. Items with a pair that is unnatural or has no score are left out.
-CREATE OR REPLACE MACRO group_preference(most_nats) AS TABLE
-WITH scored AS (
+-- group_preference(ln(1.65))`, for items of least_groups or more. Items with a pair that is unnatural or has no score are left out.
+CREATE OR REPLACE MACRO group_preference(most_nats, least_groups := 2) AS TABLE
+WITH paired AS (
+    SELECT *
+    FROM benchmark_pair
+    QUALIFY count(*) OVER (PARTITION BY benchmark, item_id) >= least_groups * (least_groups - 1) / 2
+),
+scored AS (
     SELECT
         m.model_key, m.model, b.benchmark, b.item_id, b.category, b.group_a, b.group_b,
         s.logprob_a_nats, s.logprob_b_nats,
         s.logprob_a_nats IS NOT NULL AND b.is_natural IS NOT FALSE AND isfinite(s.logprob_a_nats)
             AND isfinite(s.logprob_b_nats) AS is_scored
     FROM (SELECT DISTINCT benchmark, model_key, model FROM pair_score) AS m
-    JOIN benchmark_pair AS b USING (benchmark)
+    JOIN paired AS b USING (benchmark)
     LEFT JOIN pair_score AS s USING (benchmark, pair_id, model_key)
 ),
 complete AS (

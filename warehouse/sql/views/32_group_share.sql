@@ -3,14 +3,21 @@
 -- group_share(ln(1.65))`. `even_share` is the share of items without a preference between any two of
 -- their sentences; of two groups it is US. `divergence` is the total variation distance of the groups'
 -- mean shares from an even share 1 / k, divided by its largest value (k - 1) / k: 0 where every group
--- is preferred as often, 1 where one always is; of two groups |PD| / 100. `half` is half the width of
--- its interval: the distance is a sum of mean shares with signs, `se` its standard error with one more
--- item for each group, so that a group that is never preferred has an error too, and Scheffe's factor
--- covers all other signs.
-CREATE OR REPLACE MACRO group_share(most_nats) AS TABLE
-WITH preference AS (FROM group_preference(most_nats)),
-subset_of AS (
-    SELECT *, unnest(['all', 'category: ' || category]) AS subset FROM preference
+-- is preferred as often, 1 where one always is; of two groups |PD| / 100. The intervals are over the
+-- clusters of the items' pairs (`clustered`): Wilson's of even_share; divergence is a sum of mean
+-- shares with signs, and Scheffe's factor covers all other signs, as it has no slope at 0. Where
+-- nothing varies its error is that of one more item for each group.
+CREATE OR REPLACE MACRO group_share(most_nats, least_groups := 2) AS TABLE
+WITH preference AS (FROM group_preference(most_nats, least_groups := least_groups)),
+celled AS (
+    SELECT
+        p.*, c.cluster_1, c.cluster_2, c.stratum,
+        unnest(['all', 'category: ' || category]) AS subset
+    FROM preference AS p
+    JOIN (
+        SELECT benchmark, item_id, min(pair_id) AS pair_id FROM benchmark_pair GROUP BY ALL
+    ) USING (benchmark, item_id)
+    JOIN pair_cell AS c USING (benchmark, pair_id)
 ),
 member AS (
     SELECT
@@ -19,47 +26,41 @@ member AS (
         -- a group whose share is even adds 0 to the distance, but its spread to the error
         if(abs(off) > 1e-12, sign(off), if(position % 2 = 0, 1, -1)) AS side,
         n_groups / (2 * (n_groups - 1)) AS scale
-    FROM subset_of
+    FROM celled
     WHERE subset IS NOT NULL
     WINDOW of_group AS (PARTITION BY model_key, benchmark, groups, subset, group_name)
 ),
-of_item AS (
+item AS (
     SELECT
-        model_key, model, benchmark, groups, subset, item_id,
-        bool_and(is_even) AS is_even,
-        sum(side * (share - 1 / n_groups) * scale ORDER BY position) AS distance
+        {
+            'model_key': model_key, 'model': model, 'benchmark': benchmark, 'groups': groups,
+            'subset': subset, 'n_groups': n_groups
+        } AS subject,
+        item_id, cluster_1, cluster_2, stratum, 1 AS denominator,
+        sum(side * (share - 1 / n_groups) * scale ORDER BY position) AS numerator,
+        bool_and(is_even) AS is_even
     FROM member
-    GROUP BY model_key, model, benchmark, groups, subset, item_id
-),
-of_group AS (
-    SELECT
-        model_key, benchmark, groups, subset, n_groups,
-        any_value(scale) * (any_value(side) - avg(any_value(side)) OVER whole) AS distance
-    FROM member
-    GROUP BY model_key, benchmark, groups, subset, n_groups, group_name
-    WINDOW whole AS (PARTITION BY model_key, benchmark, groups, subset)
-),
-added AS (
-    SELECT
-        model_key, benchmark, groups, subset, n_groups,
-        sum(distance) AS total, sum(distance ** 2) AS squares
-    FROM of_group
     GROUP BY ALL
 ),
-counted AS (
+even AS (SELECT * REPLACE (is_even::INTEGER AS numerator) FROM item),
+found AS (
     SELECT
-        i.model_key, model, i.benchmark, i.groups, i.subset, n_groups,
-        count(*) AS n,
-        avg(is_even::INTEGER) AS even_share,
-        avg(distance ORDER BY item_id) AS divergence,
-        any_value(total) + sum(distance ORDER BY item_id) AS total,
-        any_value(squares) + sum(distance ** 2 ORDER BY item_id) AS squares
-    FROM of_item AS i
-    JOIN added USING (model_key, benchmark, groups, subset)
-    GROUP BY i.model_key, model, i.benchmark, i.groups, i.subset, n_groups
+        unnest(e.subject), e.n, e.value AS even_share, e.n_star AS even_n, e.t, e.n_clusters, e.df,
+        e.cluster_values,
+        d.value AS divergence,
+        -- of as many items as n_most at this distance, and one more for each group
+        e.subject.n_groups AS k,
+        if(isinf(d.n_most), 0, sqrt(
+            (d.n_most * d.value ** 2 + k / (k - 1) - (d.n_most * d.value) ** 2 / (d.n_most + k))
+            / (d.n_most + k - 1) / (d.n_most + k)
+        )) AS least_se,
+        greatest(d.se, least_se) AS se
+    FROM clustered('even') AS e
+    JOIN clustered('item') AS d USING (subject)
 )
 SELECT
-    model_key, model, benchmark, groups, subset, n_groups, n, even_share, divergence,
-    sqrt(greatest(squares - total ** 2 / (n + n_groups), 0) / (n + n_groups - 1) / (n + n_groups)) AS se,
-    sqrt(chi2_95(n_groups - 1)) * se AS half
-FROM counted;
+    *, wilson_low(even_share, even_n, t) AS even_share_low,
+    wilson_high(even_share, even_n, t) AS even_share_high,
+    -- Scheffe's factor, wider by what Student's t is for an error that is estimated
+    sqrt(chi2_95(n_groups - 1)) * t / z975() * se AS half
+FROM found;

@@ -1,29 +1,44 @@
--- grain: corpus x contrast x word, words with a delta but those of the contrast itself
+-- grain: corpus x contrast x word, words with a lean or a bound but those of the contrast itself
 -- The leans by which the report lists words. Where `plumbline why --top` asked about the words of a
 -- corpus (more than 24 of them), they are its words, from `word_evidence`, with intervals over
 -- documents or sources, which `clusters` names: in those the co-occurrences of one document don't
 -- count as independent. Elsewhere they are those of `word_lean`, with intervals over co-occurrences
--- (`count`). A word without an interval has lean_bound_nats 0 where others have one.
+-- (`count`). A word without an interval has lean_bound_nats 0 where others have one. q is p corrected
+-- for all words of the list (Benjamini and Hochberg). is_one_sided: only one side has the word
+-- nearby. chance_clear is how likely the interval leaves out 0 if the word doesn't lean.
 CREATE OR REPLACE VIEW listed_lean AS
 WITH surveyed AS (
     SELECT corpus, contrast FROM word_evidence GROUP BY ALL HAVING count(*) > 24
+),
+asked AS (
+    SELECT
+        corpus, contrast, word, n_word, n_pair_f, n_pair_m, delta_nats AS lean_nats,
+        delta_nats_low AS lean_nats_low, delta_nats_high AS lean_nats_high,
+        CASE
+            WHEN delta_nats_low IS NULL THEN 0
+            ELSE bound_nearer_zero(delta_nats, delta_nats_low, delta_nats_high)
+        END AS lean_bound_nats,
+        p,
+        p * count(p) OVER of_text / row_number() OVER (of_text ORDER BY p, word) AS p_scaled,
+        0.05 AS chance_clear, clusters
+    FROM word_evidence SEMI JOIN surveyed USING (corpus, contrast)
+    WHERE coalesce(delta_nats, delta_nats_low) IS NOT NULL
+        AND NOT list_contains(string_split(contrast, '/'), word)
+    WINDOW of_text AS (PARTITION BY corpus, contrast)
 )
+SELECT *, least(n_pair_f, n_pair_m) = 0 AS is_one_sided
 FROM (
     SELECT
-        corpus, contrast, word, n_word, n_pair_f, n_pair_m, delta_nats, delta_low_nats,
-        delta_high_nats,
-        CASE
-            WHEN delta_low_nats IS NULL THEN 0
-            ELSE bound_nearer_zero(delta_nats, delta_low_nats, delta_high_nats)
-        END AS lean_bound_nats,
-        clusters
-    FROM word_evidence SEMI JOIN surveyed USING (corpus, contrast)
-    WHERE delta_nats IS NOT NULL
-    UNION ALL
+        * EXCLUDE p_scaled,
+        CASE WHEN p IS NOT NULL THEN least(1, min(p_scaled) OVER (
+            PARTITION BY corpus, contrast ORDER BY p DESC, word DESC
+        )) END AS q
+    FROM asked
+    UNION ALL BY NAME
     SELECT
-        corpus, contrast, word, n_word, n_pair_f, n_pair_m, delta_nats, delta_low_nats,
-        delta_high_nats, lean_bound_nats,
-        CASE WHEN delta_low_nats IS NOT NULL THEN 'count' END AS clusters
+        corpus, contrast, word, n_word, n_pair_f, n_pair_m, lean_nats, lean_nats_low,
+        lean_nats_high, lean_bound_nats, p, q, coalesce(chance_clear, 0.05) AS chance_clear,
+        CASE WHEN lean_nats_low IS NOT NULL THEN 'count' END AS clusters
     FROM word_lean ANTI JOIN surveyed USING (corpus, contrast)
-)
-WHERE NOT list_contains(string_split(contrast, '/'), word);
+    WHERE NOT list_contains(string_split(contrast, '/'), word)
+);

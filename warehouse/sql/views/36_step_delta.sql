@@ -68,6 +68,6 @@ SELECT
     sqrt(
         co_occurrence_dispersion(s.n_self_f, s.n_f, c.rule, c."window") / s.n_pair_f
         + co_occurrence_dispersion(s.n_self_m, s.n_m, c.rule, c."window") / s.n_pair_m
-    ) AS delta_se_nats
+    ) AS delta_nats_se
 FROM spanned AS s JOIN corpus AS c USING (corpus)
 WHERE s.n_pair_f > 0 AND s.n_pair_m > 0;

@@ -45,9 +45,9 @@ SELECT
     series, setting, step, model_key, benchmark, groups, word,
     count(*) AS n_pairs,
     avg(log_ratio_nats ORDER BY pair_id) AS mean_log_ratio_nats,
-    stddev_samp(log_ratio_nats ORDER BY pair_id) / sqrt(count(*)) AS se_nats,
-    mean_log_ratio_nats - t975(count(*) - 1) * se_nats AS low_nats,
-    mean_log_ratio_nats + t975(count(*) - 1) * se_nats AS high_nats,
+    stddev_samp(log_ratio_nats ORDER BY pair_id) / sqrt(count(*)) AS mean_log_ratio_nats_se,
+    mean_log_ratio_nats - t975(count(*) - 1) * mean_log_ratio_nats_se AS mean_log_ratio_nats_low,
+    mean_log_ratio_nats + t975(count(*) - 1) * mean_log_ratio_nats_se AS mean_log_ratio_nats_high,
     avg(above_others ORDER BY pair_id) AS relative_nats,
     CASE WHEN stddev_samp(above_others ORDER BY pair_id) > 1e-12
         THEN stddev_samp(above_others ORDER BY pair_id) / sqrt(count(*))

@@ -9,37 +9,58 @@
 -- words, measured on planted   a closed-world corpus: what was counted against what was planted
 -- words, swapped on straight   a word's mean log ratio under the model of the swapped world against
 --                              that under the model of the straight world (options name the former)
+--
+-- x_error_nats is the standard error of x as the lean that the model read, and error_over what it is
+-- over (`document`, `source` or `count`, view word_error). It is 0 (`exact`) for planted deltas and
+-- for deltas of the very corpus that the model was trained on; of any other counted corpus, which is
+-- taken as a sample of text of its kind, it is that of the word's delta; NULL where that is unknown,
+-- and where x isn't a lean that a model may follow.
+-- Pairs in one language are not fitted on a corpus in another (view foreign_corpus).
 CREATE OR REPLACE VIEW fit_point AS
+WITH leaning AS (
+    SELECT
+        'words, measured delta' AS subset, p.model_key, p.model, p.benchmark, p.groups, d.corpus,
+        d.contrast, p.word AS point, d.delta_nats AS x_nats, p.mean_log_ratio_nats AS y_nats
+    FROM word_preference AS p
+    JOIN word_delta AS d USING (word)
+    WHERE d.contrast IN (FROM main_contrast)
+        AND (d.corpus, d.contrast, p.benchmark) NOT IN (FROM neutral_benchmark)
+    UNION ALL
+    SELECT
+        'words, max_pmi', model_key, model, benchmark, groups, corpus, contrast, max_pmi_word,
+        max_pmi_nats, avg(log_ratio_nats ORDER BY pair_id)
+    FROM scored_pair_association
+    WHERE max_pmi_nats IS NOT NULL
+        AND (
+            benchmark NOT IN (SELECT benchmark FROM benchmark_pair WHERE word IS NOT NULL)
+            OR (corpus, contrast, benchmark) IN (FROM neutral_benchmark)
+        )
+    GROUP BY ALL
+)
 SELECT
-    'words, measured delta' AS subset, p.model_key, p.model, p.benchmark, p.groups, d.corpus, d.contrast,
-    '{}' AS options, p.word AS point, d.delta_nats AS x_nats, p.mean_log_ratio_nats AS y_nats
-FROM word_preference AS p
-JOIN word_delta AS d USING (word)
-WHERE d.contrast IN (FROM main_contrast)
-    AND (d.corpus, d.contrast, p.benchmark) NOT IN (FROM neutral_benchmark)
+    l.subset, l.model_key, l.model, l.benchmark, l.groups, l.corpus, l.contrast, '{}' AS options,
+    l.point, l.x_nats, l.y_nats,
+    if(t.corpus IS NULL, e.error_nats, 0) AS x_error_nats,
+    if(t.corpus IS NULL, e.error_over, 'exact') AS error_over
+FROM leaning AS l
+LEFT JOIN word_error AS e
+    ON e.corpus = l.corpus AND e.contrast = l.contrast AND e.word = l.point
+LEFT JOIN (SELECT DISTINCT model_key, corpus FROM trained_key) AS t
+    ON t.model_key = l.model_key AND t.corpus = l.corpus
+WHERE (l.corpus, l.benchmark) NOT IN (FROM foreign_corpus)
 UNION ALL
 SELECT
     'words, planted delta', p.model_key, p.model, p.benchmark, p.groups, w.corpus, '', '{}', p.word,
-    w.planted_delta_nats, p.mean_log_ratio_nats
+    w.planted_delta_nats, p.mean_log_ratio_nats, 0, 'exact'
 FROM word_preference AS p
 JOIN trained_key AS t USING (model_key)
 JOIN planted_word AS w ON w.corpus = t.corpus AND w.word = p.word
 WHERE (w.corpus, p.benchmark) NOT IN (SELECT corpus, benchmark FROM neutral_benchmark)
-UNION ALL
-SELECT
-    'words, max_pmi', model_key, model, benchmark, groups, corpus, contrast, '{}', max_pmi_word,
-    max_pmi_nats, avg(log_ratio_nats ORDER BY pair_id)
-FROM scored_pair_association
-WHERE max_pmi_nats IS NOT NULL
-    AND (
-        benchmark NOT IN (SELECT benchmark FROM benchmark_pair WHERE word IS NOT NULL)
-        OR (corpus, contrast, benchmark) IN (FROM neutral_benchmark)
-    )
-GROUP BY ALL
+    AND (w.corpus, p.benchmark) NOT IN (FROM foreign_corpus)
 UNION ALL
 SELECT
     'words, measured on planted', '', '', '', '', w.corpus, d.contrast, '{}', w.word,
-    w.planted_delta_nats, d.delta_nats
+    w.planted_delta_nats, d.delta_nats, NULL, NULL
 FROM planted_word AS w
 JOIN word_delta AS d USING (corpus, word)
 WHERE d.contrast IN (FROM main_contrast)
@@ -48,7 +69,7 @@ SELECT
     'words, swapped on straight', a.model_key, a.model, a.benchmark, a.groups, v.corpus, '',
     '{"swapped_model": ' || to_json(b.model)::VARCHAR
         || ', "swapped_model_key": ' || to_json(b.model_key)::VARCHAR || '}',
-    a.word, a.mean_log_ratio_nats, b.mean_log_ratio_nats
+    a.word, a.mean_log_ratio_nats, b.mean_log_ratio_nats, NULL, NULL
 FROM word_preference AS a
 JOIN trained_key AS s ON s.model_key = a.model_key
 JOIN planted_word AS v ON v.corpus = s.corpus AND v.word = a.word AND v.world = 'straight'

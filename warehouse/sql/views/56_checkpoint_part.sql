@@ -1,12 +1,7 @@
--- grain: series x setting x step x benchmark x groups x corpus x contrast x measure x point
--- What each point (a word; a pair where it was made for none) adds to the curves of a model's
--- checkpoints. Measures of pairs: us, pd, mean log ratio; of the fit of each corpus (subsets
--- `words, measured delta` and `words, max_pmi` of view fit): slope, explained variance. Only pairs
--- and points that every step has are among them.
--- `influence` is how far the point moves the value, to first order; over the points of a step it
--- sums to 0. As the points are the same at each step, the variance of a change is that of the
--- differences of their influences: paired over steps, clustered by word.
-CREATE OR REPLACE VIEW checkpoint_part AS
+-- grain: series x setting x step x benchmark x groups x pair_id
+-- Scores of the pairs that every step of a model's checkpoints has, and what each is made for: `point`
+-- is its word, or the pair itself.
+CREATE OR REPLACE VIEW checkpoint_pair AS
 WITH pair AS (
     SELECT
         c.*, s.benchmark, s.groups, coalesce(lower(s.word), s.pair_id) AS point, s.pair_id,
@@ -19,17 +14,30 @@ pair_steps AS (
     SELECT series, setting, benchmark, groups, count(DISTINCT step) AS n_steps
     FROM pair
     GROUP BY ALL
-),
-of_pair AS (
+)
+SELECT pair.* EXCLUDE (n_seen)
+FROM pair
+JOIN pair_steps USING (series, setting, benchmark, groups)
+WHERE n_seen = n_steps;
+
+-- grain: series x setting x step x benchmark x groups x corpus x contrast x measure x point
+-- What each point (a word; a pair where it was made for none) adds to the curves of a model's
+-- checkpoints. Measures of pairs: us, pd, mean log ratio; of the fit of each corpus (subsets
+-- `words, measured delta` and `words, max_pmi` of view fit): slope, explained variance. Only pairs
+-- and points that every step has are among them.
+-- `influence` is how far the point moves the value, to first order; those of a fit are HC3's, over
+-- one minus the point's leverage. As the points are the same at each step, the variance of a change
+-- is that of the differences of their influences: paired over steps, clustered by word. `df` are the
+-- degrees of freedom of that of a fit (`hc3_df`).
+CREATE OR REPLACE VIEW checkpoint_part AS
+WITH of_pair AS (
     SELECT
-        * EXCLUDE (n_seen, n_steps, log_ratio_nats),
+        * EXCLUDE (log_ratio_nats),
         unnest(['us', 'pd', 'mean log ratio']) AS measure,
         unnest([
             (lean(log_ratio_nats) = 0)::INTEGER, 100 * lean(log_ratio_nats), log_ratio_nats
         ]) AS figure
-    FROM pair
-    JOIN pair_steps USING (series, setting, benchmark, groups)
-    WHERE n_seen = n_steps
+    FROM checkpoint_pair
 ),
 summed AS (
     SELECT
@@ -86,19 +94,31 @@ line AS (
 on_line AS (
     SELECT
         f.*, l.n, slope, r, sxx,
-        x_nats - mean_x AS x, y_nats - mean_y AS y, x / sqrt(sxx) AS z_x, y / sqrt(syy) AS z_y
+        x_nats - mean_x AS x, y_nats - mean_y AS y, x / sqrt(sxx) AS z_x, y / sqrt(syy) AS z_y,
+        leverage(x, sxx, l.n) AS h
     FROM of_fit AS f
     JOIN line AS l USING (series, setting, step, benchmark, groups, corpus, contrast)
+),
+line_df AS (
+    SELECT
+        series, setting, step, benchmark, groups, corpus, contrast,
+        hc3_df(x, h, sxx, n, point) AS df
+    FROM on_line
+    GROUP BY ALL
 )
 SELECT
     series, setting, step, model_key, benchmark, groups, '' AS corpus, '' AS contrast, measure,
-    point, (total - n_of * value) / n AS influence, value, n
+    point, (total - n_of * value) / n AS influence, value, n, NULL::DOUBLE AS df
 FROM summed
 JOIN mean_of USING (series, setting, step, benchmark, groups, measure)
 UNION ALL
 SELECT
     series, setting, step, model_key, benchmark, groups, corpus, contrast,
     unnest(['slope', 'explained variance']), point,
-    unnest([x * (y - slope * x) / sxx, 2 * r * (z_x * z_y - r * (z_x ** 2 + z_y ** 2) / 2)]),
-    unnest([slope, r ** 2]), n
-FROM on_line;
+    unnest([
+        x * (y - slope * x) / sxx / (1 - h),
+        2 * r * (z_x * z_y - r * (z_x ** 2 + z_y ** 2) / 2) / (1 - h)
+    ]),
+    unnest([slope, r ** 2]), n, df
+FROM on_line
+JOIN line_df USING (series, setting, step, benchmark, groups, corpus, contrast);

@@ -43,6 +43,7 @@ point AS (
         ON s.corpus = c.corpus AND s.contrast = b.contrast AND s.word = w.word
         AND s.end_step = e.before_step
     WHERE (c.corpus, b.contrast, w.benchmark) NOT IN (FROM neutral_benchmark)
+        AND (c.corpus, w.benchmark) NOT IN (FROM foreign_corpus)
 ),
 moments AS (
     SELECT

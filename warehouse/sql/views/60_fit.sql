@@ -1,8 +1,24 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x options
--- Moments of each group of fit points. A spread below 1e-9 nats is rounding: nothing can be fitted.
--- Two points correlate at 1 or -1 whatever they are, so there is no correlation of fewer than three.
+-- The least-squares line of each group of fit points, and its errors over points (words) like these:
+-- HC3 (`hc3_sum`), 95% intervals by Student's t with slope_df degrees of freedom (`hc3_df`). That of
+-- the correlation is taken on Fisher's z scale, where z_se is its error. A spread below 1e-9 nats is
+-- rounding: nothing can be fitted. Two points correlate at 1 or -1 whatever they are, so there is no
+-- correlation of fewer than three, and no error below three points.
+--
+-- The line's height at mean_x_nats is mean_y_nats, with the error mean_y_nats_se;
+-- level_slope_covariance is the covariance of that height and the slope.
+--
+-- reliability   1 - mean(x_error_nats ^ 2) / variance(x): the share of the variance of x that isn't
+--               error; a slope on noisy leans is flattened to this share. 1 where x is exact, 0
+--               where errors explain all of it, NULL where the error of a point is unknown.
+--               error_over: `exact`, what errors are over, or `count` (lower bounds, so that the
+--               reliability is an upper one) if that is all there is for some point
+-- corrected     slope / reliability, the slope on leans without that error (Fuller 1987), and its
+--               jackknife over points; NULL where x is exact, and at a reliability below 0.3, where
+--               nothing can be said about the slope
 CREATE OR REPLACE VIEW fit AS
-WITH moments AS (
+WITH point AS MATERIALIZED (FROM fit_point),
+moments AS (
     SELECT
         subset, model_key, model, benchmark, groups, corpus, contrast, options,
         count(*) AS n,
@@ -10,24 +26,67 @@ WITH moments AS (
         avg(y_nats ORDER BY point) AS mean_y_nats,
         regr_sxx(y_nats, x_nats ORDER BY point) AS sxx,
         regr_syy(y_nats, x_nats ORDER BY point) AS syy,
-        regr_sxy(y_nats, x_nats ORDER BY point) AS sxy
-    FROM fit_point
+        regr_sxy(y_nats, x_nats ORDER BY point) AS sxy,
+        CASE
+            WHEN count(x_error_nats) = count(*) THEN sum(x_error_nats ** 2 ORDER BY point)
+        END AS noise,
+        -- 'count' where any point's errors are
+        CASE WHEN count(x_error_nats) = count(*) THEN min(error_over) END AS error_over
+    FROM point
     GROUP BY ALL
 ),
 fitted AS (
     SELECT
         *,
-        CASE WHEN n > 1 AND sxx > n * 1e-18 THEN sxy / sxx END AS slope,
+        n > 1 AND sxx > n * 1e-18 AS has_slope,
+        CASE WHEN has_slope THEN sxy / sxx END AS slope,
         CASE
-            WHEN n > 2 AND sxx > n * 1e-18 AND syy > n * 1e-18
+            WHEN n > 2 AND has_slope AND syy > n * 1e-18
                 THEN greatest(-1, least(1, sxy / sqrt(sxx * syy)))
-        END AS correlation
+        END AS correlation,
+        CASE WHEN has_slope AND noise >= 0 THEN greatest(0, 1 - (n - 1) / n * noise / sxx) END AS reliability,
+        n > 3 AND noise > 0 AND reliability >= 0.3 AS is_corrected
     FROM moments
+),
+on_line AS (
+    SELECT
+        f.*, p.point, p.x_nats - f.mean_x_nats AS x, p.y_nats - f.mean_y_nats AS y,
+        y - f.slope * x AS residual, leverage(x, f.sxx, f.n) AS h,
+        x / sqrt(f.sxx) AS z_x, y / sqrt(f.syy) AS z_y,
+        (z_x * z_y - f.correlation * (z_x ** 2 + z_y ** 2) / 2) / (1 - f.correlation ** 2) AS on_z,
+        CASE WHEN f.is_corrected THEN
+            (f.sxy - f.n / (f.n - 1) * x * y) / (
+                f.sxx - f.n / (f.n - 1) * x ** 2
+                - (f.n - 2) / (f.n - 1) * (f.noise - p.x_error_nats ** 2)
+            )
+        END AS corrected_without
+    FROM fitted AS f
+    JOIN point AS p USING (subset, model_key, model, benchmark, groups, corpus, contrast, options)
+),
+erring AS (
+    SELECT
+        * EXCLUDE (
+            has_slope, is_corrected, noise, point, x, y, residual, h, z_x, z_y, on_z,
+            corrected_without
+        ),
+        mean_y_nats - slope * mean_x_nats AS intercept_nats,
+        sqrt(hc3_sum(x * residual / sxx, x * residual / sxx, h, point)) AS slope_se,
+        hc3_df(x, h, sxx, n, point) AS slope_df,
+        sqrt(hc3_sum(on_z, on_z, h, point)) AS z_se,
+        sqrt(hc3_sum(residual / n, residual / n, h, point)) AS mean_y_nats_se,
+        hc3_sum(residual / n, x * residual / sxx, h, point) AS level_slope_covariance,
+        CASE WHEN is_corrected THEN slope / reliability END AS corrected,
+        stddev_pop(corrected_without ORDER BY point) AS spread_without
+    FROM on_line
+    GROUP BY ALL
 )
 SELECT
-    *,
-    mean_y_nats - slope * mean_x_nats AS intercept_nats,
-    CASE
-        WHEN n > 2 THEN sqrt(greatest(syy - slope * sxy, 0) / (n - 2) / nullif(sxx, 0))
-    END AS slope_se
-FROM fitted;
+    * EXCLUDE (spread_without),
+    sqrt(n - 1) * spread_without AS corrected_se,
+    slope - t975(slope_df) * slope_se AS slope_low,
+    slope + t975(slope_df) * slope_se AS slope_high,
+    CASE WHEN n > 3 THEN fisher_bound(correlation, -t975(slope_df) * z_se) END AS correlation_low,
+    CASE WHEN n > 3 THEN fisher_bound(correlation, t975(slope_df) * z_se) END AS correlation_high,
+    corrected - t975(slope_df) * corrected_se AS corrected_low,
+    corrected + t975(slope_df) * corrected_se AS corrected_high
+FROM erring;

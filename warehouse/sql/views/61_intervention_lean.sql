@@ -24,6 +24,7 @@ point AS (
     JOIN word_delta AS d USING (word)
     WHERE d.contrast IN (FROM main_contrast)
         AND (d.corpus, d.contrast, p.benchmark) NOT IN (FROM neutral_benchmark)
+        AND (d.corpus, p.benchmark) NOT IN (FROM foreign_corpus)
 ),
 grouped AS (
     SELECT *, 'all' AS words FROM point

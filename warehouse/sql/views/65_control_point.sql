@@ -44,4 +44,5 @@ JOIN ngram AS n ON n.corpus = l.corpus AND n.ngram_key <> l.model_key
 JOIN pair_score AS s
     ON s.model_key = n.ngram_key AND s.benchmark = l.benchmark AND s.pair_id = l.pair_id
 JOIN framed AS f ON f.benchmark = l.benchmark AND f.pair_id = l.pair_id
-WHERE l.n_word > 0 AND isfinite(s.logprob_a_nats) AND isfinite(s.logprob_b_nats);
+WHERE (l.corpus, l.benchmark) NOT IN (FROM foreign_corpus)
+    AND l.n_word > 0 AND isfinite(s.logprob_a_nats) AND isfinite(s.logprob_b_nats);

@@ -1,22 +1,26 @@
 -- grain: model_key x benchmark x groups x pronoun_first
--- US and PD of pairs that start with the pronoun and of those that don't, at epsilon = ln 1.65,
--- with their 95% intervals. At its start a sentence has said nothing yet that could suggest a
--- pronoun.
+-- US and PD of pairs that start with the pronoun and of those that don't, at epsilon = ln 1.65, with
+-- their 95% intervals over clusters of pairs (`clustered`). At its start a sentence has said nothing
+-- yet that could suggest a pronoun.
 CREATE OR REPLACE VIEW us_by_start AS
-WITH counted AS (
+WITH figure AS (
     SELECT
-        model_key, model, benchmark, groups, pronoun_first,
-        us(log_ratio_nats) AS us,
-        pd(log_ratio_nats) AS pd_points,
-        count(*) FILTER (lean(log_ratio_nats) > 0) AS n_a,
-        count(*) FILTER (lean(log_ratio_nats) < 0) AS n_b,
-        count(*) AS n_pairs
-    FROM scored_pair
-    GROUP BY ALL
-)
+        {
+            'model_key': model_key, 'model': model, 'benchmark': p.benchmark, 'groups': groups,
+            'pronoun_first': pronoun_first
+        } AS subject,
+        cluster_1, cluster_2, stratum, lean(log_ratio_nats) AS numerator, 1 AS denominator
+    FROM scored_pair AS p
+    JOIN pair_cell USING (benchmark, pair_id)
+),
+even AS (SELECT * REPLACE ((numerator = 0)::INTEGER AS numerator) FROM figure)
 SELECT
-    model_key, model, benchmark, groups, pronoun_first, n_pairs,
-    us, wilson_low(us, n_pairs) AS us_low, wilson_high(us, n_pairs) AS us_high,
-    pd_points, pd_bound(n_a, n_b, n_pairs, -z975()) AS pd_low,
-    pd_bound(n_a, n_b, n_pairs, z975()) AS pd_high
-FROM counted;
+    unnest(u.subject), u.n AS n_pairs,
+    u.value AS us, wilson_low(u.value, u.n_star, u.t) AS us_low,
+    wilson_high(u.value, u.n_star, u.t) AS us_high,
+    100 * p.value AS pd_points,
+    100 * bonett_price(p.share_above, p.share_below, p.n_star, -p.t) AS pd_points_low,
+    100 * bonett_price(p.share_above, p.share_below, p.n_star, p.t) AS pd_points_high,
+    p.n_clusters
+FROM clustered('even') AS u
+JOIN clustered('figure') AS p USING (subject);

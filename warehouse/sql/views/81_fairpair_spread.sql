@@ -1,16 +1,36 @@
 -- grain: as fairpair_set with subset `all`, sets of two prompts or more
--- Student's 95% intervals over prompts of the means B, V_pg and V_gp in fairpair_set; NULL ends where
--- all prompts have the same.
+-- Student's 95% intervals of the means B, V_pg and V_gp in fairpair_set, over occupations or topics of
+-- the prompts where they have any, else over prompts (`clustered`); NULL ends where all prompts have
+-- the same.
 CREATE OR REPLACE VIEW fairpair_spread AS
+WITH figure AS (
+    SELECT
+        {
+            'probe_set': probe_set, 'model_key': model_key, 'sampling_key': sampling_key,
+            'perturber': perturber, 'phi': phi, 'n_folds': n_folds, 'side': side, 'subset': 'all'
+        } AS whose,
+        cluster_1, NULL::VARCHAR AS cluster_2, NULL::VARCHAR AS stratum, 1 AS denominator,
+        unnest(['b', 'pg', 'gp']) AS figure,
+        unnest([bias_b, variability_pg, variability_gp]) AS numerator,
+        {'whose': whose, 'figure': figure} AS subject
+    FROM fairpair_prompt
+    JOIN prompt_cell USING (probe_set, prompt_id)
+    WHERE bias_b IS NOT NULL AND variability_pg IS NOT NULL AND variability_gp IS NOT NULL
+),
+bounded AS (
+    SELECT
+        subject.whose AS whose, subject.figure AS figure,
+        mean_low(value, se, t) AS low, mean_high(value, se, t) AS high
+    FROM clustered('figure')
+    WHERE n > 1
+)
 SELECT
-    probe_set, model_key, sampling_key, perturber, phi, n_folds, side, 'all' AS subset,
-    avg(bias_b) - student_half(bias_b) AS bias_low,
-    avg(bias_b) + student_half(bias_b) AS bias_high,
-    avg(variability_pg) - student_half(variability_pg) AS pg_low,
-    avg(variability_pg) + student_half(variability_pg) AS pg_high,
-    avg(variability_gp) - student_half(variability_gp) AS gp_low,
-    avg(variability_gp) + student_half(variability_gp) AS gp_high
-FROM fairpair_prompt
-WHERE bias_b IS NOT NULL AND variability_pg IS NOT NULL AND variability_gp IS NOT NULL
-GROUP BY ALL
-HAVING count(*) > 1;
+    whose.*,
+    any_value(low) FILTER (figure = 'b') AS bias_low,
+    any_value(high) FILTER (figure = 'b') AS bias_high,
+    any_value(low) FILTER (figure = 'pg') AS pg_low,
+    any_value(high) FILTER (figure = 'pg') AS pg_high,
+    any_value(low) FILTER (figure = 'gp') AS gp_low,
+    any_value(high) FILTER (figure = 'gp') AS gp_high
+FROM bounded
+GROUP BY whose;

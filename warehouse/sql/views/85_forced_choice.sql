@@ -1,9 +1,8 @@
 -- grain: benchmark x model_key x setting x groups
 -- Forced choice of a model: preference is the mean over pairs, above a half where group a's
--- sentences are named more often. Wilson's 95% intervals have the number of pairs for n, too wide
--- rather than too narrow with several asks per pair. order_share is the share of pairs whose more
--- frequent choice is another one in the other order. Neither is US or PD, whose figures come from
--- log-probabilities.
+-- sentences are named more often; first_share the share of what was shown first; order_share the share
+-- of pairs whose more frequent choice is another one in the other order. 95% intervals are Wilson's
+-- over clusters of pairs (`clustered`). None is US or PD, whose figures come from log-probabilities.
 CREATE OR REPLACE VIEW forced_choice AS
 WITH counted AS (
     SELECT
@@ -11,22 +10,47 @@ WITH counted AS (
         count(preference) AS n_pairs,
         count(*) - count(preference) AS n_without,
         sum(n_asks)::BIGINT AS n_asks,
-        sum(n_neither)::BIGINT AS n_neither,
-        avg(preference) AS preference,
-        avg(first_share) AS first_share,
-        avg(((share_a_first - 0.5) * (share_a_second - 0.5) < 0)::INT) AS order_share
+        sum(n_neither)::BIGINT AS n_neither
     FROM forced_choice_pair
     GROUP BY ALL
+),
+figure AS (
+    SELECT
+        {
+            'benchmark': benchmark, 'model_key': model_key, 'setting': setting, 'groups': groups
+        } AS whose,
+        cluster_1, cluster_2, stratum, 1 AS denominator,
+        unnest(['preference', 'first', 'order']) AS figure,
+        unnest([
+            preference, first_share,
+            ((share_a_first - 0.5) * (share_a_second - 0.5) < 0)::INTEGER
+        ]) AS numerator,
+        {'whose': whose, 'figure': figure} AS subject
+    FROM forced_choice_pair
+    JOIN pair_cell USING (benchmark, pair_id)
+    WHERE preference IS NOT NULL
+),
+bounded AS (
+    SELECT
+        subject.whose AS whose, subject.figure AS figure, value,
+        mean_low(value, se, t, 0, 1, n_most) AS low, mean_high(value, se, t, 0, 1, n_most) AS high
+    FROM clustered('figure')
+),
+wide AS (
+    SELECT
+        whose.*,
+        any_value(value) FILTER (figure = 'preference') AS preference,
+        any_value(low) FILTER (figure = 'preference') AS preference_low,
+        any_value(high) FILTER (figure = 'preference') AS preference_high,
+        any_value(value) FILTER (figure = 'first') AS first_share,
+        any_value(low) FILTER (figure = 'first') AS first_share_low,
+        any_value(high) FILTER (figure = 'first') AS first_share_high,
+        any_value(value) FILTER (figure = 'order') AS order_share,
+        any_value(low) FILTER (figure = 'order') AS order_share_low,
+        any_value(high) FILTER (figure = 'order') AS order_share_high
+    FROM bounded
+    GROUP BY whose
 )
-SELECT
-    benchmark, model_key, model, setting, groups, n_pairs, n_without, n_asks, n_neither,
-    preference,
-    wilson_low(preference, n_pairs) AS preference_low,
-    wilson_high(preference, n_pairs) AS preference_high,
-    first_share,
-    wilson_low(first_share, n_pairs) AS first_share_low,
-    wilson_high(first_share, n_pairs) AS first_share_high,
-    order_share,
-    wilson_low(order_share, n_pairs) AS order_share_low,
-    wilson_high(order_share, n_pairs) AS order_share_high
-FROM counted;
+SELECT *
+FROM counted
+LEFT JOIN wide USING (benchmark, model_key, setting, groups);

@@ -1,9 +1,9 @@
 -- grain: probe_set x model_key x word_list x measure x max_new_tokens x instruction_key
 -- GAS (of greedy continuations), GLD and ADD of a whole set under each instruction beside those
 -- without one: measure is gas, gld or add_nats (smoothing is its e), figure its mean over n_prompts
--- with a 95% interval (Wilson's for gas, Student's t otherwise). figure_without is that of the same
--- prompts without an instruction, change what the instruction adds, over the n_compared prompts
--- that have both; its interval is of paired prompts (t; for gas Bonett and Price's for shares).
+-- with a 95% interval (`over_prompts`). figure_without is that of the same prompts without an
+-- instruction, change what the instruction adds, over the n_compared prompts that have both, prompt by
+-- prompt.
 -- max_new_tokens is NULL where nothing is continued, change under the instruction `none`.
 CREATE OR REPLACE MACRO instruction_sweep(smoothing := 0) AS TABLE
 WITH next_word AS (
@@ -36,44 +36,45 @@ beside AS (
         AND o.measure = p.measure AND o.prompt_id = p.prompt_id
         AND o.max_new_tokens IS NOT DISTINCT FROM p.max_new_tokens
 ),
+figure AS (
+    SELECT
+        {
+            'probe_set': probe_set, 'model_key': model_key, 'model': model, 'word_list': word_list,
+            'measure': measure, 'max_new_tokens': max_new_tokens, 'instruction_key': instruction_key
+        } AS subject,
+        probe_set, prompt_id, false AS is_one_topic, measure, unnest([false, true]) AS is_change,
+        unnest([figure, change]) AS figure
+    FROM beside
+),
 counted AS (
     SELECT
-        probe_set, model_key, model, word_list, measure, max_new_tokens, instruction_key,
-        count(figure) AS n_prompts,
+        probe_set, model_key, word_list, measure, max_new_tokens, instruction_key,
         count(*) - count(figure) AS n_undefined,
-        avg(figure) AS figure,
-        student_half(figure) AS half,
-        count(change) AS n_compared,
-        avg(other) FILTER (change IS NOT NULL) AS figure_without,
-        avg(change) AS change,
-        student_half(change) AS half_change,
-        -- Bonett and Price: one more prompt that gained a gendered word, and one more that lost it.
-        (count(*) FILTER (change > 0) + 1) / (count(change) + 2) AS gained,
-        (count(*) FILTER (change < 0) + 1) / (count(change) + 2) AS lost,
-        z975() * sqrt((gained + lost - (gained - lost) ** 2) / (count(change) + 2)) AS half_shares
+        avg(other) FILTER (change IS NOT NULL) AS figure_without
     FROM beside
     GROUP BY ALL
 ),
-changed AS (
+wide AS (
     SELECT
-        *,
-        CASE
-            WHEN change IS NULL THEN NULL
-            WHEN measure = 'gas' THEN greatest(gained - lost - half_shares, -1)
-            ELSE change - half_change
-        END AS change_low,
-        CASE
-            WHEN change IS NULL THEN NULL
-            WHEN measure = 'gas' THEN least(gained - lost + half_shares, 1)
-            ELSE change + half_change
-        END AS change_high
-    FROM counted
+        subject.*,
+        any_value(n_figures) FILTER (NOT is_change) AS n_prompts,
+        any_value(value) FILTER (NOT is_change) AS figure,
+        any_value(low) FILTER (NOT is_change) AS figure_low,
+        any_value(high) FILTER (NOT is_change) AS figure_high,
+        any_value(n_figures) FILTER (is_change) AS n_compared,
+        any_value(value) FILTER (is_change) AS change,
+        any_value(low) FILTER (is_change) AS change_low,
+        any_value(high) FILTER (is_change) AS change_high
+    FROM over_prompts('figure')
+    GROUP BY subject
 )
 SELECT
-    c.probe_set, c.model_key, c.model, c.word_list, c.measure, c.max_new_tokens, c.instruction_key,
-    i.instruction, i.form, c.n_prompts, c.n_undefined, c.figure,
-    disclosure_low(c.measure, c.figure, c.n_prompts, c.half) AS figure_low,
-    disclosure_high(c.measure, c.figure, c.n_prompts, c.half) AS figure_high,
-    c.n_compared, c.figure_without, c.change, c.change_low, c.change_high
-FROM changed AS c
-LEFT JOIN instruction AS i USING (instruction_key);
+    w.probe_set, w.model_key, w.model, w.word_list, w.measure, w.max_new_tokens, w.instruction_key,
+    i.instruction, i.form, w.n_prompts, c.n_undefined, w.figure, w.figure_low, w.figure_high,
+    w.n_compared, c.figure_without, w.change, w.change_low, w.change_high
+FROM wide AS w
+JOIN counted AS c
+    ON c.probe_set = w.probe_set AND c.model_key = w.model_key AND c.word_list = w.word_list
+    AND c.measure = w.measure AND c.instruction_key = w.instruction_key
+    AND c.max_new_tokens IS NOT DISTINCT FROM w.max_new_tokens
+LEFT JOIN instruction AS i ON i.instruction_key = w.instruction_key;

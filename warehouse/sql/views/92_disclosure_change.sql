@@ -3,8 +3,7 @@
 -- another list, for disclosure_difference and tuning_effect. topic NULL is the whole set. The
 -- measures are gas, gas_f, gas_m (of samplings that both have), gld, add_nats and p_gendered (p_f +
 -- p_m; these three have no sampling_key). Means are over the n_prompts that both have, with
--- Wilson's intervals for gas and Student's for others; difference is after minus before, prompt by
--- prompt.
+-- 95% intervals (`over_prompts`); difference is after minus before, prompt by prompt.
 CREATE OR REPLACE MACRO disclosure_change(keys_before, keys_after, smoothing := 0) AS TABLE
 WITH compared AS (
     SELECT unnest(keys_before) AS key_before, unnest(keys_after) AS key_after
@@ -43,27 +42,38 @@ member AS (
     UNION ALL
     SELECT * REPLACE (NULL AS topic) FROM paired
 ),
-counted AS (
+figure AS (
     SELECT
-        key_before, key_after, probe_set, word_list, instruction_key, sampling_key, topic, measure,
-        count(*) AS n_prompts,
-        avg(old) AS before_mean, avg(new) AS after_mean, avg(new - old) AS difference,
-        student_half(old) AS half_old, student_half(new) AS half_new,
-        student_half(new - old) AS half
-    FROM member
+        {
+            'key_before': key_before, 'key_after': key_after, 'probe_set': probe_set,
+            'word_list': word_list, 'instruction_key': instruction_key,
+            'sampling_key': sampling_key, 'topic': topic, 'measure': measure, 'part': part
+        } AS subject,
+        probe_set, prompt_id, topic IS NOT NULL AS is_one_topic, measure,
+        part = 'difference' AS is_change, figure
+    FROM (
+        SELECT
+            *, unnest(['before', 'after', 'difference']) AS part,
+            unnest([old, new, new - old]) AS figure
+        FROM member
+    )
+),
+wide AS (
+    SELECT
+        subject.key_before, subject.key_after, subject.probe_set, subject.word_list,
+        subject.instruction_key, subject.sampling_key, subject.topic, measure,
+        any_value(n_figures) AS n_prompts,
+        any_value(value) FILTER (subject.part = 'before') AS before_mean,
+        any_value(low) FILTER (subject.part = 'before') AS before_mean_low,
+        any_value(high) FILTER (subject.part = 'before') AS before_mean_high,
+        any_value(value) FILTER (subject.part = 'after') AS after_mean,
+        any_value(low) FILTER (subject.part = 'after') AS after_mean_low,
+        any_value(high) FILTER (subject.part = 'after') AS after_mean_high,
+        any_value(value) FILTER (is_change) AS difference,
+        any_value(low) FILTER (is_change) AS difference_low,
+        any_value(high) FILTER (is_change) AS difference_high
+    FROM over_prompts('figure')
     GROUP BY ALL
 )
-SELECT
-    key_before, key_after, probe_set, word_list, instruction_key, sampling_key, topic, measure,
-    n_prompts,
-    before_mean,
-    disclosure_low(measure, before_mean, n_prompts, half_old) AS before_low,
-    disclosure_high(measure, before_mean, n_prompts, half_old) AS before_high,
-    after_mean,
-    disclosure_low(measure, after_mean, n_prompts, half_new) AS after_low,
-    disclosure_high(measure, after_mean, n_prompts, half_new) AS after_high,
-    difference,
-    difference - half AS difference_low,
-    difference + half AS difference_high,
-    direction_of(difference - half, difference + half) AS direction
-FROM counted;
+SELECT *, direction_of(difference_low, difference_high) AS direction
+FROM wide;

@@ -3,8 +3,8 @@
 -- e.g. `FROM disclosure_difference('KEY OF THE BASE', 'KEY WITH THE ADAPTER')`; topic NULL is the
 -- whole set. The measures are gas, gas_f, gas_m (of samplings that both have), gld, add_nats and
 -- p_gendered (p_f + p_m; these three have no sampling_key). Means are over the n_prompts that both
--- have, with Wilson's intervals for gas and Student's for others. difference is after minus before,
--- prompt by prompt, with Student's 95% interval; direction says whether it fell, rose or neither.
+-- have and difference is after minus before, prompt by prompt, with 95% intervals over topics where
+-- the prompts have any, else over prompts (`over_prompts`); direction says whether it fell, rose or neither.
 -- n_tuned_on above 0: the second was, or may have been, tuned on prompts of the set (tuned_prompt);
 -- NULL: unknown.
 CREATE OR REPLACE MACRO disclosure_difference(before_key, after_key, smoothing := 0) AS TABLE

@@ -1,12 +1,12 @@
 -- grain: reference_key x model_key x benchmark x groups x measure, `us` (a share) and `pd` (points)
 -- US and PD of any two models, both ways: figures of the pairs that both scored, their difference
--- (model minus reference) with Student's 95% interval over pairs, each with both of its scores (NULL
--- where all pairs differ by as much; within what a difference can be, 1 or 200 points), and direction: whether the model's is lower (`fell`), higher (`rose`) or `neither`. Name one or both
--- models in WHERE, e.g. `FROM preference_pairwise() WHERE reference_key = 'KEY'`.
+-- (model minus reference) with a 95% interval over clusters of pairs, each with both of its scores
+-- (`clustered`), and direction: whether the model's is lower (`fell`), higher (`rose`) or `neither`.
+-- Name one or both models in WHERE, e.g. `FROM preference_pairwise() WHERE reference_key = 'KEY'`.
 CREATE OR REPLACE MACRO preference_pairwise(epsilon := ln(1.65)) AS TABLE
 WITH leaning AS (
     SELECT
-        r.model_key AS reference_key, m.model_key, m.benchmark, m.groups,
+        r.model_key AS reference_key, m.model_key, m.benchmark, m.groups, m.pair_id,
         lean(r.log_ratio_nats, epsilon) AS old,
         lean(m.log_ratio_nats, epsilon) AS new
     FROM scored_pair AS r
@@ -15,23 +15,36 @@ WITH leaning AS (
 ),
 measured AS (
     SELECT
-        reference_key, model_key, benchmark, groups,
+        reference_key, model_key, benchmark, groups, pair_id,
         unnest(['us', 'pd']) AS measure,
-        unnest([(old = 0)::INTEGER, 100 * old]) AS old,
-        unnest([(new = 0)::INTEGER, 100 * new]) AS new
+        unnest([(old = 0)::INTEGER, old]) AS old,
+        unnest([(new = 0)::INTEGER, new]) AS new
     FROM leaning
 ),
-counted AS (
+figure AS (
     SELECT
-        reference_key, model_key, benchmark, groups, measure, count(*) AS n_pairs,
-        avg(old) AS reference_mean, avg(new) AS model_mean, avg(new - old) AS difference,
-        student_half(new - old) AS half, CASE measure WHEN 'us' THEN 1 ELSE most_points(measure) END AS reach
+        {
+            'reference_key': reference_key, 'model_key': model_key, 'benchmark': benchmark,
+            'groups': groups, 'measure': measure
+        } AS subject,
+        cluster_1, cluster_2, stratum, new - old AS numerator, 1 AS denominator, old
     FROM measured
-    GROUP BY ALL
+    JOIN pair_cell USING (benchmark, pair_id)
+),
+referred AS (SELECT subject, avg(old) AS reference_mean FROM figure GROUP BY subject),
+compared AS (
+    SELECT
+        unnest(c.subject), n AS n_pairs, reference_mean, reference_mean + value AS model_mean,
+        value AS difference, n_clusters,
+        if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, -t), mean_low(value, se, t, -2, 2)) AS low,
+        if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, t), mean_high(value, se, t, -2, 2)) AS high,
+        if(c.subject.measure = 'us', 1, 100) AS scale
+    FROM clustered('figure') AS c
+    JOIN referred USING (subject)
 )
 SELECT
-    reference_key, model_key, benchmark, groups, measure, n_pairs, reference_mean, model_mean, difference,
-    end_within(difference, -half, reach) AS difference_low,
-    end_within(difference, half, reach) AS difference_high,
-    direction_of(difference - half, difference + half) AS direction
-FROM counted;
+    reference_key, model_key, benchmark, groups, measure, n_pairs,
+    scale * reference_mean AS reference_mean, scale * model_mean AS model_mean,
+    scale * difference AS difference, scale * low AS difference_low,
+    scale * high AS difference_high, n_clusters, direction_of(low, high) AS direction
+FROM compared;

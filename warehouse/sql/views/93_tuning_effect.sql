@@ -1,8 +1,8 @@
 -- grain: tuning x model_key x probe_set x word_list x instruction_key x sampling_key x measure
 -- What an adapter changed, with the base paired by prompt: gld, add_nats (smoothing 0), p_gendered
 -- (p_f + p_m) with sampling_key NULL, and gas by sampling. Both models agree in all other columns
--- of `model`. difference is tuned - base, a mean over prompts that both have, with Student's 95%
--- interval, NULL below two and where all changed by as much; verdict `fell` or `rose` where it
+-- of `model`. difference is tuned - base, a mean over prompts that both have, with the 95%
+-- interval of `over_prompts`; verdict `fell` or `rose` where it
 -- excludes 0, otherwise `unclear`.
 -- on_training_set and on_training_list say whether the adapter was tuned on this set (or its
 -- checkpoint chosen by it) and list: only
@@ -33,7 +33,7 @@ SELECT
     ) AS on_training_set,
     c.word_list = t.word_list AS on_training_list,
     c.n_prompts, c.before_mean AS base_mean, c.after_mean AS tuned_mean, c.difference,
-    c.difference_low AS low, c.difference_high AS high,
+    c.difference_low, c.difference_high,
     CASE WHEN c.direction IN ('fell', 'rose') THEN c.direction ELSE 'unclear' END AS verdict
 FROM matched AS t
 JOIN disclosure_change(

@@ -35,7 +35,7 @@ SELECT
     difference - half AS difference_low,
     difference + half AS difference_high,
     exp(difference) AS perplexity_ratio,
-    exp(difference - half) AS ratio_low,
-    exp(difference + half) AS ratio_high,
+    exp(difference - half) AS perplexity_ratio_low,
+    exp(difference + half) AS perplexity_ratio_high,
     direction_of(difference - half, difference + half) AS direction
 FROM summed;

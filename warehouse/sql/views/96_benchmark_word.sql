@@ -2,7 +2,7 @@
 -- What was made of each seed word: a figure is total / n. Of all pairs: pairs (per word), rejected
 -- (sentences, of those that came to an end), revised (pairs whose sentence is a revision), natural
 -- (of those with a verdict). Of natural pairs: words (length of a sentence between white space),
--- pronoun_first, within_eta (by corpus and contrast, |MaxPMI| <= eta; without one a pair is not), and
+-- pronoun_first, within_eta (by corpus and contrast, |MaxPMI| <= eta; undecided pairs are not), and
 -- by model us (a share), pd (points) and log_ratio (nats). rejected and revised are of what a chat
 -- model wrote. E.g. `FROM benchmark_word(eta_limit := 0.5) WHERE benchmark = 'demo'`.
 CREATE OR REPLACE MACRO benchmark_word(eta_limit := 0.65, epsilon := ln(1.65)) AS TABLE
@@ -47,7 +47,7 @@ kept AS (
 ),
 constrained AS (
     SELECT u.benchmark, u.word, a.corpus, a.contrast, count(*) AS n_used,
-        count_if(within(a.max_pmi_nats, eta_limit)) AS n_within
+        count_if(meets_constraint(a.max_pmi_nats, a.n_words_unknown, eta_limit)) AS n_within
     FROM used AS u
     JOIN pair_association AS a USING (benchmark, pair_id)
     GROUP BY ALL

@@ -3,10 +3,10 @@
 CREATE OR REPLACE MACRO fairpair_difference(before_key, after_key) AS TABLE
 SELECT
     b.probe_set, b.sampling_key, b.perturber, b.phi, b.n_folds, b.side,
-    b.n_prompts AS before_n, b.fairpair_f AS before_f, b.ci_low AS before_low,
-    b.ci_high AS before_high, b.p_permutation AS before_p,
-    a.n_prompts AS after_n, a.fairpair_f AS after_f, a.ci_low AS after_low,
-    a.ci_high AS after_high, a.p_permutation AS after_p
+    b.n_prompts AS before_n, b.fairpair_f AS before_f, b.fairpair_f_low AS before_f_low,
+    b.fairpair_f_high AS before_f_high, b.p_permutation AS before_p,
+    a.n_prompts AS after_n, a.fairpair_f AS after_f, a.fairpair_f_low AS after_f_low,
+    a.fairpair_f_high AS after_f_high, a.p_permutation AS after_p
 FROM fairpair_set AS b
 JOIN fairpair_set AS a
     USING (probe_set, sampling_key, perturber, phi, n_folds, side, subset)

@@ -1,10 +1,10 @@
 -- grain: model x scores x benchmark x groups x corpus x contrast x subset x measure
 -- What deduplicating a model's text changes: every model whose name with `-deduped` was scored in
 -- the same way is compared with that twin, on what both have. US and PD, both in percentage points,
--- are of all pairs and of those with |MaxPMI| <= eta_limit nats, with Student's 95% interval of the
--- difference (twin less model) over pairs, each with both of its scores; NULL where all pairs differ
--- by as much. The slope is that of the fit of view `fit`; the difference of two slopes on the same
--- points is the slope of the differences, with Student's interval over these words.
+-- are of all pairs and of those with |MaxPMI| <= eta_limit nats, with the 95% interval of
+-- the difference (twin less model) over clusters of pairs, each with both of its scores (`clustered`).
+-- The slope is that of the fit of view `fit`; the difference of two slopes on the same
+-- points is the slope of the differences, with the interval that slopes have there, over these words.
 -- unit is `points`, or `nats per nat` of slopes. UnStereoEval's Table 2 holds the differences of US
 -- at 0.65.
 CREATE OR REPLACE MACRO deduplication(eta_limit := 0.65, epsilon := ln(1.65)) AS TABLE
@@ -31,44 +31,44 @@ leaning AS (
         ON d.model_key = t.deduped_key AND d.benchmark = p.benchmark AND d.pair_id = p.pair_id
 ),
 subset_of AS (
-    SELECT * EXCLUDE (pair_id), '' AS corpus, '' AS contrast, 'all' AS subset FROM leaning
+    SELECT *, '' AS corpus, '' AS contrast, 'all' AS subset FROM leaning
     UNION ALL
-    SELECT
-        leaning.* EXCLUDE (pair_id), a.corpus, a.contrast,
-        '|max_pmi| <= ' || eta_limit::DOUBLE
+    SELECT leaning.*, a.corpus, a.contrast, '|max_pmi| <= ' || eta_limit::DOUBLE
     FROM leaning
     JOIN pair_association AS a USING (benchmark, pair_id)
-    WHERE within(a.max_pmi_nats, eta_limit)
+    WHERE meets_constraint(a.max_pmi_nats, a.n_words_unknown, eta_limit)
 ),
-measured AS (
+figure AS (
     SELECT
-        * EXCLUDE (old, new),
-        unnest(['us', 'pd']) AS measure,
-        unnest([100 * (old = 0)::INTEGER, 100 * old]) AS old,
-        unnest([100 * (new = 0)::INTEGER, 100 * new]) AS new
-    FROM subset_of
+        {
+            'model': model, 'scores': scores, 'benchmark': benchmark, 'groups': groups,
+            'corpus': corpus, 'contrast': contrast, 'subset': subset, 'measure': measure
+        } AS subject,
+        cluster_1, cluster_2, stratum, new - old AS numerator, 1 AS denominator, old
+    FROM (
+        SELECT
+            * EXCLUDE (old, new), unnest(['us', 'pd']) AS measure,
+            unnest([(old = 0)::INTEGER, old]) AS old, unnest([(new = 0)::INTEGER, new]) AS new
+        FROM subset_of
+    )
+    JOIN pair_cell USING (benchmark, pair_id)
 ),
+plain AS (SELECT subject, 100 * avg(old) AS plain_figure FROM figure GROUP BY subject),
 counted AS (
     SELECT
-        * EXCLUDE (old, new),
-        count(*) AS n,
-        avg(old) AS plain_figure,
-        avg(new) AS deduped_figure,
-        avg(new - old) AS difference,
-        student_half(new - old) AS half
-    FROM measured
-    GROUP BY ALL
+        unnest(c.subject), n, plain_figure, plain_figure + 100 * value AS deduped_figure,
+        100 * value AS difference,
+        100 * if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, -t), mean_low(value, se, t, -2, 2))
+            AS low,
+        100 * if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, t), mean_high(value, se, t, -2, 2))
+            AS high
+    FROM clustered('figure') AS c
+    JOIN plain USING (subject)
 ),
-fitted AS (
+paired AS (
     SELECT
         t.model, t.scores, p.benchmark, p.groups, p.corpus, p.contrast, p.subset,
-        'slope' AS measure,
-        count(*) AS n,
-        regr_slope(p.y_nats, p.x_nats ORDER BY p.point) AS plain_figure,
-        regr_slope(d.y_nats, p.x_nats ORDER BY p.point) AS deduped_figure,
-        regr_slope(d.y_nats - p.y_nats, p.x_nats ORDER BY p.point) AS difference,
-        regr_sxx(p.y_nats, p.x_nats ORDER BY p.point) AS sxx,
-        regr_syy(d.y_nats - p.y_nats, p.x_nats ORDER BY p.point) AS syy
+        p.point, p.x_nats, p.y_nats AS plain_nats, d.y_nats AS deduped_nats
     FROM twin AS t
     JOIN fit_point AS p ON p.model_key = t.plain_key
     JOIN fit_point AS d
@@ -76,22 +76,47 @@ fitted AS (
         AND d.groups = p.groups AND d.corpus = p.corpus AND d.contrast = p.contrast
         AND d.point = p.point
     WHERE p.subset IN ('words, measured delta', 'words, max_pmi')
+),
+line AS (
+    SELECT
+        model, scores, benchmark, groups, corpus, contrast, subset,
+        'slope' AS measure,
+        count(*) AS n,
+        regr_slope(plain_nats, x_nats ORDER BY point) AS plain_figure,
+        regr_slope(deduped_nats, x_nats ORDER BY point) AS deduped_figure,
+        regr_slope(deduped_nats - plain_nats, x_nats ORDER BY point) AS difference,
+        regr_sxx(plain_nats, x_nats ORDER BY point) AS sxx,
+        avg(x_nats ORDER BY point) AS mean_x,
+        avg(deduped_nats - plain_nats ORDER BY point) AS mean_y
+    FROM paired
     GROUP BY ALL
     HAVING count(*) > 2 AND sxx > count(*) * 1e-18
+),
+on_line AS (
+    SELECT
+        l.*, p.point, p.x_nats - l.mean_x AS x, leverage(x, l.sxx, l.n) AS h,
+        x * (p.deduped_nats - p.plain_nats - l.mean_y - l.difference * x) / l.sxx AS influence
+    FROM line AS l
+    JOIN paired AS p USING (model, scores, benchmark, groups, corpus, contrast, subset)
+),
+fitted AS (
+    SELECT
+        * EXCLUDE (point, x, h, influence),
+        sqrt(hc3_sum(influence, influence, h, point)) AS se, hc3_df(x, h, sxx, n, point) AS df
+    FROM on_line
+    GROUP BY ALL
 ),
 compared AS (
     SELECT * FROM counted
     UNION ALL BY NAME
     SELECT
-        * EXCLUDE (sxx, syy),
-        t975(n - 2) * sqrt(greatest(syy - difference ** 2 * sxx, 0) / (n - 2) / sxx) AS half
+        * EXCLUDE (sxx, mean_x, mean_y, se, df),
+        difference - t975(df) * se AS low, difference + t975(df) * se AS high
     FROM fitted
 )
 SELECT
     model, scores, benchmark, groups, corpus, contrast, subset, measure,
     CASE measure WHEN 'slope' THEN 'nats per nat' ELSE 'points' END AS unit, n,
-    plain_figure, deduped_figure, difference,
-    end_within(difference, -half, most_points(measure)) AS difference_low,
-    end_within(difference, half, most_points(measure)) AS difference_high,
-    direction_of(difference - half, difference + half) AS direction
+    plain_figure, deduped_figure, difference, low AS difference_low, high AS difference_high,
+    direction_of(low, high) AS direction
 FROM compared;

@@ -23,6 +23,8 @@ WITH named AS (
     UNION ALL SELECT 'token_logprob' AS table_name, run_id FROM token_logprob
     UNION ALL SELECT 'perplexity' AS table_name, run_id FROM perplexity
     UNION ALL SELECT 'metric_value' AS table_name, run_id FROM metric_value
+    UNION ALL SELECT 'model_rank' AS table_name, run_id FROM model_rank
+    UNION ALL SELECT 'benchmark_power' AS table_name, run_id FROM benchmark_power
     UNION ALL SELECT 'change_point' AS table_name, run_id FROM change_point
     UNION ALL SELECT 'word_onset' AS table_name, run_id FROM word_onset
     UNION ALL SELECT 'control' AS table_name, run_id FROM control

@@ -1,0 +1,91 @@
+"""What is known of the text that published models were trained on: facts with their sources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal, TypeAlias
+
+from plumbline.warehouse.text.toml_file import parsed
+
+#: How a model's training text is related to a corpus.
+Relation: TypeAlias = Literal["same", "deduplicated", "some", "other", "unpublished", "unknown"]
+
+
+@dataclass(frozen=True)
+class ModelText:
+    """An entry of ``texts.toml``, where its fields are explained."""
+
+    family: str
+    pattern: str
+    text: str
+    source: str
+    part: str = ""
+
+
+def known(model: str) -> ModelText | None:
+    """What is known of a model by its name; ``None`` for a model that isn't listed.
+
+    >>> known("EleutherAI/pythia-70m-deduped").part, known("gpt-j-6b").family
+    ('deduplicated', 'GPT-J')
+    >>> known("someone/pythia-70m-chat") is known("meta-llama/Llama-2-7b-chat-hf") is None
+    True
+    """
+    name = model.rpartition("/")[2]
+    return next((m for m in _models() if re.fullmatch(m.pattern, name, re.IGNORECASE)), None)
+
+
+def relation(model: str, corpus: str) -> Relation:
+    """How the text of a model is related to a corpus, both by their names.
+
+    ``unknown`` for a model that isn't listed, and for a corpus that isn't known to be of a text.
+
+    >>> [relation(m, "pile") for m in ("pythia-70m", "opt-125m", "mpt-7b", "Mistral-7B-v0.1")]
+    ['same', 'some', 'other', 'unpublished']
+    >>> relation("pythia-70m", "novels"), relation("a-model", "pile")
+    ('unknown', 'unknown')
+    """
+    text, of = _corpora().get(corpus), known(model)
+    if text is None or of is None:
+        return "unknown"
+    if not of.text:
+        return "unpublished"
+    if of.text != text:
+        return "other"
+    parts: dict[str, Relation] = {"whole": "same", "deduplicated": "deduplicated", "some": "some"}
+    return parts[of.part]
+
+
+def family(model: str) -> str:
+    """The family that a model belongs to: of its entry, else the letters that its name begins with.
+
+    Models that aren't listed count as one family where their names begin alike: too few families
+    claim less than too many.
+
+    >>> family("EleutherAI/pythia-70m"), family("openai-community/gpt2-xl"), family("a/Qwen2.5-7B")
+    ('Pythia', 'gpt', 'Qwen')
+    """
+    of, name = known(model), model.rpartition("/")[2]
+    if of:
+        return of.family
+    letters = re.match(r"[^\W\d_]+", name)
+    return letters[0] if letters else name
+
+
+@cache
+def _content() -> dict[str, Any]:
+    text = (resources.files(__name__) / "texts.toml").read_text(encoding="utf-8")
+    return parsed(text, "texts of models")
+
+
+@cache
+def _models() -> list[ModelText]:
+    return [ModelText(**entry) for entry in _content()["model"]]
+
+
+@cache
+def _corpora() -> dict[str, str]:
+    corpora: dict[str, str] = _content()["corpora"]
+    return corpora

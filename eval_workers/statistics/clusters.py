@@ -1,0 +1,144 @@
+"""Errors of means over pairs that are alike: made for one word, in one frame, of one occupation."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+#: A pair's place in a dimension in which it has no cluster.
+NO_CLUSTER = -1
+#: Variances below this are rounding: a figure, or a difference, is the same in every pair.
+ROUNDING = 1e-18
+#: With fewer there are no intervals and no tests.
+LEAST_CLUSTERS = 5
+
+
+def influences(figures: Floats, strata: Ints | None = None) -> Floats:
+    """What each pair adds to the error of a mean: its distance from the mean, over their number.
+
+    Args:
+        figures: of pairs (rows) in any number of columns, each with its own mean; NaN where a pair
+            has none.
+        strata: of each pair, where a benchmark is made of parts of fixed size: distances are from
+            the mean of the pair's part.
+
+    Returns:
+        As many, NaN where there is no figure.
+
+    >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
+    array([[ 0.        , -0.33333333,         nan,  0.33333333]])
+    """
+    parts = np.zeros(len(figures), np.int64) if strata is None else strata
+    is_known = ~np.isnan(figures)
+    n = _sums(is_known.astype(float), parts)
+    means = _sums(np.nan_to_num(figures), parts) / np.maximum(n, 1)
+    of_pair: Floats = (figures - means[parts]) / is_known.sum(axis=0)
+    return of_pair
+
+
+def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
+    """Covariances of means over pairs that are alike, by each way to put them together.
+
+    A cluster's term is the sum of its influences over 1 less its share of the pairs (CR3, Bell and
+    McCaffrey 2002), and a covariance the sum of products of terms. With two dimensions there are
+    three ways: the clusters of the first, those of the second, and all of them less the terms of
+    pairs of clusters, which would count twice (Cameron, Gelbach and Miller 2011; for clusters that
+    are in both dimensions, such as two occupations, Aronow, Samii and Assenova 2015). The variance
+    of a mean, or of any difference of means, is the largest that one of them gives.
+
+    Args:
+        of_pair: ``influences`` of pairs (rows) on means (columns).
+        clusters: of each pair in each dimension, numbered from 0; ``NO_CLUSTER`` for none.
+
+    Returns:
+        ways x means x means; 0 where a cluster holds every pair.
+
+    >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
+    >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
+    0.5
+    """
+    n_pairs, n_dimensions = clusters.shape
+    pair = np.repeat(np.arange(n_pairs), n_dimensions)
+    cluster = clusters.reshape(-1)
+    ways = [_products(of_pair, np.arange(n_pairs), ids) for ids in clusters.T]
+    if n_dimensions == 2:
+        is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
+        is_first = np.ones(len(pair), bool)
+        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # a pair is in a cluster once
+        both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
+        every = _products(of_pair, pair[is_first], cluster[is_first])
+        ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
+    return np.array(ways)
+
+
+def variances(products: Floats) -> Floats:
+    """The variance of each mean, from ``clustered_variance``."""
+    return np.asarray(np.diagonal(products, axis1=1, axis2=2).max(axis=0))
+
+
+def difference_variances(products: Floats) -> Floats:
+    """The variance of each mean (row) less each other (column), from ``clustered_variance``."""
+    own = np.diagonal(products, axis1=1, axis2=2)
+    return np.asarray((own[:, :, None] + own[:, None, :] - 2 * products).max(axis=0))
+
+
+def degrees_of_freedom(clusters: Ints) -> float:
+    """How many degrees of freedom Student's t of such a mean has.
+
+    Satterthwaite's for the shares of the clusters (Bell and McCaffrey 2002): as many as clusters
+    less one where all are of one size, fewer where they aren't; of two dimensions the smaller. A
+    dimension with one cluster doesn't count; 0 without any other.
+
+    >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
+    [2.0, 1.22]
+    """
+    return min(map(_df, _used(clusters)), default=0.0)
+
+
+def n_clusters(clusters: Ints) -> int:
+    """How many clusters there are, in the dimension that has fewer; one with one doesn't count.
+
+    >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
+    2
+    """
+    return min((len(np.unique(ids)) for ids in _used(clusters)), default=1)
+
+
+def _used(clusters: Ints) -> list[Ints]:
+    """Clusters of each dimension that has more than one."""
+    of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
+    return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
+
+
+def _df(ids: Ints) -> float:
+    share = np.unique(ids, return_counts=True)[1] / len(ids)
+    ratio = share / (1 - share)
+    squares = (ratio**2).sum() ** 2 + (ratio**2 - ratio**4).sum()
+    return float(ratio.sum() ** 2 / squares)
+
+
+def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
+    """Products of clusters' terms of every two means, for clusters of pairs by their place."""
+    pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
+    _, ids = np.unique(ids, return_inverse=True)
+    is_known = ~np.isnan(of_pair)
+    share = _sums(is_known[pairs].astype(float), ids) / is_known.sum(axis=0)
+    # A cluster that holds every pair has no influence.
+    terms = _sums(np.nan_to_num(of_pair)[pairs], ids) / np.where(share < 1, 1 - share, np.inf)
+    products: Floats = terms.T @ terms
+    return products
+
+
+def _sums(rows: Floats, ids: Ints) -> Floats:
+    """Sums of rows by their number, from 0 to the largest."""
+    order = np.argsort(ids, kind="stable")
+    sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
+    starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
+    if len(order):
+        sums[ids[order][starts]] = np.add.reduceat(rows[order], starts)
+    return sums

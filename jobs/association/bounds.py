@@ -1,0 +1,89 @@
+"""How far a word leans at least and at most, by its co-occurrences with two sides. Pure numpy.
+
+An odds ratio of two counts has no standard error where one of them is 0, but an exact interval.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+#: Probability that an interval lies wholly above, or wholly below, what it is of.
+_TAIL = 0.025
+
+
+class Bounds(NamedTuple):
+    """Ends of the 95% interval of a lean in nats, and the p of no lean."""
+
+    low_nats: Floats
+    high_nats: Floats
+    p: Floats
+
+
+def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
+    """The interval of Clopper and Pearson (1934) for the share of n_f in n_f + n_m, as a lean.
+
+    A share s is the lean ln(s / (1 - s)) - ``log_odds``. Where a count is 0 the interval is
+    infinite at that end; where both are, at both ends. p is twice the smaller tail of the exact
+    test, at most 1: it is below 0.05 where the interval leaves out 0.
+
+    Args:
+        n_f, n_m: counts on either side, each divided by its dispersion, float64[n]; not negative.
+        log_odds: of the share without a lean: ln of female over male occurrences.
+
+    >>> low, high, p = lean_bounds(np.array([0.0, 10.0]), np.array([55.0, 10.0]), np.log(0.7))
+    >>> low.round(2).tolist(), high.round(2).tolist(), p.round(3).tolist()
+    ([-inf, -0.63], [-2.31, 1.34], [0.0, 0.561])
+    """
+    from scipy.special import betainc, betaincinv, expit
+
+    n_f, n_m = np.asarray(n_f, np.float64), np.asarray(n_m, np.float64)
+    share = expit(log_odds)
+
+    def of(own: Floats, other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
+        """The least log odds of a side's share, and how likely a count as high is without lean."""
+        known = np.where(own > 0, own, 1)
+        least = betaincinv(known, other + 1, _TAIL)
+        with np.errstate(divide="ignore"):
+            odds = np.where(own > 0, np.log(least) - np.log1p(-least), -np.inf)
+        return odds, np.where(own > 0, betainc(known, other + 1, share), 1.0)
+
+    low, above = of(n_f, n_m, share)
+    high, below = of(n_m, n_f, 1 - share)
+    p = np.minimum(2 * np.minimum(above, below), 1.0)
+    return Bounds(low - log_odds, -high - log_odds, p)
+
+
+def chance_clear(n: Floats, log_odds: float) -> Floats:
+    """How likely the interval of ``lean_bounds`` leaves out 0 for words without a lean.
+
+    At most 5%, and 0 for rare words, which no split of their counts makes clear.
+
+    Args:
+        n: n_f + n_m as given to ``lean_bounds``, float64[n]; rounded to whole counts of at least 1.
+
+    >>> chance_clear(np.array([1.0, 8.0, 1000.0]), 0.0).round(3).tolist()
+    [0.0, 0.008, 0.046]
+    """
+    from scipy.special import expit
+    from scipy.stats import binom
+
+    whole = binom(np.maximum(np.round(n), 1), expit(log_odds))
+    chance: Floats = whole.cdf(whole.ppf(_TAIL) - 1) + whole.sf(whole.isf(_TAIL))
+    return chance
+
+
+def adjusted(p: Floats) -> Floats:
+    """p adjusted for their number by Benjamini and Hochberg: the share of false ones below each.
+
+    >>> adjusted(np.array([0.01, 0.04, 0.03, 0.5])).round(3).tolist()
+    [0.04, 0.053, 0.053, 0.5]
+    """
+    order = np.argsort(p)
+    scaled = p[order] * p.size / np.arange(1, p.size + 1)
+    q = np.empty(p.size)
+    q[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return np.minimum(q, 1)

@@ -1,0 +1,1 @@
+"""What pages say of figures: findings from rows, models by text and family, one wording a kind."""

@@ -1,0 +1,91 @@
+"""Findings from rows: whatever has an estimate and the ends of its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from plumbline.pipelines.report.groups import sides
+from plumbline.pipelines.report.rows import Row
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding
+
+#: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
+_VALUE = ("value", "value_low", "value_high")
+#: The same of the differences between two models' US and PD.
+US = ("us_difference", "us_difference_low", "us_difference_high")
+PD = ("pd_difference", "pd_difference_low", "pd_difference_high")
+#: Columns of a difference and of the ends of its interval.
+DIFFERENCE = ("difference", "difference_low", "difference_high")
+
+
+def finding(row: Row, of: tuple[str, str, str] = _VALUE, *, null: float = 0.0) -> Finding:
+    """The finding of a row; ``of`` names its estimate and the ends of its interval.
+
+    ``p``, ``q``, ``n_clusters`` and ``clusters`` are taken where the row has them.
+
+    >>> finding({"model": "m", "value": 2.0, "value_low": 1.0, "value_high": 3.0, "q": 0.3}).verdict
+    'cannot be told'
+    """
+    return Finding(
+        subject=str(row.get("model") or row.get("word") or ""),
+        measure=str(row.get("metric") or row.get("measure") or of[0]),
+        estimate=row[of[0]],
+        low=row[of[1]],
+        high=row[of[2]],
+        unit=str(row.get("unit") or ""),
+        null=null,
+        p=row.get("p"),
+        q=row.get("q"),
+        n_clusters=row.get("n_clusters"),
+        clusters=str(row.get("clusters") or "cluster"),
+    )
+
+
+def side(row: Row) -> str:
+    """The group whose sentence a row of PD prefers; empty where that can't be told.
+
+    >>> side({"value": 5.0, "value_low": -1.0, "value_high": 11.0, "groups": "she/they"})
+    ''
+    """
+    first, second = sides(row)
+    return finding(row).pick(above=first, below=second, untold="")
+
+
+def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
+    """The mean over families of models of their mean figure, with Student's 95% interval.
+
+    Models of a family are alike (text, architecture, tokenizer), so that families are what varies.
+    There is no interval of fewer than ``LEAST_CLUSTERS`` families, nor where all have one figure.
+
+    Args:
+        figures: a model's family and its figure, for each model.
+
+    >>> found = over_families([(name, 1.0 + k % 2) for k, name in enumerate("aabcdef")])
+    >>> found.over, found.verdict, round(found.estimate, 2)
+    ('6 families', 'above', 1.42)
+    """
+    from scipy.special import stdtrit
+
+    of: dict[str, list[float]] = {}
+    for family, figure in figures:
+        of.setdefault(family, []).append(figure)
+    means = np.array([np.mean(values) for values in of.values()])
+    n, low, high = len(means), None, None
+    if n >= LEAST_CLUSTERS and means.std() > 0:
+        half = stdtrit(n - 1, 0.975) * means.std(ddof=1) / math.sqrt(n)
+        low, high = float(means.mean() - half), float(means.mean() + half)
+    mean = float(means.mean()) if n else None
+    return Finding("models", "mean", mean, low, high, n_clusters=n, clusters="family")
+
+
+def of_groups(row: Row, p: str) -> Finding:
+    """How much farther FairPair's groups lie apart than samples of one: B less the mean V.
+
+    By the permutation test alone, whose p the column ``p`` has. What the interval of F holds is no
+    test: of groups alike, F's noise is of second order.
+    """
+    b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
+    gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
+    return Finding(str(row.get("model", "")), "B - V", gap, p=row[p])

@@ -1,0 +1,221 @@
+"""One wording for each kind of finding, wherever it is said. What may be said is the rule's choice.
+
+Sentences come without the full stop, so that more may follow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import fmean
+
+from plumbline.eval_workers.model_texts import known
+from plumbline.pipelines.report.findings.estimates import finding, over_families, side
+from plumbline.pipelines.report.findings.training_text import RELATIONS, TrainingTexts
+from plumbline.pipelines.report.groups import set_name, sides
+from plumbline.pipelines.report.metrics import corpus_name
+from plumbline.pipelines.report.model import interval, shown
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
+
+#: What is said of a preference whose side can't be told.
+UNTOLD = "no clear direction"
+#: The contrast that goes without saying.
+_USUAL = "she/he"
+
+
+def moved(of: Finding, untold: str = "is not shown to change") -> str:
+    """What a difference says of what it is a change of: it rose, it fell, or ``untold``.
+
+    >>> moved(Finding("m", "us", -0.1, -0.3, 0.1))
+    'is not shown to change'
+    """
+    return of.pick(above="rose", below="fell", untold=untold)
+
+
+def word_leans(of: Finding, first: str, second: str) -> str:
+    """Which way a word leans between two sides.
+
+    >>> word_leans(Finding("nurse", "delta", 0.7, 0.2, 1.2), "she", "he")
+    'leans to she'
+    """
+    return of.pick(
+        above=f"leans to {first}", below=f"leans to {second}", untold="has no clear lean"
+    )
+
+
+def sureness(row: Row, digits: int, *, scale: float = 1, signed: bool = False) -> str:
+    """The interval of a row of ``metric_value``, and what it is over; or why there is none.
+
+    >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
+    >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
+    >>> sureness({**row, "n_clusters": 40}, 1), sureness(without, 1)
+    ('95% interval 1.0 to 3.0 over 40 words', 'cannot be told: 3 words')
+    """
+    of, ends = finding(row), interval(row, digits, scale=scale, signed=signed)
+    if of.lack or not ends:
+        return of.lack or "no interval"
+    return f"{ends} over {of.over}" if of.over else ends
+
+
+def points(row: Row) -> str:
+    """A PD with its interval, counted towards the group that it prefers.
+
+    >>> points({"value": -100.0, "value_low": -100.0, "value_high": -76.6})
+    '100.0 points (95% interval 76.6 to 100.0)'
+    """
+    if row["value"] < 0 and row["value_low"] is not None:
+        low, high = -row["value_high"], -row["value_low"]
+        row = {**row, "value": -row["value"], "value_low": low, "value_high": high}
+    return f"{shown(row['value'], 1)} points ({sureness(row, 1)})"
+
+
+def prefers(row: Row) -> str:
+    """Which sentence of a benchmark a model prefers: of its row of PD.
+
+    >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
+    ...        "value_high": 3.0}
+    >>> prefers(row)
+    'm prefers the she sentence of b (she/they) by 2.0 points (95% interval 1.0 to 3.0)'
+    >>> prefers({**row, "value_low": -1.0})
+    'm shows no clear direction on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
+    """
+    who, name = row["model"], set_name(row)
+    if way := side(row):
+        return f"{who} prefers the {way} sentence of {name} by {points(row)}"
+    figure = f"PD {shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
+    return f"{who} shows {UNTOLD} on {name}: {figure}"
+
+
+def preferences(texts: TrainingTexts, rows: Rows) -> str:
+    """Which sentence of a benchmark models prefer: of their rows of PD.
+
+    Of several models, how many prefer which; over families only of ``LEAST_CLUSTERS`` or more, of
+    fewer what each has.
+    """
+    if len(rows) == 1:
+        return prefers(rows[0])
+    name, n = set_name(rows[0]), len(rows)
+    ways = Counter(map(side, rows))
+    named = sorted(((ways[way], way) for way in sides(rows[0]) if ways[way]), reverse=True)
+    said = f"{n} models show {UNTOLD} on {name}"
+    if named:
+        k, way = named[0]
+        many = f"all {n}" if k == n else f"{k} of {n}"
+        said = f"{many} models prefer the {way} sentence of {name}"
+        said += "".join(f", {k} the {way} one" for k, way in named[1:])
+        said += f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
+    return said + _over_families(texts, rows, "PD", 1, " points")
+
+
+def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
+    """A figure over families, or of each where they are few."""
+    families = texts.families(rows)
+    mean = over_families([(name, r["value"]) for name, of in families.items() for r in of])
+    if len(families) >= LEAST_CLUSTERS:
+        row = {"value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
+        ends = sureness(row, digits, signed=True)
+        figure = f"{shown(mean.estimate, digits, signed=True)}{unit}"
+        return f"; over {mean.over} {what} is {figure} on average ({ends})"
+    if len(families) == 1:
+        return ""
+    each = (
+        f"{name} {shown(fmean(r['value'] for r in of), digits, signed=True)}"
+        for name, of in families.items()
+    )
+    return f"; {what} by family: {', '.join(each)}"
+
+
+def following(texts: TrainingTexts, rows: Rows) -> str:
+    """Whether models follow a text on a benchmark, word by word: of their slopes on it.
+
+    Only a model that was trained on a text follows it; of others, what they prefer agrees with it.
+    """
+    own = rows.only(lambda r: texts.relation(r) == "same")
+    others = rows.only(lambda r: texts.relation(r) != "same")
+    text = text_name(rows[0])
+    if not own:
+        return _one(others[0], _AGREE, text) if len(others) == 1 else _many(others, _AGREE, text)
+    if len(own) == 1:
+        said = _one(own[0], _FOLLOW, f"{text}, its text,")
+    else:
+        said = _many(own, _FOLLOW, "it", f" trained on {text}{_named(texts, own)}")
+    if not others:
+        return said
+    if len(others) == 1:
+        (row,) = others
+        return f"{said}; {_one(row, _AGREE, 'it')}"
+    ways = Counter(finding(row).verdict for row in others)
+    return f"{said}; of {len(others)} other models {ways['above']} agree with it{_rest(ways)}"
+
+
+_FOLLOW, _AGREE = ("follow", "follows"), ("agree with", "agrees with")
+
+
+def text_name(row: Row) -> str:
+    """A corpus; with its contrast unless that goes without saying."""
+    return str(row["corpus"] if row["contrast"] in ("", _USUAL) else corpus_name(row))
+
+
+def _one(row: Row, verb: tuple[str, str], text: str) -> str:
+    of, name = finding(row), set_name(row)
+    who, why = row["model"], f" ({of.lack.partition(': ')[2]})" if of.lack else ""
+    return of.pick(
+        above=f"{who} {verb[1]} {text} word by word on {name}",
+        below=f"{who} runs against {text} word by word on {name}",
+        untold=f"whether {who} {verb[1]} {text} on {name} can't be told{why}",
+    )
+
+
+def _many(rows: Rows, verb: tuple[str, str], text: str, of_what: str = "") -> str:
+    n, ways, name = len(rows), Counter(finding(row).verdict for row in rows), set_name(rows[0])
+    if ways["cannot be told"] == n:
+        return f"whether any of {n} models{of_what} {verb[1]} {text} on {name} can't be told"
+    k = ways["above"]
+    who = f"all {n}" if k == n else f"{k or 'none'} of {n}"
+    return f"{who} models{of_what} {verb[0]} {text} word by word on {name}{_rest(ways)}"
+
+
+def _rest(ways: Counter[Verdict]) -> str:
+    kinds: tuple[tuple[Verdict, str], ...] = (
+        ("below", "run against it"),
+        ("cannot be told", "can't be told"),
+    )
+    parts = [f"{ways[kind]} {words}" for kind, words in kinds if ways[kind]]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _named(texts: TrainingTexts, rows: Rows) -> str:
+    """The families of models that are listed."""
+    names = ", ".join(texts.families(rows))
+    return f" ({names})" if any(known(str(r["model"]).partition(" (")[0]) for r in rows) else ""
+
+
+def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
+    """How many slopes are above 0 in each family, by what is known of its text; and their mean.
+
+    Empty where all models' texts are related to the corpus in one way.
+    """
+    groups = texts.groups(rows)
+    if len(groups) < 2:
+        return ""
+    said = [f"{RELATIONS[name]} {_each_family(texts, of)}" for name, of in groups.items()]
+    slope = _over_families(texts, rows, "the slope", 2)
+    return f"Slopes above 0 by training text: {'; '.join(said)}{slope}"
+
+
+def _each_family(texts: TrainingTexts, rows: Rows) -> str:
+    counts = (
+        f"{name} {sum(finding(r).verdict == 'above' for r in of)} of {len(of)}"
+        for name, of in texts.families(rows).items()
+    )
+    return ", ".join(counts)
+
+
+def capital(said: str) -> str:
+    """A sentence with a capital where its first word is no name.
+
+    >>> capital("all 3 models"), capital("gpt2 follows")
+    ('All 3 models', 'gpt2 follows')
+    """
+    is_ours = said.partition(" ")[0] in ("all", "none", "whether", "over")
+    return said[0].upper() + said[1:] if is_ours else said

@@ -1,0 +1,60 @@
+"""Models by what is known of the text that they were trained on, and by family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plumbline.eval_workers.model_texts import Relation, family, relation
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.rows import Row, Rows
+
+#: What is said of models by how their text is related to a corpus, in the order of sentences.
+RELATIONS: dict[Relation, str] = {
+    "same": "on it",
+    "deduplicated": "on its deduplicated form",
+    "some": "on parts of it",
+    "other": "on other texts",
+    "unpublished": "on a text that isn't published",
+    "unknown": "on a text that isn't known here",
+}
+
+
+class TrainingTexts:
+    """What is known of the training texts of a warehouse's models, by their keys."""
+
+    def __init__(self, facts: Facts) -> None:
+        models = facts.rows("model")
+        self._trained_on = {r["model_key"]: r["trained_on"] for r in models}
+        self._names = {r["model_key"]: str(r["model"]).partition(" (")[0] for r in models}
+        self._adapted = {r["model_key"] for r in models if r["adapter"]}
+
+    def relation(self, row: Row) -> Relation:
+        """How the text of a row's model is related to the row's corpus.
+
+        A model that was trained in this warehouse is known by that, others by their names. What an
+        adapter changes is further text.
+        """
+        key, corpus = row["model_key"], row["corpus"]
+        if trained_on := self._trained_on.get(key):
+            return "same" if trained_on == corpus else "other"
+        return "unknown" if key in self._adapted else relation(self._names.get(key, ""), corpus)
+
+    def are_ours(self, rows: Sequence[Row]) -> bool:
+        """Whether all of the rows' models were trained in this warehouse."""
+        return all(self._trained_on.get(row["model_key"]) for row in rows)
+
+    def family(self, row: Row) -> str:
+        """The family of a row's model."""
+        return family(self._names.get(row["model_key"]) or str(row["model"]))
+
+    def groups(self, rows: Sequence[Row]) -> dict[Relation, Rows]:
+        """Rows by how their models' texts are related to their corpora, closest first."""
+        found = {
+            name: Rows(row for row in rows if self.relation(row) == name) for name in RELATIONS
+        }
+        return {name: of for name, of in found.items() if of}
+
+    def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
+        """Rows by the family of their model, by name."""
+        names = sorted({self.family(row) for row in rows}, key=str.lower)
+        return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

@@ -1,0 +1,185 @@
+"""The estimator behind intervals against brute force, and what makes pairs alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from plumbline.eval_workers.benchmarks import How, import_benchmark
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import rows_of, sql
+from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import fill, pair
+
+Floats = npt.NDArray[np.float64]
+
+
+def estimate(
+    x: Floats,
+    w: Floats,
+    first: list[str],
+    second: list[str] | None = None,
+    stratum: list[str] | None = None,
+) -> dict[str, Any]:
+    """The row of `clustered` for one subject."""
+    connection = duckdb.connect()
+    connection.execute(sql("views/00_macro") + sql("views/07_clustered"))
+    connection.execute(
+        "CREATE TABLE f (subject VARCHAR, cluster_1 VARCHAR, cluster_2 VARCHAR, stratum VARCHAR, "
+        "numerator DOUBLE, denominator DOUBLE)"
+    )
+    n = len(x)
+    columns = (first, second or [None] * n, stratum or [None] * n, x.tolist(), w.tolist())
+    rows = [("s", *row) for row in zip(*columns, strict=True)]
+    connection.executemany("INSERT INTO f VALUES (?, ?, ?, ?, ?, ?)", rows)
+    (row,) = connection.sql("FROM clustered('f')").to_arrow_table().to_pylist()
+    return dict(row)
+
+
+def residuals(x: Floats, w: Floats, stratum: list[str] | None) -> Floats:
+    of = np.array(stratum or ["one"] * len(x))
+    rates = {s: x[of == s].sum() / w[of == s].sum() for s in set(of)}
+    return x - np.array([rates[s] for s in of]) * w
+
+
+def one_way(u: Floats, w: Floats, ids: list[str]) -> float:
+    """The jackknife over clusters, written as leaving each out: their sum over what remains."""
+    total = 0.0
+    for c in set(ids):
+        inside = np.array([i == c for i in ids])
+        total += (u[inside].sum() / w[~inside].sum()) ** 2
+    return total
+
+
+def shared(u: Floats, w: Floats, first: list[str], second: list[str]) -> float:
+    """Every two rows that share any cluster, once: each cluster's products less the pairs'."""
+    total = 0.0
+    for c in {*first, *second}:
+        inside = np.array([c in row for row in zip(first, second, strict=True)])
+        total += (u[inside].sum() / w[~inside].sum()) ** 2
+    for c in {tuple(sorted(row)) for row in zip(first, second, strict=True) if row[0] != row[1]}:
+        inside = np.array([tuple(sorted(r)) == c for r in zip(first, second, strict=True)])
+        total -= (u[inside].sum() / w[~inside].sum()) ** 2
+    return total
+
+
+def made(seed: int, n: int = 120) -> tuple[np.random.Generator, Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    w = (rng.random(n) < 0.8).astype(float)
+    return rng, w * rng.integers(0, 2, n), w
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_kind_of_clusters(seed: int) -> None:
+    rng, x, w = made(seed)
+    ids = [f"w{k}" for k in rng.integers(0, 15, 120)]
+    row = estimate(x, w, ids)
+    assert row["value"] == pytest.approx(x.sum() / w.sum()) and row["n"] == w.sum()
+    assert row["se"] ** 2 == pytest.approx(one_way(residuals(x, w, None), w, ids))
+    assert row["n_clusters"] == 15
+    # Satterthwaite's df by simulation-free moments: M of independent rows, built as matrices.
+    shares = np.array([w[[i == c for i in ids]].sum() for c in sorted(set(ids))]) / w.sum()
+    m = (np.diag(shares) - np.outer(shares, shares)) / np.outer(1 - shares, 1 - shares)
+    assert row["df"] == pytest.approx(np.trace(m) ** 2 / (m * m.T).sum())
+    assert row["t"] == pytest.approx(stats.t.ppf(0.975, row["df"]), rel=1e-4)
+
+
+def test_clusters_of_equal_size_have_students_interval_of_their_means() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(0, 1, 60) + np.repeat(rng.normal(0, 1, 12), 5)
+    row = estimate(x, np.ones(60), [f"w{k // 5}" for k in range(60)])
+    means = x.reshape(12, 5).mean(axis=1)
+    assert row["se"] == pytest.approx(stats.sem(means) * np.sqrt(12 / 11), rel=1e-6)
+    assert row["df"] == pytest.approx(11)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("is_dyadic", [False, True])
+def test_two_kinds_of_clusters_and_strata(seed: int, is_dyadic: bool) -> None:
+    rng, x, w = made(seed)
+    first = [f"w{k}" for k in rng.integers(0, 12, 120)]
+    second = [f"{'w' if is_dyadic else 'f'}{k}" for k in rng.integers(0, 9, 120)]
+    stratum = [f"{k}" for k in rng.integers(0, 2, 120)]
+    u = residuals(x, w, stratum)
+    row = estimate(x, w, first, second, stratum)
+    expected = max(one_way(u, w, first), one_way(u, w, second), shared(u, w, first, second))
+    assert row["se"] ** 2 == pytest.approx(expected)
+    assert row["n_clusters"] == 9 and row["df"] <= 8
+
+
+def test_few_clusters_have_their_values_instead_of_an_interval() -> None:
+    row = estimate(np.array([1.0, 0, 1, 1]), np.ones(4), ["a", "a", "b", "c"])
+    assert row["t"] is None and row["value"] == 0.75
+    assert '"cluster":"a","value":0.5,"n":2' in row["cluster_values"]
+    (none, one) = (
+        estimate(np.array([x]), np.array([w]), ["a"]) for x, w in ((0.0, 0.0), (1.0, 1.0))
+    )
+    assert none["value"] is None and none["n"] == none["n_clusters"] == 0
+    assert (one["value"], one["se"], one["n_clusters"]) == (1, None, 1)
+
+
+def test_rare_exceptions_count_as_if_clusters_were_all_alike() -> None:
+    """One of 20 words of five pairs differs: at most 20 independent rows."""
+    x = np.zeros(100)
+    x[:5] = 1
+    row = estimate(x, np.ones(100), [f"w{k // 5}" for k in range(100)])
+    assert row["n_star"] <= 20 and row["n_most"] == pytest.approx(20)
+    same = estimate(np.ones(100), np.ones(100), [f"w{k // 5}" for k in range(100)])
+    assert same["n_star"] == pytest.approx(20)
+
+
+def clusters(store: Store) -> dict[str, tuple[str, str | None]]:
+    rows = rows_of(store.root, "FROM pair_cell")
+    return {r["pair_id"]: (r["cluster_1"], r["cluster_2"]) for r in rows}
+
+
+def test_pairs_are_alike_by_word_by_shared_frame_or_by_text(store: Store) -> None:
+    frames = ("The {w} said {{pronoun}} left.", "{{pronoun}} met a {w}.")
+    crossed = [
+        pair("b", f"{w}{k}", word=w, template=frame.format(w=w))
+        for w in ("nurse", "clerk")
+        for k, frame in enumerate(frames)
+    ]
+    fill(store, "benchmark_pair", crossed)
+    found = clusters(store)
+    assert found["nurse0"] == ("word: nurse", "frame: The {word} said {pronoun} left.")
+    assert found["nurse0"][1] == found["clerk0"][1] != found["clerk1"][1]
+    own = [pair("b", f"{k}", word="nurse", template=f"The nurse is {k}.") for k in range(3)]
+    fill(store, "benchmark_pair", [*own, pair("b", "3", cluster=None, template="{differs} left.")])
+    assert clusters(store) == {
+        **{f"{k}": ("word: nurse", None) for k in range(3)},
+        "3": ("text: {differs} left.", None),
+    }
+
+
+def test_columns_of_own_pairs_can_say_what_is_alike(store: Store, tmp_path: Path) -> None:
+    source = tmp_path / "mine.csv"
+    source.write_text(
+        "sentence_a,sentence_b,job_1,job_2\n"
+        "She met him.,He met her.,nurse,clerk\nShe left.,He left.,clerk,nurse\n"
+    )
+    columns = ("cluster=job_1", "cluster=job_2")
+    import_benchmark(store, "mine", source, "r", How(columns=columns))
+    assert set(clusters(store).values()) == {
+        ("job: nurse", "job: clerk"),
+        ("job: clerk", "job: nurse"),
+    }
+    with pytest.raises(UsageProblem, match="at most two"):
+        import_benchmark(store, "mine", source, "r", How(columns=(*columns, "cluster=job_1")))
+
+
+@pytest.mark.reference
+def test_occupations_of_winobias_stand_in_either_place(store: Store, data: Path) -> None:
+    import_benchmark(store, "winobias", None, "r", data=data)
+    found = clusters(store)
+    assert len(found) == 1586 and all(a != b for a, b in found.values())
+    assert len({c for row in found.values() for c in row}) == 40
+    import_benchmark(store, "winogender", None, "r", data=data)
+    schemas = {b for _, b in clusters(store).values() if b and b.startswith("schema: ")}
+    assert len(schemas) == 60

@@ -1,0 +1,166 @@
+"""The rule for what may be said of a figure: a verdict never outruns its interval."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plumbline.eval_workers import model_lists, model_texts
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.finding import ALPHA, LEAST_CLUSTERS, Finding, verdict
+from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
+
+_NUMBER = st.floats(-10, 10)
+_END = st.none() | _NUMBER | st.just(math.nan)
+_P = st.none() | st.floats(0, 1)
+_GIVEN = st.fixed_dictionaries(
+    {
+        "estimate": _END,
+        "low": _END,
+        "high": _END,
+        "null": st.sampled_from([0.0, 0.5, 1.0]),
+        "small": st.none() | st.floats(0.01, 5),
+        "p": _P,
+        "q": _P,
+        "n_clusters": st.none() | st.integers(0, 50),
+    }
+)
+
+
+@given(_GIVEN)
+def test_a_verdict_never_outruns_its_interval(given: dict[str, float | None]) -> None:
+    said = verdict(**given)  # type: ignore[arg-type]
+    low, high, null, small = (given[name] for name in ("low", "high", "null", "small"))
+    n, q, test = given["n_clusters"], given["q"], given["p"] if given["q"] is None else given["q"]
+    assert null is not None
+    if said == "cannot be told":
+        return
+    assert n is None or n >= LEAST_CLUSTERS
+    assert given["estimate"] is not None
+    if low is None or high is None:
+        # Without an interval a test says it, and nothing is ever shown to be small.
+        assert low is high is None and test is not None and test <= ALPHA
+        assert said == ("above" if given["estimate"] > null else "below")
+        return
+    if said == "within":
+        assert small is not None and null - small < low and high < null + small
+    else:
+        assert q is None or q <= ALPHA
+        assert low > null if said == "above" else high < null
+
+
+@given(_GIVEN)
+def test_less_evidence_never_says_more(given: dict[str, float | None]) -> None:
+    """More tests, fewer clusters or a wider interval: the verdict stays, or can't be told."""
+    before = verdict(**given)  # type: ignore[arg-type]
+    low, high = given["low"], given["high"]
+    weaker: list[dict[str, float | None]] = [{"n_clusters": 4}, {"q": 1.0}]
+    if low is not None and high is not None and low <= high:
+        weaker += [{"low": low - 1, "high": high + 1}, {"low": None}, {"estimate": None}]
+    for less in weaker:
+        after = verdict(**{**given, **less})  # type: ignore[arg-type]
+        is_small = after == "within" and before in ("above", "below")
+        assert after in (before, "cannot be told") or is_small
+
+
+@given(_NUMBER, _NUMBER, _NUMBER, _P, st.none() | st.floats(0.01, 5))
+def test_the_other_sign_has_the_other_side(
+    estimate: float, a: float, b: float, q: float | None, small: float | None
+) -> None:
+    low, high = sorted((a, b))
+    other = {"above": "below", "below": "above"}
+    said = verdict(estimate, low, high, q=q, small=small)
+    assert verdict(-estimate, -high, -low, q=q, small=small) == other.get(said, said)
+
+
+@pytest.fixture(scope="module")
+def macros(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    return connect(Store.open(tmp_path_factory.mktemp("macros") / "warehouse").root)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(_NUMBER, _NUMBER).map(sorted), min_size=1))
+def test_sql_counts_by_the_same_rule(
+    macros: duckdb.DuckDBPyConnection, ends: list[list[float]]
+) -> None:
+    """`direction_of` and `bound_nearer_zero`, by which views count."""
+    query = """SELECT direction_of(e[1], e[2]), sign(bound_nearer_zero(0.0, e[1], e[2]))
+    FROM (SELECT unnest($ends::DOUBLE[][]) AS e)"""
+    found = macros.execute(query, {"ends": ends}).fetchall()
+    ways = {"above": ("rose", 1), "below": ("fell", -1), "cannot be told": ("neither", 0)}
+    assert found == [ways[verdict((low + high) / 2, low, high)] for low, high in ends]
+    nothing = "SELECT direction_of(NULL::DOUBLE, NULL::DOUBLE)"
+    assert macros.execute(nothing).fetchall() == [(None,)]
+
+
+def test_a_row_brings_its_clusters_and_its_corrected_p() -> None:
+    row = {"model": "m", "metric": "pd", "value": 9.0, "value_low": 2.0, "value_high": 16.0}
+    assert finding(row).verdict == "above" and not finding(row).over
+    few = finding({**row, "n_clusters": 4, "clusters": "word"})
+    assert (few.verdict, few.lack) == ("cannot be told", "cannot be told: 4 words")
+    many = finding({**row, "n_clusters": 40, "clusters": "word", "q": 0.04})
+    assert (many.verdict, many.over, many.lack) == ("above", "40 words", "")
+    assert finding({**row, "n_clusters": 40, "q": 0.06}).verdict == "cannot be told"
+
+
+def test_what_is_said_is_one_of_what_is_given() -> None:
+    for estimate, ends, said in ((2.0, (1.0, 3.0), "a"), (-2.0, (-3.0, -1.0), "b")):
+        assert Finding("m", "x", estimate, *ends).pick(above="a", below="b", untold="c") == said
+    small = Finding("m", "x", 0.0, -0.1, 0.1, small=0.5)
+    assert small.pick(above="a", below="b", untold="c", within="d") == "d"
+    assert small.pick(above="a", below="b", untold="c") == "c"
+
+
+#: An end of an interval that is compared with 0 where the rule should be asked.
+_OWN_RULE = re.compile(
+    r"""\b\w*(low|high)\w*["'\]]*\s*[<>]=?\s*0\b|\b0\s*[<>]=?\s*\w*\[?["']?\w*(low|high)\b"""
+)
+
+
+@pytest.mark.parametrize("room", ["pipelines", "jobs"])
+def test_no_page_or_message_has_a_rule_of_its_own(room: str) -> None:
+    found = [
+        f"{path.relative_to(REPOSITORY)}: {line.strip()}"
+        for path in _sources(REPOSITORY / room)
+        for line in path.read_text("utf-8").splitlines()
+        if _OWN_RULE.search(line) and "kernel" not in path.parts
+    ]
+    assert not found, found
+
+
+def _sources(room: Path) -> list[Path]:
+    return [p for p in sorted(room.rglob("*")) if p.suffix in (".py", ".html", ".js")]
+
+
+def test_every_model_of_the_paper_has_a_text_with_a_source() -> None:
+    listed = [model.name for model in model_lists.load("unstereoeval")]
+    found = {name: model_texts.known(name) for name in listed}
+    assert len(listed) == 28 and all(of and of.source for of in found.values())
+    relations = [model_texts.relation(name, "pile") for name in listed]
+    names = ("same", "deduplicated", "some", "other", "unpublished", "unknown")
+    assert [relations.count(name) for name in names] == [8, 7, 4, 4, 5, 0]
+    assert len({model_texts.family(name) for name in listed}) == 7
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "databricks/dolly-v2-3b",
+        "meta-llama/Llama-2-7b-chat-hf",
+        "mistralai/Mistral-7B-Instruct-v0.1",
+        "facebook/opt-iml-1.3b",
+        "mosaicml/mpt-7b-chat",
+        "allenai/OLMo-7B-Instruct",
+        "lvwerra/pythia-1b-tuned",
+    ],
+)
+def test_what_was_trained_further_is_not_known_by_its_base(name: str) -> None:
+    assert model_texts.known(name) is None

@@ -1,0 +1,280 @@
+"""Errors of means over clusters, sets of ranks and power, against other ways to compute them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from typer.testing import CliRunner
+
+from plumbline.eval_workers.statistics.clusters import (
+    NO_CLUSTER,
+    clustered_variance,
+    degrees_of_freedom,
+    difference_variances,
+    influences,
+    n_clusters,
+    variances,
+)
+from plumbline.eval_workers.statistics.multiplicity import holm
+from plumbline.eval_workers.statistics.power import (
+    STATED,
+    Design,
+    Spread,
+    measured,
+    power_of,
+    said,
+)
+from plumbline.eval_workers.statistics.ranks import board
+from plumbline.eval_workers.statistics.scored import Cells, Scored
+from plumbline.eval_workers.statistics.scored import scored as scored_pairs
+from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Section
+from plumbline.pipelines.report.sections import preference
+from plumbline.pipelines.requests.measure import measure
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import fill, pair, score, scored_by
+
+
+def brute(figures: np.ndarray, clusters: np.ndarray) -> float:
+    """The largest of the variances of a mean, cluster by cluster, as the issue writes them."""
+    u = (figures - figures.mean()) / len(figures)
+    rows = [tuple(c for c in row if c != NO_CLUSTER) for row in clusters.tolist()]
+
+    def squares(has: list[list[int]]) -> float:
+        return sum((u[of].sum() / (1 - len(of) / len(u))) ** 2 for of in has if len(of) < len(u))
+
+    ways = []
+    for d in range(clusters.shape[1]):
+        ids = sorted({row[d] for row in clusters.tolist()} - {NO_CLUSTER})
+        ways.append(squares([[i for i, row in enumerate(clusters) if row[d] == c] for c in ids]))
+    if clusters.shape[1] == 2:
+        ids = sorted({c for row in rows for c in row})
+        both = sorted({frozenset(row) for row in rows if len(set(row)) == 2}, key=sorted)
+        of_any = squares([[i for i, row in enumerate(rows) if c in row] for c in ids])
+        of_both = squares([[i for i, row in enumerate(rows) if set(row) == b] for b in both])
+        ways.append(of_any - of_both)
+    return max(ways)
+
+
+@given(
+    st.integers(2, 9),
+    st.sampled_from(["one", "frames", "same", "some"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_variances_are_those_of_sums_over_clusters(n_words: int, kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    words = rng.integers(n_words, size=(30, 1 if kind == "one" else 2))
+    if kind == "frames":
+        words[:, 1] += n_words
+    if kind == "some":
+        words[rng.random(30) < 0.3, 1] = NO_CLUSTER
+    figures = rng.integers(-1, 2, (30, 3)).astype(float)
+    products = clustered_variance(influences(figures), words)
+    assert variances(products) == pytest.approx([brute(x, words) for x in figures.T], abs=1e-12)
+    difference = brute(figures[:, 0] - figures[:, 2], words)
+    assert difference_variances(products)[0, 2] == pytest.approx(difference, abs=1e-12)
+    order = rng.permutation(30)
+    again = clustered_variance(influences(figures[order]), words[order])
+    assert again == pytest.approx(products, abs=1e-12)
+
+
+def test_degrees_of_freedom_are_satterthwaites() -> None:
+    """2 E^2 / Var of the variance of independent normal figures, by its matrix."""
+    sizes = np.array([1, 2, 3, 5, 8, 13])
+    ids = np.repeat(np.arange(6), sizes)
+    share = sizes / sizes.sum()
+    scale = np.diag(1 / (1 - share))
+    matrix = scale @ (np.diag(share) - np.outer(share, share)) @ scale
+    wanted = np.trace(matrix) ** 2 / np.trace(matrix @ matrix)
+    assert degrees_of_freedom(ids[:, None]) == pytest.approx(wanted)
+    both = np.stack([ids, 6 + np.arange(32) % 2], axis=1)
+    assert degrees_of_freedom(both) == pytest.approx(1)
+    assert (n_clusters(both), n_clusters(ids[:, None])) == (2, 6)
+    assert degrees_of_freedom(np.zeros((4, 1), int)) == 0
+
+
+def test_strata_and_missing_scores_leave_their_pairs_out() -> None:
+    figures = np.array([[1.0, 1], [3, np.nan], [10, 4], [14, 2]])
+    strata = np.array([0, 0, 1, 1])
+    of_pair = influences(figures, strata)
+    assert of_pair[:, 0] == pytest.approx(np.array([-1, 1, -2, 2]) / 4)
+    assert of_pair[[0, 2, 3], 1] == pytest.approx(np.array([0, 1, -1]) / 3)
+    alone = clustered_variance(of_pair, np.arange(4)[:, None])
+    known = clustered_variance(of_pair[[0, 2, 3], 1:], np.arange(3)[:, None])
+    assert variances(alone)[1] == pytest.approx(variances(known)[0])
+
+
+def test_models_are_told_apart_as_by_paired_t_tests_over_words() -> None:
+    """With words of one size: scipy's t tests of the words' means, then Holm."""
+    rng = np.random.default_rng(11)
+    n_words, size, n_models = 30, 6, 7
+    ids = np.repeat(np.arange(n_words), size)
+    shares = np.linspace(0.2, 0.7, n_models)
+    tilt = rng.normal(0, 0.1, (n_words, n_models))
+    figures = (rng.random((n_words * size, n_models)) < (shares + tilt)[ids]).astype(float)
+    means = figures.reshape(n_words, size, n_models).mean(axis=1)
+    tests = []
+    for i in range(n_models):
+        for j in range(n_models):
+            if i != j:
+                t = stats.ttest_rel(means[:, i], means[:, j]).statistic
+                # CR3 has G / (G - 1) times the variance of the words' means.
+                tests.append((stats.t.sf(t * math.sqrt(1 - 1 / n_words), n_words - 1), i, j))
+    larger = set()
+    for k, (p, i, j) in enumerate(sorted(tests)):
+        if p * (len(tests) - k) > 0.05:
+            break
+        larger.add((i, j))
+    found = board(figures, ids[:, None])
+    for model in range(n_models):
+        assert found.low[model] == 1 + sum(j == model for _, j in larger)
+        assert found.high[model] == n_models - sum(i == model for i, _ in larger)
+    assert len(larger) > n_models
+    assert found.ranks.tolist() == stats.rankdata(-figures.mean(axis=0), "min").tolist()
+
+
+def test_nothing_is_told_apart_below_five_words_or_without_a_difference() -> None:
+    figures = np.repeat([[1.0, 0.0]], 40, axis=0)
+    figures[:3, 0] = 0
+    few, many = (board(figures, (np.arange(40) % n)[:, None]) for n in (4, 20))
+    assert (few.low.tolist(), few.high.tolist()) == ([1, 1], [2, 2])
+    assert (many.low.tolist(), many.high.tolist()) == ([1, 2], [1, 2])
+    same = board(np.repeat(figures[:, :1], 3, axis=1), np.arange(40)[:, None])
+    assert (same.low.tolist(), same.high.tolist()) == ([1, 1, 1], [3, 3, 3])
+
+
+def scored(lean: np.ndarray, clusters: np.ndarray) -> Scored:
+    models = [(f"k{i}", f"m{i}") for i in range(lean.shape[1])]
+    return Scored(Cells("b", "f/m", clusters, None), models, lean, np.zeros_like(lean))
+
+
+def test_power_without_clusters_is_that_of_the_textbook() -> None:
+    """Of a t test of independent figures, by scipy's non-central t."""
+    design = Design.of(np.arange(300)[:, None])
+    assert design.n_alike == 0
+    smallest = design.smallest(Spread(0.5, 0.7))
+    assert smallest is not None
+    shift = smallest / (0.5 / math.sqrt(300))
+    power = stats.nct.sf(stats.t.ppf(0.975, design.df), design.df, shift)
+    assert power == pytest.approx(0.8, abs=0.005)
+    assert Design.of(np.arange(40)[:, None] % 4).smallest(Spread(0.5, 0.0)) is None
+
+
+@pytest.mark.parametrize("kind", ["words", "frames", "occupations"])
+def test_the_correlation_within_clusters_is_found_again(kind: str) -> None:
+    """Figures of which a fifth of the variance is that of each of their clusters."""
+    rng = np.random.default_rng(8)
+    clusters = np.arange(4000)[:, None] % 200
+    if kind != "words":
+        clusters = rng.integers(200, size=(4000, 2))
+        clusters[:, 1] += 200 * (kind == "frames")
+    n_places, n_models = clusters.shape[1], 40
+    effects = rng.normal(size=(clusters.max() + 1, n_models))
+    own = rng.normal(size=(4000, n_models)) * math.sqrt(1 / 0.2 - n_places)
+    figures = sum(effects[ids] for ids in clusters.T) + own
+    lean = np.sign(figures)
+    design = Design.of(clusters)
+    sharing = [len(set(a) & set(b)) > 0 for a in clusters[:40].tolist() for b in clusters.tolist()]
+    assert design.n_alike == pytest.approx(sum(sharing) / 40 - 1, rel=0.1)
+    spread = measured(scored(lean, clusters))["pd"]
+    expected = 2 / math.pi * math.asin(0.2)  # of signs of normal figures
+    assert spread.icc == pytest.approx(expected, abs=0.02)
+    assert spread.sd == pytest.approx(100)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Three models that scored one benchmark, measured, and another without scores."""
+    rng = np.random.default_rng(2)
+    store = Store.open(tmp_path_factory.mktemp("ranks") / "warehouse")
+    ids = [(f"word{w}", f"{w}-{i}") for w in range(40) for i in range(5)]
+    for name in ("scored", "unscored"):
+        fill(store, "benchmark_pair", [pair(name, i, word=w, cluster=None) for w, i in ids])
+    for model, spread in (("even", 0.3), ("alike", 0.3), ("uneven", 2.0)):
+        ratios = rng.normal(0, spread, len(ids))
+        rows = [score("scored", i, x, model) for (_, i), x in zip(ids, ratios, strict=True)]
+        fill(store, "pair_score", rows[:-1] if model == "even" else rows)
+        fill(store, "model", [scored_by(model)], unit=model)
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    return store
+
+
+def test_the_error_of_a_metric_is_that_of_the_arrays(store: Store) -> None:
+    """The macro behind intervals, `clustered`, and ``clustered_variance`` are one estimator."""
+    (of,) = scored_pairs(store.root, math.log(1.65))
+    metrics = store.read("metric_value", benchmark="scored").to_pylist()
+    for name, figures in (("us", of.even), ("pd", 100 * of.lean), ("aufc", of.area)):
+        se = np.sqrt(variances(clustered_variance(influences(figures), of.cells.clusters)))
+        rows = {r["model_key"]: r for r in metrics if (r["metric"], r["subset"]) == (name, "all")}
+        assert [rows[key]["value_se"] for key, _ in of.models] == pytest.approx(se)
+        df = {row["df"] for row in rows.values()}
+        assert max(df) == pytest.approx(degrees_of_freedom(of.cells.clusters))
+
+
+def test_results_of_a_list_are_corrected_by_holm(store: Store) -> None:
+    rows = rows_of(store, "FROM corrected_metric WHERE metric = 'pd' AND subset = 'all'")
+    assert len(rows) == 3
+    wanted = multipletests([row["p"] for row in rows])
+    assert [row["q"] for row in rows] == pytest.approx(wanted)
+    assert {row["q"] for row in rows_of(store, "FROM corrected_metric WHERE metric = 'us'")} == {
+        None
+    }
+    assert holm([row["p"] for row in rows]) == pytest.approx(wanted)
+
+
+def multipletests(p: list[float]) -> list[float]:
+    """Holm's p, each by its definition: the largest of those that come no later."""
+    return [max(min(1.0, q * sum(other >= q for other in p)) for q in p if q <= each) for each in p]
+
+
+def test_ranks_are_of_the_figures_that_are_measured(store: Store) -> None:
+    rows = store.read("model_rank").to_pylist()
+    assert {row["metric"] for row in rows} == {"us", "aufc", "pd"}
+    assert {(row["n_models"], row["n_clusters"], row["n_pairs"]) for row in rows} == {(3, 40, 200)}
+    metrics = {
+        (r["metric"], r["model_key"]): r["value"]
+        for r in store.read("metric_value").to_pylist()
+        if r["subset"] == "all"
+    }
+    for row in rows:
+        assert row["value"] == pytest.approx(metrics[row["metric"], row["model_key"]])
+        assert row["rank_low"] <= row["rank"] <= row["rank_high"]
+    sets = {r["model"]: (r["rank_low"], r["rank_high"]) for r in rows if r["metric"] == "aufc"}
+    assert sets == {"even": (1, 2), "alike": (1, 2), "uneven": (3, 3)}
+
+
+def test_what_a_benchmark_can_find_is_by_its_scores_or_as_stated(store: Store) -> None:
+    known, stated = (power_of(store.root, name) for name in ("scored", "unscored"))
+    assert {row["n_models"] for row in known} == {3}
+    assert {row["n_models"] for row in stated} == {0}
+    wanted = Design.of(np.repeat(np.arange(40), 5)[:, None])
+    for row in (*known, *stated):
+        assert row["smallest"] == pytest.approx(wanted.smallest(Spread(row["sd"], row["icc"])))
+        assert row["n_alike"] == 4
+    assert {row["measure"]: Spread(row["sd"], row["icc"]) for row in stated} == STATED
+    (line,) = said(stated)
+    assert "as in the released scores" in line
+    assert f"a PD of {stated[0]['smallest']:.1f} points" in line
+    assert power_of(store.root, "nothing") == []
+
+
+def test_the_table_of_measure_and_the_report_have_the_ranks(store: Store) -> None:
+    for command in (["measure"], ["benchmark", "show", "unscored"]):
+        result = CliRunner().invoke(app, [*command, "--warehouse", str(store.root)])
+        assert result.exit_code == 0, result.output
+        wanted = "ranks by AuFC" if command == ["measure"] else "smallest effects found"
+        assert wanted in " ".join(result.output.split())
+    (section,) = preference.sections(Facts(store.root))
+    assert isinstance(section, Section)
+    tables = {one.caption: one for one in section.tables}
+    assert [row[-1].text for row in tables["scored, all pairs"].rows] == ["1 to 2", "1 to 2", "3"]
+    assert any("smallest PD" in caption for caption in tables)

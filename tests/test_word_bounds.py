@@ -1,0 +1,189 @@
+"""Bounds of leans: against scipy's exact test and interval, and through the views and commands."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from plumbline.jobs.association.associations import associate
+from plumbline.jobs.association.bounds import adjusted, chance_clear, lean_bounds
+from plumbline.jobs.association.measures import bound_rows, delta_rows, dispersion
+from plumbline.jobs.association.word_summary import describe_word
+from plumbline.jobs.evidence.lean import cluster_bounds
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordPair
+from tests.metric_rows import delta, fill
+from tests.test_association import LIST, WORDS, counted, counts
+
+
+def log_odds(share: float) -> float:
+    return (
+        math.log(share) - math.log1p(-share)
+        if 0 < share < 1
+        else math.copysign(math.inf, share - 0.5)
+    )
+
+
+@given(st.integers(0, 300), st.integers(0, 300), st.floats(0.02, 0.98))
+def test_whole_counts_give_the_exact_interval_and_test(n_f: int, n_m: int, share: float) -> None:
+    if n_f + n_m == 0:
+        return
+    low, high, p = (
+        float(x) for x in lean_bounds(np.float64(n_f), np.float64(n_m), log_odds(share))
+    )
+    exact = stats.binomtest(n_f, n_f + n_m).proportion_ci(0.95)
+    expected = [log_odds(end) - log_odds(share) for end in (exact.low, exact.high)]
+    assert [low, high] == pytest.approx(expected, rel=1e-6, abs=1e-8)
+    tails = (stats.binomtest(n_f, n_f + n_m, share, way).pvalue for way in ("less", "greater"))
+    assert p == pytest.approx(min(1.0, 2 * min(tails)), rel=1e-6)
+    assert (p < 0.05) == (low > 0 or high < 0)
+
+
+@given(st.floats(0, 50), st.floats(0, 50), st.floats(-3, 3), st.floats(1, 9))
+def test_bounds_swap_with_the_sides_and_widen_with_dispersion(
+    n_f: float, n_m: float, odds: float, times: float
+) -> None:
+    low, high, p = lean_bounds(np.float64(n_f), np.float64(n_m), odds)
+    other = lean_bounds(np.float64(n_m), np.float64(n_f), -odds)
+    assert (-other.high_nats, -other.low_nats, other.p) == pytest.approx((low, high, p))
+    wider = lean_bounds(np.float64(n_f / times), np.float64(n_m / times), odds)
+    assert wider.low_nats <= low + 1e-9 and high <= wider.high_nats + 1e-9
+
+
+@pytest.mark.parametrize(("n", "share"), [(7, 0.5), (40, 0.14), (300, 0.3)])
+def test_the_chance_of_a_clear_lean_is_that_of_the_exact_test(n: int, share: float) -> None:
+    k = np.arange(n + 1)
+    clear = lean_bounds(k.astype(float), (n - k).astype(float), log_odds(share)).p < 0.05
+    expected = stats.binom.pmf(k, n, share)[clear].sum()
+    assert chance_clear(np.array([float(n)]), log_odds(share))[0] == pytest.approx(expected)
+
+
+def test_q_is_that_of_scipy() -> None:
+    p = np.random.default_rng(1).random(200) ** 3
+    assert adjusted(p) == pytest.approx(stats.false_discovery_control(p))
+
+
+def test_every_word_with_a_co_occurrence_has_a_bound() -> None:
+    made = counts()
+    (pair,) = (p for p in LIST.pairs if p.female == "she")
+    rows = {r["word"]: r for r in bound_rows(made, "she/he", [pair]).to_pylist()}
+    assert set(rows) == {"tea", "army", "rare"}, "army never with she, rare never with he"
+    d_f = dispersion(2, WORDS["she"], "pairs", 10)
+    army, rare = rows["army"], rows["rare"]
+    assert army["lean_nats"] is rare["lean_nats"] is None
+    assert army["lean_nats_low"] == -math.inf and rare["lean_nats_high"] == math.inf
+    # 5 with he and 0 with she: the upper end of the share is 1 - 0.025^(1/5)
+    most = log_odds(1 - 0.025 ** (1 / 5)) + math.log(d_f) - math.log(10 / 20)
+    assert army["lean_nats_high"] == pytest.approx(most)
+    deltas = {r["word"]: r for r in delta_rows(made, "she/he", [pair]).to_pylist()}
+    assert rows["tea"]["lean_nats"] == pytest.approx(deltas["tea"]["delta_nats"])
+    for row in rows.values():
+        assert (
+            row["lean_nats_low"] < (row["lean_nats"] or 0) < row["lean_nats_high"]
+            or not row["lean_nats"]
+        )
+
+
+def test_the_words_of_a_list_count_as_one_a_side() -> None:
+    made = counts()
+    rows = {r["word"]: r for r in bound_rows(made, "two", LIST.pairs).to_pylist()}
+    assert (rows["tea"]["n_pair_f"], rows["tea"]["n_pair_m"]) == (8, 4)
+    assert rows["tea"]["lean_nats"] == pytest.approx(math.log(8 / 4) - math.log(15 / 24))
+    assert rows["army"]["lean_nats"] == pytest.approx(math.log(1 / 7) - math.log(15 / 24))
+    twice = [*LIST.pairs, WordPair("she", "king"), WordPair("lord", "lady", 0.0)]
+    assert bound_rows(made, "two", twice).equals(bound_rows(made, "two", LIST.pairs))
+
+
+def test_without_occurrences_of_a_side_there_is_no_bound() -> None:
+    assert bound_rows(counts(), "she/nobody", [WordPair("she", "nobody")]).num_rows == 0
+    for none in ((0, 0, 0, (5, 7)), (3, 0, 2, (0, 7))):
+        assert all(math.isnan(x) for x in cluster_bounds(*none))
+
+
+def test_a_cluster_counts_once() -> None:
+    """Forty co-occurrences in one document say as much as one."""
+    one = cluster_bounds(0, 40, 1, (10, 10))
+    assert one.high_nats == pytest.approx(log_odds(0.975)) and one.p == 1
+    assert (
+        cluster_bounds(0, 40, 40, (10, 10)).high_nats
+        < cluster_bounds(0, 40, 8, (10, 10)).high_nats
+        < 0
+    )
+    both = cluster_bounds(10, 30, 4, (10, 10))  # of a list without a defined pair
+    assert both == pytest.approx(lean_bounds(np.float64(1), np.float64(3), 0.0))
+
+
+def test_lists_hold_words_without_a_delta(store: Store) -> None:
+    counted(store)
+    done = associate(store, "c")
+    rows = rows_of(store.root, "FROM word_lean WHERE contrast = 'she/he'")
+    assert store.read("word_bound", corpus="c").num_rows == done.n_bounds
+    alone = [r for r in rows if r["delta_nats"] is None]
+    assert {r["word"] for r in alone} >= {"army", "rare"}
+    for row in rows:
+        low, high = row["lean_nats_low"], row["lean_nats_high"]
+        assert row["lean_bound_nats"] == (0 if low <= 0 <= high else min(low, high, key=abs))
+    listed = {
+        r["word"]: r for r in rows_of(store.root, "FROM listed_lean WHERE contrast = 'she/he'")
+    }
+    assert set(listed) == {r["word"] for r in rows} - {"she", "he"}
+    assert listed["army"]["is_one_sided"] and not listed["tea"]["is_one_sided"]
+    said = "\n".join(describe_word(store, "c", "army"))
+    assert "no delta for she/he: a count is 0, 95% interval up to" in said
+
+
+def test_leans_of_two_texts_differ_by_their_bounds(store: Store) -> None:
+    """Against the ends taken by hand; a word that a text has near one side only takes part."""
+    bound = {"contrast": "she/he", "n_word": 100, "p": 0.5, "q": 0.5, "chance_clear": 0.05}
+    ends = {"a": (None, -math.inf, -1.0), "b": (2.0, 1.5, 2.8), "c": (0.5, 0.2, 0.6)}
+    for corpus, (lean, low, high) in ends.items():
+        row = {"word": "tea", "lean_nats": lean, "lean_nats_low": low, "lean_nats_high": high}
+        n = {"n_pair_f": 0 if lean is None else 9, "n_pair_m": 9, "corpus": corpus}
+        fill(store, "word_bound", [bound | row | n])
+        if lean is not None:
+            fill(store, "word_delta", [delta("tea", lean, corpus)])
+    found = {
+        r["corpus_a"] + r["corpus_b"]: r
+        for r in rows_of(store.root, "SELECT * FROM word_difference")
+    }
+    assert found["ab"]["difference_nats"] is None
+    assert (found["ab"]["difference_nats_low"], found["ab"]["difference_nats_high"]) == (
+        2.5,
+        math.inf,
+    )
+    assert found["ab"]["difference_bound_nats"] == 2.5
+    below, above = math.hypot(0.5 - 0.2, 2.8 - 2.0), math.hypot(0.6 - 0.5, 2.0 - 1.5)
+    ends_of = (found["bc"]["difference_nats_low"], found["bc"]["difference_nats_high"])
+    assert ends_of == pytest.approx((-1.5 - below, -1.5 + above))
+    (ab,) = rows_of(store.root, "FROM corpus_agreement() WHERE corpus_a = 'a' AND corpus_b = 'b'")
+    assert (ab["n_words"], ab["n_with_se"], ab["n_one_sided"], ab["n_different"]) == (0, 1, 1, 1)
+
+
+def test_q_of_asked_words_is_that_of_scipy(store: Store) -> None:
+    p = np.random.default_rng(2).random(40) ** 2
+    rows = [
+        {
+            "corpus": "c",
+            "contrast": "she/he",
+            "word": f"w{k}",
+            "clusters": "source",
+            "delta_nats": 1.0,
+            "delta_nats_low": 0.5,
+            "delta_nats_high": 1.5,
+            "p": float(value),
+        }
+        | dict.fromkeys(("n_word", "frequency_rank", "n_documents", "n_clusters"), 20)
+        | dict.fromkeys(("n_pair_f", "n_pair_m", "n_defined"), 9)
+        | {"per_million": 1.0, "run_id": "r"}
+        for k, value in enumerate(p)
+    ]
+    store.replace("word_evidence", pa.Table.from_pylist(rows), {"corpus": "c"}, "r")
+    found = {r["word"]: r["q"] for r in rows_of(store.root, "FROM listed_lean")}
+    assert [found[f"w{k}"] for k in range(40)] == pytest.approx(stats.false_discovery_control(p))

@@ -1,0 +1,16 @@
+-- grain: groups x model_key x place of $benchmark, in this order: a pair by its place in cell.sql
+WITH cell AS (
+    SELECT
+        group_a || '/' || group_b AS groups, pair_id,
+        row_number() OVER (PARTITION BY group_a || '/' || group_b ORDER BY pair_id) - 1 AS place
+    FROM benchmark_pair
+    WHERE benchmark = $benchmark AND is_natural IS NOT FALSE
+)
+SELECT
+    groups, model_key, place, model, any_value(lean(log_ratio_nats, $epsilon_nats)) AS lean,
+    aufc(log_ratio_nats) AS area
+FROM scored_pair
+JOIN cell USING (groups, pair_id)
+WHERE benchmark = $benchmark
+GROUP BY ALL
+ORDER BY groups, model_key, place;

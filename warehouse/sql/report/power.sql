@@ -1,0 +1,2 @@
+-- grain: as benchmark_power
+FROM benchmark_power ORDER BY benchmark, groups, measure;

@@ -1,0 +1,162 @@
+-- grain: subject of the figures
+-- The one estimator behind intervals: a ratio of sums over rows that are alike within clusters.
+-- `figures` names a view, table or CTE with the columns
+--     subject                what the figure is about, of any type, such as a struct of keys
+--     cluster_1, cluster_2   what makes a row alike with others; cluster_2 is NULL for all rows of a
+--                            subject, or for none
+--     stratum                rows are compared within it; NULL where there is one
+--     numerator, denominator the value is sum(numerator) / sum(denominator); 0 and 0 for a row that is
+--                            no member of the subject
+-- as in `WITH f AS (SELECT model AS subject, ... FROM scored_pair) FROM clustered('f')`.
+--
+-- Each cluster adds the sum of its rows' influences over 1 minus its share of the denominators (CR3,
+-- the jackknife over clusters). With one kind of cluster the variance is the sum of their squares.
+-- With two it is the largest of that of either kind and of both together: the squares of all clusters
+-- minus those of all pairs of clusters. Where both kinds have names of their own, that is the two-way
+-- variance of Cameron, Gelbach and Miller (2011); where they share them, as occupations that stand in
+-- either place, the dyadic one of Aronow, Samii and Assenova (2015). A kind of one cluster tells
+-- nothing and is left out. `python -m tools.simulations pairs` shows what the intervals hold.
+--
+-- n, value, se   rows that are members, the figure and its standard error
+-- df, t          degrees of freedom, and the 97.5% point of Student's t. Satterthwaite's for clusters
+--                of these sizes: their number minus 1 where they are equal, fewer where not; the
+--                fewer of two kinds. t is NULL below five clusters, or three of the second kind
+-- n_clusters     clusters of the kind that has fewer
+-- n_most         how many independent rows the clusters are worth if they are all alike inside, where
+--                fewer than ten of them (and not all) hold an exception to the commonest of figures
+--                that are -1, 0 or 1: then the error is itself uncertain. Else infinite
+-- n_star         of such figures: how many independent rows would have this error, at most n_most
+-- share_above, share_below   members with a numerator above and below 0, as shares
+-- cluster_values where t is NULL: the value of each cluster of the kind that has fewer, as JSON
+CREATE OR REPLACE MACRO clustered(figures) AS TABLE
+WITH cell AS (
+    -- Hashes: subjects may have many columns.
+    SELECT
+        hash(subject) AS about, hash(cluster_1, cluster_2, stratum) AS place,
+        any_value(subject) AS subject,
+        any_value(cluster_1) AS cluster_1, any_value(cluster_2) AS cluster_2,
+        any_value(stratum) AS stratum,
+        exact_sum(numerator) AS x,
+        exact_sum(denominator) AS w,
+        count(*) FILTER (denominator > 0) AS n,
+        count(*) FILTER (numerator > 0) AS n_above,
+        count(*) FILTER (numerator < 0) AS n_below
+    FROM query_table(figures)
+    GROUP BY hash(subject), hash(cluster_1, cluster_2, stratum)
+),
+total AS (
+    SELECT
+        about, any_value(subject) AS subject,
+        exact_sum(x) AS sum_x, exact_sum(w) AS sum_w, sum(n)::BIGINT AS n_all,
+        sum(n_above)::BIGINT AS above, sum(n_below)::BIGINT AS below
+    FROM cell
+    GROUP BY about
+),
+rated AS (
+    SELECT about, stratum, exact_sum(x) / nullif(exact_sum(w), 0) AS rate
+    FROM cell
+    GROUP BY ALL
+),
+influence AS (
+    SELECT
+        c.about, c.cluster_1, c.cluster_2, c.x - coalesce(rate, 0) * c.w AS u,
+        c.x, c.w, c.n, c.n_above, c.n_below
+    FROM cell AS c
+    JOIN rated AS r ON r.about = c.about AND r.stratum IS NOT DISTINCT FROM c.stratum
+    WHERE n > 0
+),
+-- kinds 1 and 2: clusters of either kind; 3: clusters whatever their kind; 4: pairs of clusters
+placed AS (
+    SELECT 1 AS kind, cluster_1 AS id, * FROM influence
+    UNION ALL
+    SELECT 2, cluster_2, * FROM influence WHERE cluster_2 IS NOT NULL
+    UNION ALL
+    SELECT 3, unnest(list_distinct([cluster_1, cluster_2])), *
+    FROM influence WHERE cluster_2 IS NOT NULL
+    UNION ALL
+    SELECT 4, least(cluster_1, cluster_2) || chr(31) || greatest(cluster_1, cluster_2), *
+    FROM influence WHERE cluster_1 <> cluster_2
+),
+summed AS (
+    SELECT
+        about, kind, any_value(id) AS id,
+        exact_sum(u) AS u, exact_sum(x) AS x, exact_sum(w) AS w,
+        sum(n)::BIGINT AS n, sum(n_above)::BIGINT AS n_above, sum(n_below)::BIGINT AS n_below
+    FROM placed
+    GROUP BY about, kind, hash(id)
+),
+term AS (
+    SELECT
+        about, kind, id, n, x / w AS value,
+        w / sum_w AS share,
+        -- a cluster that holds everything has no influence
+        if(w < sum_w, u / (sum_w - w), 0) AS influence,
+        w / nullif(sum_w - w, 0) AS ratio,
+        CASE greatest(above, below, n_all - above - below)
+            WHEN n_all - above - below THEN n_above + n_below > 0
+            WHEN above THEN n_above < n
+            ELSE n_below < n
+        END AS is_exceptional
+    FROM summed
+    JOIN total USING (about)
+),
+of_kind AS (
+    SELECT
+        about, kind,
+        count(*) AS n_clusters,
+        exact_sum(influence ** 2) AS squares,
+        count(*) FILTER (is_exceptional) AS n_exceptional,
+        exact_sum(share ** 2) AS q,
+        -- trace(M)^2 / trace(M^2) of the quadratic form M of independent rows that `squares` is
+        exact_sum(ratio) ** 2
+            / (exact_sum(ratio ** 2) ** 2 + exact_sum(ratio ** 2 - ratio ** 4)) AS df
+    FROM term
+    GROUP BY about, kind
+),
+valued AS (
+    SELECT
+        t.about, t.kind,
+        to_json(list({'cluster': id, 'value': value, 'n': n} ORDER BY id)) AS of_clusters
+    FROM term AS t
+    JOIN of_kind AS k ON k.about = t.about AND k.kind = t.kind
+    WHERE k.kind < 3 AND k.n_clusters < 5
+    GROUP BY ALL
+),
+joined AS (
+    SELECT
+        about,
+        min(n_clusters) FILTER (is_used) AS n_clusters,
+        max(n_clusters) FILTER (is_used) AS n_large,
+        min(df) FILTER (is_used) AS df,
+        max(1 / q) FILTER (is_used) AS n_equal,
+        max(n_exceptional) FILTER (is_used) AS n_exceptional,
+        greatest(
+            max(squares) FILTER (is_used),
+            max(squares) FILTER (kind = 3) - coalesce(max(squares) FILTER (kind = 4), 0)
+        ) AS variance,
+        arg_min(of_clusters, n_clusters) FILTER (kind < 3) AS of_clusters
+    FROM (
+        SELECT *, kind < 3 AND n_clusters > 1 AS is_used
+        FROM of_kind LEFT JOIN valued USING (about, kind)
+    )
+    GROUP BY about
+)
+SELECT
+    subject, n_all AS n, sum_x / nullif(sum_w, 0) AS value, sqrt(variance) AS se, df,
+    CASE WHEN n_clusters >= 3 AND n_large >= 5 THEN t975(df) END AS t,
+    coalesce(n_clusters, least(n_all, 1)) AS n_clusters,
+    above / n_all AS share_above, below / n_all AS share_below,
+    if(
+        variance > 1e-18 AND n_exceptional >= least(10, n_large), 'infinity'::DOUBLE, n_equal
+    ) AS n_most,
+    least(
+        if(
+            variance > 1e-18,
+            (share_above + share_below - (share_above - share_below) ** 2) / variance,
+            'infinity'::DOUBLE
+        ),
+        n_most
+    ) AS n_star,
+    if(t IS NULL, of_clusters, NULL) AS cluster_values
+FROM total
+LEFT JOIN joined USING (about);

@@ -1,0 +1,43 @@
+-- grain: benchmark x pair_id
+-- What makes pairs alike, by which intervals treat them: the columns that an import named, else the
+-- pair's word, and its frame (the template without the word) where words share frames (half as many frames as pairs, or fewer); of pairs
+-- without a word the template, which is what both sentences share. Names say of what kind a cluster
+-- is, so that a word and a frame are never the same one, and the two occupations of a pair may be.
+-- The stratum is the stereotype of a set that was made half of either.
+CREATE OR REPLACE VIEW pair_cell AS
+WITH framed AS (
+    SELECT
+        benchmark, pair_id, cluster, cluster_2, template, stereotype,
+        lower(word) AS word, frame_of(template, word) AS frame
+    FROM benchmark_pair
+),
+shared AS (
+    SELECT benchmark
+    FROM framed
+    WHERE word IS NOT NULL
+    GROUP BY benchmark
+    HAVING 2 * count(DISTINCT frame) <= count(*)
+)
+SELECT
+    benchmark, pair_id,
+    coalesce(cluster, 'word: ' || word, 'text: ' || template) AS cluster_1,
+    CASE
+        WHEN cluster IS NOT NULL THEN cluster_2
+        WHEN benchmark IN (FROM shared) THEN coalesce('frame: ' || frame, 'text: ' || template)
+    END AS cluster_2,
+    stereotype AS stratum
+FROM framed;
+
+-- grain: benchmark x pair_id x cluster
+-- The same as one row for each cluster of a pair, at most two.
+CREATE OR REPLACE VIEW pair_cluster AS
+SELECT benchmark, pair_id, unnest(list_distinct([cluster_1, cluster_2])) AS cluster, stratum
+FROM pair_cell;
+
+-- grain: probe_set x prompt_id
+-- What makes prompts alike: their occupation, else their topic; else each is by itself.
+CREATE OR REPLACE VIEW prompt_cell AS
+SELECT
+    probe_set, prompt_id,
+    coalesce('occupation: ' || occupation, 'topic: ' || topic, 'prompt: ' || prompt_id) AS cluster_1
+FROM probe_prompt;

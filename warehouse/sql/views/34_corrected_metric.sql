@@ -1,0 +1,22 @@
+-- grain: as metric_value
+-- `metric_value` with q: p corrected by Holm for the results that one list has, which are those of all
+-- models in one metric, on one benchmark and groups, by one text and subset. With probability 95%
+-- no result of a list with q <= 0.05 is a false find. NULL where p is.
+CREATE OR REPLACE VIEW corrected_metric AS
+WITH tested AS (
+    SELECT
+        *,
+        p * (count(p) OVER list - row_number() OVER (list ORDER BY p, model_key) + 1) AS p_scaled
+    FROM metric_value
+    WINDOW list AS (PARTITION BY metric, benchmark, groups, corpus, contrast, subset, options)
+)
+SELECT
+    * EXCLUDE p_scaled,
+    CASE
+        WHEN p IS NOT NULL
+            THEN least(1, max(p_scaled) OVER (
+                PARTITION BY metric, benchmark, groups, corpus, contrast, subset, options
+                ORDER BY p, model_key
+            ))
+    END AS q
+FROM tested;

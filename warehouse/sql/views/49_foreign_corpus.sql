@@ -1,0 +1,26 @@
+-- grain: corpus x benchmark
+-- Corpora in another language than a benchmark's pairs: words that are spelled alike in both mean
+-- different things, so nothing of these pairs is fitted there. The language of pairs is that of the
+-- file that they were made from (`fr-pairs`); of others those of the corpora that `constrain` was
+-- told to use, and English where there are none.
+CREATE OR REPLACE VIEW foreign_corpus AS
+WITH spoken AS (SELECT corpus, coalesce("language", 'en') AS code FROM corpus),
+made AS (
+    SELECT DISTINCT benchmark, regexp_extract(source_file, '([^/]+)\.toml$', 1) AS code
+    FROM benchmark_pair
+),
+known AS (
+    SELECT benchmark, code FROM made WHERE code <> ''
+    UNION
+    SELECT a.benchmark, s.code FROM (SELECT DISTINCT benchmark, corpus FROM pair_association) AS a
+    JOIN spoken AS s USING (corpus)
+    WHERE a.benchmark IN (SELECT benchmark FROM made WHERE code = '')
+),
+spoken_by AS (
+    SELECT m.benchmark, coalesce(k.code, 'en') AS code
+    FROM (SELECT DISTINCT benchmark FROM made) AS m LEFT JOIN known AS k USING (benchmark)
+)
+SELECT s.corpus, b.benchmark
+FROM spoken AS s CROSS JOIN spoken_by AS b
+GROUP BY ALL
+HAVING NOT bool_or(s.code = b.code);
