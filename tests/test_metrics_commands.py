@@ -109,7 +109,7 @@ def test_report_names_the_page(scored: Path, tmp_path: Path) -> None:
 
 def test_sql_one_shot(scored: Path) -> None:
     output = run("sql", "SELECT count(*) AS n_scores FROM scored_pair", "--warehouse", scored)
-    assert "n_scores" in output and "4" in output and "1 row" in output
+    assert "n_scores" in output and "6" in output and "1 row" in output
 
 
 def test_wrong_input_is_one_line_with_its_status(scored: Path, tmp_path: Path) -> None:

@@ -130,7 +130,8 @@ def measured(of: Scored) -> dict[str, Spread]:
         if len(of.models) > 1:
             two = np.triu_indices(len(of.models), 1)
             both, each = (difference_variances(every)[two] for every in (alike, apart))
-            deviation = float(np.median(np.sqrt(each * n_pairs)))
+            # rounding can make the variance of equal figures negative
+            deviation = float(np.median(np.sqrt(np.maximum(each, 0) * n_pairs)))
             found[f"{name} difference"] = Spread(deviation, _icc(both, each, n_alike))
     return found
 

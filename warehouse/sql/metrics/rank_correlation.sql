@@ -52,7 +52,7 @@ influence AS (
             (x * y + y_above_x + x_above_y - 3 * sxy / n) / sqrt(sxx * syy)
             - r * (x ** 2 + 2 * x_above_x - 3 * sxx / n) / sxx / 2
             - r * (y ** 2 + 2 * y_above_y - 3 * syy / n) / syy / 2
-        ) / (1 - r ** 2) AS on_z
+        ) / nullif(1 - r ** 2, 0) AS on_z
     FROM moving
 ),
 correlated AS (

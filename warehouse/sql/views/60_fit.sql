@@ -53,7 +53,7 @@ on_line AS (
         f.*, p.point, p.x_nats - f.mean_x_nats AS x, p.y_nats - f.mean_y_nats AS y,
         y - f.slope * x AS residual, leverage(x, f.sxx, f.n) AS h,
         x / sqrt(f.sxx) AS z_x, y / sqrt(f.syy) AS z_y,
-        (z_x * z_y - f.correlation * (z_x ** 2 + z_y ** 2) / 2) / (1 - f.correlation ** 2) AS on_z,
+        (z_x * z_y - f.correlation * (z_x ** 2 + z_y ** 2) / 2) / nullif(1 - f.correlation ** 2, 0) AS on_z,
         CASE WHEN f.is_corrected THEN
             (f.sxy - f.n / (f.n - 1) * x * y) / (
                 f.sxx - f.n / (f.n - 1) * x ** 2
