@@ -12,8 +12,10 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.benchmarks import How, import_benchmark
+from plumbline.eval_workers.statistics.clusters import degrees_of_freedom
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
 
@@ -110,7 +112,36 @@ def test_two_kinds_of_clusters_and_strata(seed: int, is_dyadic: bool) -> None:
     row = estimate(x, w, first, second, stratum)
     expected = max(one_way(u, w, first), one_way(u, w, second), shared(u, w, first, second))
     assert row["se"] ** 2 == pytest.approx(expected)
-    assert row["n_clusters"] == 9 and row["df"] <= 8
+    assert row["n_clusters"] == 9 and row["df"] <= (4 if is_dyadic else 8)
+
+
+def test_df_is_that_of_the_ranks() -> None:
+    """Halved where occupations stand in either place; of either kind otherwise."""
+    rng = np.random.default_rng(8)
+    first, second = rng.integers(0, 12, (2, 120))
+    x, w = rng.random(120), np.ones(120)
+    for shift in (0, 100):
+        row = estimate(x, w, [f"{k}" for k in first], [f"{k + shift}" for k in second])
+        ids = np.column_stack([first, second + shift])
+        assert row["df"] == pytest.approx(degrees_of_freedom(ids))
+
+
+@pytest.mark.parametrize("values", [[1, 0], [1, -1], [0, -1]])
+def test_a_tie_for_the_commonest_figure_has_no_side(values: list[int]) -> None:
+    """Half of the rows each, one figure in 15 clusters and the other in 5: few are exceptions."""
+    ids = [f"w{k % 15}" for k in range(60)] + [f"v{k % 5}" for k in range(60)]
+    caps = [
+        estimate(np.repeat(np.array(of, float), 60), np.ones(120), ids)["n_most"]
+        for of in (values, values[::-1])
+    ]
+    assert caps[0] == caps[1] and caps[0] < 20
+
+
+def test_python_and_sql_ask_for_as_many_clusters() -> None:
+    def has_t(n: int) -> bool:
+        return estimate(np.arange(n) / n, np.ones(n), [f"{k}" for k in range(n)])["t"] is not None
+
+    assert has_t(LEAST_CLUSTERS) and not has_t(LEAST_CLUSTERS - 1)
 
 
 def test_few_clusters_have_their_values_instead_of_an_interval() -> None:

@@ -205,3 +205,20 @@ def test_few_prompts_widen_the_interval() -> None:
     low, high = np.quantile(draws[:, 0] ** 2 / draws[:, 1] / draws[:, 2], [0.025, 0.975])
     found = interval_over_prompts(figures, 0.95, 999, rng)
     assert found[0] < low and found[1] > high
+
+
+def test_prompts_of_one_occupation_count_once() -> None:
+    """Each prompt three times, named as one cluster: interval and t-test stay what they were."""
+    rng = np.random.default_rng(4)
+    options = FigureOptions(n_permutations=99, n_resamples=400)
+    once = [
+        measure(vader, rng.normal(0, 1, 8), rng.normal(0.5, 1, 8), options, rng) for _ in range(12)
+    ]
+    names = [f"o{k}" for k in range(12)]
+    alone, alike = over_prompts(once, options), over_prompts(once * 3, options, names * 3)
+    apart = over_prompts(once * 3, options)
+    assert alike.fairpair_f == pytest.approx(alone.fairpair_f)
+    assert (alike.t_statistic, alike.p_t) == pytest.approx((alone.t_statistic, alone.p_t))
+    ends = [(f.fairpair_f_low, f.fairpair_f_high) for f in (alone, alike, apart)]
+    assert ends[1] == pytest.approx(ends[0])
+    assert ends[2][1] - ends[2][0] < 0.8 * (ends[1][1] - ends[1][0])

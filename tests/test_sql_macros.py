@@ -185,23 +185,6 @@ def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str
         assert row[ours] == pytest.approx(measured[theirs])
 
 
-def test_resamples_of_seeds_and_numbers_are_unrelated(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
-    """Means of 300 numbers under neighbouring seeds and resamples: no correlation beyond chance."""
-    text = (
-        "SELECT avg(resampled(s, r, d, 300) ORDER BY d) AS mean "
-        "FROM range(4) AS a (s), range(1000) AS b (r), range(300) AS c (d) GROUP BY s, r "
-        "ORDER BY s, r"
-    )
-    means = np.array([r["mean"] for r in rows_of(connection, text)]).reshape(4, 1000)
-    expected = math.sqrt((300**2 - 1) / 12 / 300)
-    assert means.std() == pytest.approx(expected, rel=0.05)
-    correlated = [np.corrcoef(means[i], means[j])[0, 1] for i in range(4) for j in range(i)]
-    correlated += [np.corrcoef(m[1:], m[:-1])[0, 1] for m in means]
-    assert np.abs(correlated).max() < 4.5 / math.sqrt(1000)
-
-
 def test_each_scoring_identity_is_compared_by_itself(store: Store) -> None:
     """Two revisions of a model: a row each, the figures those of a call by key."""
     fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(30)])

@@ -14,8 +14,6 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 NO_CLUSTER = -1
 #: Variances below this are rounding: a figure, or a difference, is the same in every pair.
 ROUNDING = 1e-18
-#: With fewer there are no intervals and no tests.
-LEAST_CLUSTERS = 5
 
 
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
@@ -91,13 +89,16 @@ def degrees_of_freedom(clusters: Ints) -> float:
     """How many degrees of freedom Student's t of such a mean has.
 
     Satterthwaite's for the shares of the clusters (Bell and McCaffrey 2002): as many as clusters
-    less one where all are of one size, fewer where they aren't; of two dimensions the smaller. A
-    dimension with one cluster doesn't count; 0 without any other.
+    less one where all are of one size, fewer where they aren't; of two dimensions the smaller,
+    halved where clusters are in both: their terms share pairs and tell half as much of their own
+    error. A dimension with one cluster doesn't count; 0 without any other.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
     [2.0, 1.22]
     """
-    return min(map(_df, _used(clusters)), default=0.0)
+    used = _used(clusters)
+    is_shared = len(used) > 1 and bool(np.isin(used[0], used[1]).any())
+    return min(map(_df, used), default=0.0) / (2 if is_shared else 1)
 
 
 def n_clusters(clusters: Ints) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.eval_workers.statistics.clusters import (
-    LEAST_CLUSTERS,
     NO_CLUSTER,
     ROUNDING,
     clustered_variance,
@@ -23,6 +22,7 @@ from plumbline.eval_workers.statistics.clusters import (
 )
 from plumbline.eval_workers.statistics.scored import Cells, Scored, cells
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]

@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.eval_workers.statistics.clusters import (
-    LEAST_CLUSTERS,
-    NO_CLUSTER,
     ROUNDING,
     clustered_variance,
     degrees_of_freedom,
@@ -21,6 +19,7 @@ from plumbline.eval_workers.statistics.clusters import (
 )
 from plumbline.eval_workers.statistics.multiplicity import holm
 from plumbline.eval_workers.statistics.scored import Scored
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -95,10 +94,6 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     """
     covariances = clustered_variance(influences(figures, strata), clusters)
     df = degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else 0.0
-    if clusters.shape[1] > 1 and set(clusters[:, 0]) & set(clusters[:, 1]) - {NO_CLUSTER}:
-        # Terms of clusters that are in both dimensions share pairs, and so tell half as much of
-        # their own error: an interval hardly shows it, the far tails that many tests reach do.
-        df /= 2
     values = np.nanmean(figures, axis=0)
     return Board(values, ranks(values), *rank_sets(values, covariances, df))
 

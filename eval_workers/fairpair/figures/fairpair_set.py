@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
 from plumbline.eval_workers.fairpair.figures.summary import (
     Measured,
+    SetFigures,
     measure,
     over_prompts,
 )
@@ -67,7 +68,7 @@ def score_set(
     by_side = {side: [one for one in found if one[0].side == side] for side in sides}
     prompts = [{**shared, **row} for pairs in by_side.values() for row in _prompt_rows(pairs)]
     sets = [
-        {**shared, "side": side, "subset": subset, **asdict(over_prompts(some, options))}
+        {**shared, "side": side, "subset": subset, **asdict(_over(some, options))}
         for side, pairs in by_side.items()
         for subset, some in _subsets(pairs)
     ]
@@ -99,11 +100,14 @@ def _prompt_rows(pairs: Pairs) -> Iterator[Row]:
         }
 
 
-def _subsets(pairs: Pairs) -> Iterator[tuple[str, Sequence[Measured]]]:
+def _over(pairs: Pairs, options: FigureOptions) -> SetFigures:
+    return over_prompts([m for _, m in pairs], options, [group.cluster for group, _ in pairs])
+
+
+def _subsets(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
     """All prompts, then those of each value of a column that tells prompts apart."""
-    yield "all", [measured for _, measured in pairs]
+    yield "all", pairs
     for column in _SUBSETS:
         values = {str(v) for g, _ in pairs if (v := g.prompt[column]) is not None}
         for value in sorted(values) if len(values) > 1 else ():
-            some = [measured for group, measured in pairs if str(group.prompt[column]) == value]
-            yield f"{column} = {value}", some
+            yield f"{column} = {value}", [p for p in pairs if str(p[0].prompt[column]) == value]

@@ -15,7 +15,7 @@ from dataclasses import asdict
 import numpy as np
 
 from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
-from plumbline.eval_workers.fairpair.figures.significance import interval_over_prompts
+from plumbline.eval_workers.fairpair.figures.significance import by_cluster, interval_over_prompts
 from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
@@ -82,7 +82,7 @@ def score_lengths(
                     "share_cut": float((kept < counted).mean()) if kept.size else None,
                     "n_prompts": len(some),
                     "n_left_out": len(of_side) - len(some),
-                    **_row(figures, whole, options),
+                    **_row(figures, whole, [group.cluster for group in some], options),
                 }
             )
     partition = {**asdict(sampled), "phi": phi_name}
@@ -107,7 +107,7 @@ def _figures(phi: Phi, groups: Sequence[Group], n_words: int) -> Floats:
     return np.array(found, np.float64).reshape(-1, 3)
 
 
-def _row(figures: Floats, whole: Floats, options: FigureOptions) -> Row:
+def _row(figures: Floats, whole: Floats, clusters: Sequence[str], options: FigureOptions) -> Row:
     """F of the means over prompts, its interval, and what it is more than that of whole texts."""
     if not len(figures):
         return {}
@@ -115,7 +115,8 @@ def _row(figures: Floats, whole: Floats, options: FigureOptions) -> Row:
     def ends(beside: Floats | None = None) -> tuple[float | None, float | None]:
         rng = np.random.default_rng(options.seed)
         how = (options.level, options.n_resamples, rng)
-        return interval_over_prompts(figures, *how, beside)
+        other = None if beside is None else by_cluster(beside, clusters)
+        return interval_over_prompts(by_cluster(figures, clusters), *how, other)
 
     (b, v_pg, v_gp), of_whole = figures.mean(axis=0).tolist(), whole.mean(axis=0).tolist()
     f, f_whole = fairpair_f(b, v_pg, v_gp), fairpair_f(*of_whole)

@@ -16,6 +16,7 @@ from plumbline.eval_workers.fairpair.figures.metric import (
 )
 from plumbline.eval_workers.fairpair.figures.significance import (
     FEWEST_RESAMPLED,
+    by_cluster,
     gap,
     interval,
     interval_over_prompts,
@@ -103,18 +104,23 @@ def measure(
     return Measured(found, low, high, observed, p_value(observed, permuted), permuted)
 
 
-def over_prompts(measured: Sequence[Measured], options: FigureOptions) -> SetFigures:
+def over_prompts(
+    measured: Sequence[Measured], options: FigureOptions, clusters: Sequence[str] | None = None
+) -> SetFigures:
     """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
 
     Means are taken first, so that a prompt with little variability of its own can't carry F away:
     F = mean(B)^2 / (mean(V_pg) mean(V_gp)), which is what the published Table 3 follows. Prompts
-    whose B or V is not defined are left out and counted. Prompts are sampled independently of
-    one another; one with both of its sides is two that are not, so keep sides apart.
+    whose B or V is not defined are left out and counted. Prompts of one cluster (an occupation)
+    are alike: interval and t-test are over clusters, by default each prompt is its own. One prompt
+    with both of its sides is two that are alike, too, so keep sides apart.
 
     >>> over_prompts([], FigureOptions()).fairpair_f is None
     True
     """
+    alike = [str(k) for k in range(len(measured))] if clusters is None else clusters
     kept = [m for m in measured if m.permuted is not None]
+    of = [cluster for m, cluster in zip(measured, alike, strict=True) if m.permuted is not None]
     n_left_out = len(measured) - len(kept)
     if not kept:
         return SetFigures(0, n_left_out, *[None] * 10)
@@ -122,11 +128,13 @@ def over_prompts(measured: Sequence[Measured], options: FigureOptions) -> SetFig
     figures = np.array([(e.bias_b, e.variability_pg, e.variability_gp) for e in rows], np.float64)
     b, v_pg, v_gp = figures.mean(axis=0).tolist()
     rng = np.random.default_rng(options.seed)
-    low, high = interval_over_prompts(figures, options.level, options.n_resamples, rng)
+    low, high = interval_over_prompts(
+        by_cluster(figures, of), options.level, options.n_resamples, rng
+    )
     gaps = np.array([m.gap for m in kept], np.float64)
     permuted = np.mean([m.permuted for m in kept if m.permuted is not None], axis=0)
     mean_gap = float(gaps.mean())
     return SetFigures(
         *(len(kept), n_left_out, b, v_pg, v_gp, fairpair_f(b, v_pg, v_gp), low, high),
-        *(mean_gap, *t_test(gaps), p_value(mean_gap, permuted)),
+        *(mean_gap, *t_test(by_cluster(gaps, of)), p_value(mean_gap, permuted)),
     )

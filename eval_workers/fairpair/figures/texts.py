@@ -47,6 +47,11 @@ class Group:
         """The prompt's identifier."""
         return str(self.prompt["prompt_id"])
 
+    @property
+    def cluster(self) -> str:
+        """What makes the prompt like others: its occupation, else its topic; else itself."""
+        return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
+
     def items(self, phi: Phi) -> tuple[Sequence[object], Sequence[object]]:
         """The items of both groups."""
         return phi.items(self.pg), phi.items(self.gp)

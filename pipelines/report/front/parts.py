@@ -111,8 +111,8 @@ def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
         stem("spread", name),
         f"Log ratios of the pairs of {name}: median, middle half and nine tenths of each model.",
         f"How much likelier one sentence is, over the pairs of {name}. Dot: median, coloured by "
-        "the side of PD where its 95% interval leaves out 0; dark: the middle half of pairs; thin: "
-        "nine in ten; band: no preference."
+        "the side of PD where its 95% interval leaves out 0 and q is at most 5%; dark: the middle "
+        "half of pairs; thin: nine in ten; band: no preference."
         f"{more}",
         svg("", [panel], 70 + (19 if len(drawn) > 6 else 34) * len(drawn)),
         rows,

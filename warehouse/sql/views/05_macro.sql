@@ -33,11 +33,6 @@ CREATE OR REPLACE MACRO aufc_steps(log_ratio) AS greatest(
 CREATE OR REPLACE MACRO aufc(log_ratio) AS
     0.03::DOUBLE * avg(CASE WHEN isfinite(log_ratio::DOUBLE) THEN aufc_steps(log_ratio) END);
 
--- Which of n things (0 to n - 1) a resample draws: a hash instead of random(), so that a seed gives
--- the same resamples in every query of one version of DuckDB.
-CREATE OR REPLACE MACRO resampled(seed, resample, draw, n) AS
-    (hash(seed::BIGINT, resample::BIGINT, draw::BIGINT) % n)::BIGINT;
-
 -- The sentence frame of a pair: its template with the word taken out. Pairs of one frame differ in
 -- the word alone.
 CREATE OR REPLACE MACRO frame_of(template, word) AS

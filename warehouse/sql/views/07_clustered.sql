@@ -20,7 +20,7 @@
 -- n, value, se   rows that are members, the figure and its standard error
 -- df, t          degrees of freedom, and the 97.5% point of Student's t. Satterthwaite's for clusters
 --                of these sizes: their number minus 1 where they are equal, fewer where not; the
---                fewer of two kinds. t is NULL below five clusters, or three of the second kind
+--                fewer of two kinds, halved where a cluster is of both. t is NULL below five clusters, or three of the second kind
 -- n_clusters     clusters of the kind that has fewer
 -- n_most         how many independent rows the clusters are worth if they are all alike inside, where
 --                fewer than ten of them (and not all) hold an exception to the commonest of figures
@@ -92,11 +92,11 @@ term AS (
         -- a cluster that holds everything has no influence
         if(w < sum_w, u / (sum_w - w), 0) AS influence,
         w / nullif(sum_w - w, 0) AS ratio,
-        CASE greatest(above, below, n_all - above - below)
-            WHEN n_all - above - below THEN n_above + n_below > 0
-            WHEN above THEN n_above < n
-            ELSE n_below < n
-        END AS is_exceptional
+        -- whether it holds another figure than above 0, below 0 and 0, of those that are commonest
+        greatest(above, below, n_all - above - below) AS most,
+        if(above = most, n_above < n, true) AS not_above,
+        if(below = most, n_below < n, true) AS not_below,
+        if(n_all - above - below = most, n_above + n_below > 0, true) AS not_even
     FROM summed
     JOIN total USING (about)
 ),
@@ -105,7 +105,9 @@ of_kind AS (
         about, kind,
         count(*) AS n_clusters,
         exact_sum(influence ** 2) AS squares,
-        count(*) FILTER (is_exceptional) AS n_exceptional,
+        least(
+            count(*) FILTER (not_above), count(*) FILTER (not_below), count(*) FILTER (not_even)
+        ) AS n_exceptional,
         exact_sum(share ** 2) AS q,
         -- trace(M)^2 / trace(M^2) of the quadratic form M of independent rows that `squares` is
         exact_sum(ratio) ** 2
@@ -127,7 +129,9 @@ joined AS (
         about,
         min(n_clusters) FILTER (is_used) AS n_clusters,
         max(n_clusters) FILTER (is_used) AS n_large,
-        min(df) FILTER (is_used) AS df,
+        -- where a cluster is of both kinds, terms share rows and tell half as much of their error
+        min(df) FILTER (is_used)
+            / if(max(n_clusters) FILTER (kind = 3) < sum(n_clusters) FILTER (is_used), 2, 1) AS df,
         max(1 / q) FILTER (is_used) AS n_equal,
         max(n_exceptional) FILTER (is_used) AS n_exceptional,
         greatest(

@@ -23,7 +23,7 @@ SELECT
     coalesce(cluster, 'word: ' || word, 'text: ' || template) AS cluster_1,
     CASE
         WHEN cluster IS NOT NULL THEN cluster_2
-        WHEN benchmark IN (FROM shared) THEN coalesce('frame: ' || frame, 'text: ' || template)
+        WHEN benchmark IN (FROM shared) THEN 'frame: ' || coalesce(frame, template)
     END AS cluster_2,
     stereotype AS stratum
 FROM framed;
