@@ -61,6 +61,7 @@ def test_measure_prints_figures_of_few_clusters_without_an_interval(store: Store
     (line,) = [one for one in output.splitlines() if " b " in one]
     assert "25.0" in line and "+25.0" in line and "5.00" in line
     assert "(" not in line and "None" not in line and "nan" not in line.lower()
+    assert "no interval below five words, frames or other clusters, nor a claim: b;" in output
     rows = Store.open(store.root).read("metric_value").to_pylist()
     of_pairs = [r for r in rows if r["metric"] in ("us", "pd", "aufc")]
     assert of_pairs and all(r["value_low"] is r["value_high"] is None for r in of_pairs)

@@ -49,6 +49,13 @@ def measure(
     for names, lines in measured(found, store.read("control"), labels).values():
         show(console, names, lines)
     console.print("in brackets: 95% intervals; ranks: 95% sets, for all models of a benchmark")
+    few = sorted({r["benchmark"] for r in found.to_pylist() if r["cluster_values"]})
+    if few:
+        console.print(
+            "no interval below five words, frames or other clusters, nor a claim: "
+            f"{', '.join(few)}; `cluster_values` of metric_value has their figures",
+            soft_wrap=True,
+        )
     for row in rows_of(store, sql("report/score")):
         n_scored = row["n_scored"] - row["n_unknown"] - row["n_unnatural"]
         if n_scored < (row["n_usable"] or 0):
