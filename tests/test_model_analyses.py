@@ -216,8 +216,11 @@ def over_words(
     m = (np.diag(share) - np.outer(share, share)) / np.outer(1 - share, 1 - share)
     t = float(stats.t.ppf(0.975, np.trace(m) ** 2 / (m * m.T).sum()))
     signs = np.sign(changes)
-    common = max((0, 1, -1), key=lambda sign: int((signs == sign).sum()))  # the first of equals
-    varied = sum(bool((signs[words == word] != common).any()) for word in ids)
+    count = {sign: int((signs == sign).sum()) for sign in (-1, 0, 1)}
+    commonest = [sign for sign in count if count[sign] == max(count.values())]
+    varied = min(
+        sum(bool((signs[words == word] != sign).any()) for word in ids) for sign in commonest
+    )
     most = math.inf if varied >= min(10, len(ids)) else 1 / float((share**2).sum())
     if what == "us":
         above, below = float((changes > 0).mean()), float((changes < 0).mean())

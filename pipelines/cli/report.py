@@ -42,31 +42,27 @@ def measure(
         rows = metrics.measure(store, run_id, options)
     console = Console(highlight=False, markup=False, emoji=False)
     if rows.num_rows == 0:
-        console.print("nothing to measure yet: run `plumbline score` first")
+        say("nothing to measure yet: run `plumbline score` first")
         return
     connection = connect(warehouse, "model_label " + sql("report/metric"))
     labels, found = model_labels(connection), query(connection, "report/metric")
     for names, lines in measured(found, store.read("control"), labels).values():
         show(console, names, lines)
-    console.print("in brackets: 95% intervals; ranks: 95% sets, for all models of a benchmark")
+    say("in brackets: 95% intervals; ranks: 95% sets, for all models of a benchmark")
     few = sorted({r["benchmark"] for r in found.to_pylist() if r["cluster_values"]})
     if few:
-        console.print(
+        say(
             "no interval below five words, frames or other clusters, nor a claim: "
             f"{', '.join(few)}; `cluster_values` of metric_value has their figures",
-            soft_wrap=True,
         )
     for row in rows_of(store, sql("report/score")):
         n_scored = row["n_scored"] - row["n_unknown"] - row["n_unnatural"]
         if n_scored < (row["n_usable"] or 0):
-            console.print(
+            say(
                 f"{row['model']} has scores of {n_scored:,} of the {row['n_usable']:,} pairs "
                 f"of {row['benchmark']}; figures are of these. plumbline score does the others",
-                soft_wrap=True,
             )
-    console.print(
-        f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report", soft_wrap=True
-    )
+    say(f"wrote {rows.num_rows:,} metrics to {warehouse}; next: plumbline report")
 
 
 def report(
