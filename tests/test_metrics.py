@@ -138,6 +138,8 @@ def check_metrics(pairs: list[Any], found: Metrics) -> None:
         if "max_pmi" in subset:
             gap = us - share(subsets["all"], EPSILON)
             assert found["gap", subset]["value"] == pytest.approx(gap, abs=1e-12)
+            assert found["gap", subset]["n"] == n
+            assert n >= 5 or found["gap", subset]["value_low"] is None
 
 
 def test_wilson_interval_equals_scipy(store: Store) -> None:

@@ -173,13 +173,13 @@ SELECT
     value, t,
     CASE $kind
         WHEN 'us' THEN wilson_low(value, n_star, t)
-        WHEN 'aufc' THEN mean_low(value, se, t, 0, 6)
+        WHEN 'aufc' THEN mean_low(value, se, skewed_t(t, n_clusters), 0, 6)
         WHEN 'pd difference' THEN mean_low(value, se, t, -2, 2)
         ELSE bonett_price(share_above, share_below, n_star, -t)
     END AS low,
     CASE $kind
         WHEN 'us' THEN wilson_high(value, n_star, t)
-        WHEN 'aufc' THEN mean_high(value, se, t, 0, 6)
+        WHEN 'aufc' THEN mean_high(value, se, skewed_t(t, n_clusters), 0, 6)
         WHEN 'pd difference' THEN mean_high(value, se, t, -2, 2)
         ELSE bonett_price(share_above, share_below, n_star, t)
     END AS high

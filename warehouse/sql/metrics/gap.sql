@@ -1,6 +1,7 @@
 -- grain: model_key x benchmark x groups x corpus x contrast x constrained subset
 -- Gap: US of the constrained pairs minus US of all pairs. It is given as the mean of what each pair
 -- adds, with the constrained pairs' US held fixed, so that its error counts the pairs that both have.
+-- n are the constrained pairs; where their US has too few clusters for an interval, so has the gap.
 WITH scored AS (
     SELECT *, within(log_ratio_nats, $epsilon_nats)::INTEGER AS even
     FROM scored_subset($etas)
@@ -24,5 +25,27 @@ pair AS (
         NULL AS lowest, NULL AS highest, 0 AS null_value
     FROM scored
     JOIN counted USING (model_key, benchmark, groups, corpus, contrast, subset)
-)
-FROM metric_of_pairs('pair');
+),
+clustered_in AS (
+    SELECT
+        model_key, benchmark, groups, corpus, contrast, subset,
+        list_filter([count(DISTINCT cluster_1), count(DISTINCT cluster_2)], lambda k: k > 1) AS kinds,
+        list_min(kinds) >= 3 AND list_max(kinds) >= 5 AS is_enough
+    FROM scored
+    JOIN pair_cell USING (benchmark, pair_id)
+    WHERE is_member
+    GROUP BY ALL
+),
+gap AS (FROM metric_of_pairs('pair'))
+SELECT
+    g.* REPLACE (
+        n_in AS n,
+        CASE WHEN is_enough THEN value_low END AS value_low,
+        CASE WHEN is_enough THEN value_high END AS value_high,
+        CASE WHEN is_enough THEN statistic END AS statistic,
+        if(n_in = 0 OR is_enough, "interval", 'none: fewer than five clusters') AS "interval"
+    )
+FROM gap AS g
+JOIN counted USING (model_key, benchmark, groups, corpus, contrast, subset)
+LEFT JOIN clustered_in USING (model_key, benchmark, groups, corpus, contrast, subset);
+

@@ -95,6 +95,10 @@ CREATE OR REPLACE MACRO wilson_high(p, n, t_point := z975()) AS CASE
         THEN least(1, greatest(p, wilson_centre(p, n, t_point) + wilson_half(p, n, t_point)))
 END;
 
+-- Student's point for a mean of skewed figures such as AuFC: a few clusters show too little of a tail,
+-- as if the truth had an error of one more cluster.
+CREATE OR REPLACE MACRO skewed_t(t_point, n_clusters) AS t_point * sqrt(1 + 1 / n_clusters);
+
 -- Ends of the interval of a mean with a standard error, from `clustered`: Wilson's on the range of what
 -- the mean can be, from lowest to highest, as if of `n_rows` rows at most; else Student's. NULL where
 -- nothing varies, unless n_rows says what that is worth.

@@ -31,7 +31,8 @@ kind AS (
 estimate AS (
     SELECT
         subject.*, * EXCLUDE (subject),
-        if(subject.unit = 'percentage points', 100, 1) AS scale
+        if(subject.unit = 'percentage points', 100, 1) AS scale,
+        if(subject.lowest IS NULL, t, skewed_t(t, n_clusters)) AS t_mean
     FROM clustered('figure')
 )
 SELECT
@@ -42,12 +43,12 @@ SELECT
     scale * CASE "interval"
         WHEN 'Wilson 95%' THEN wilson_low(value, n_star, t)
         WHEN 'Bonett-Price 95%' THEN bonett_price(share_above, share_below, n_star, -t)
-        ELSE mean_low(value, se, t, lowest, highest)
+        ELSE mean_low(value, se, t_mean, lowest, highest)
     END AS value_low,
     scale * CASE "interval"
         WHEN 'Wilson 95%' THEN wilson_high(value, n_star, t)
         WHEN 'Bonett-Price 95%' THEN bonett_price(share_above, share_below, n_star, t)
-        ELSE mean_high(value, se, t, lowest, highest)
+        ELSE mean_high(value, se, t_mean, lowest, highest)
     END AS value_high,
     if(t IS NULL AND n > 0, 'none: fewer than five clusters', "interval") AS "interval",
     n, df, n_clusters, clusters, cluster_values,
