@@ -553,7 +553,9 @@ def test_adamw_makes_the_same_adapter_of_sums_and_means(
     """It divides a gradient by its size: only a bound on the norm tells the two apart."""
     ways: dict[str, dict[str, Any]] = {"sums": {"as_published": True}, "means": {"clip_norm": 1e9}}
     ways["clipped"] = {"clip_norm": 0.01}
-    paths = {name: run(filled, base, words, tmp_path, name, **way).path for name, way in ways.items()}
+    paths = {
+        name: run(filled, base, words, tmp_path, name, **way).path for name, way in ways.items()
+    }
     size = max(w.abs().max().item() for w in weights(paths["sums"]).values())
     assert apart(paths["sums"], paths["means"]) < 1e-3 * size
     assert apart(paths["clipped"], paths["means"]) > 1e-2 * size
@@ -572,7 +574,12 @@ def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     theirs = run(filled, base, words, tmp_path, **given, as_published=True)
     (row,) = filled.read("tuning").to_pylist()
     assert (ours.n_prompts, ours.n_left_out, ours.n_leaks, ours.n_leaks_kept) == (23, 6, 3, 0)
-    assert (theirs.n_prompts, theirs.n_left_out, theirs.n_leaks, theirs.n_leaks_kept) == (27, 0, 0, 1)
+    assert (theirs.n_prompts, theirs.n_left_out, theirs.n_leaks, theirs.n_leaks_kept) == (
+        27,
+        0,
+        0,
+        1,
+    )
     assert not theirs.reused and theirs.adapter != ours.adapter
     assert (default["as_published"], default["clip_norm"]) == (False, 1.0)
     assert (row["as_published"], row["clip_norm"], row["n_dev_prompts"]) == (True, None, 3)
@@ -609,14 +616,12 @@ def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:
     prompts.add(1, "My friend ran, and")
     prompts.add(2, "My friend met a lady, and")
     prompts.publish(store, "r")
-    with pytest.raises(UsageProblem, match="'train': lack 1 with gendered .* --allow-gendered"):
+    with pytest.raises(UsageProblem, match=r"'train': lack 1 with gendered .* --allow-gendered"):
         training_prompts(store, ["train"], ["test"], "calm", keep_all=True)
 
 
 @pytest.mark.reference
-def test_as_published_the_release_s_prompts_are_those_of_table_4(
-    store: Store, data: Path
-) -> None:
+def test_as_published_the_release_s_prompts_are_those_of_table_4(store: Store, data: Path) -> None:
     tests, sets, dev = (
         ["stsb", "snli", "llm-1", "llm-2"],
         *([f"{source}-{part}" for source in ("stsb", "snli")] for part in ("train", "validation")),

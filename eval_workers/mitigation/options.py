@@ -81,7 +81,9 @@ class TuneOptions:
 
     def __post_init__(self) -> None:
         if self.as_published and self.clip_norm != TuneOptions.clip_norm:
-            raise UsageProblem(f"clip_norm {self.clip_norm:g}", "isn't as published", "leave it out")
+            raise UsageProblem(
+                f"clip_norm {self.clip_norm:g}", "isn't as published", "leave it out"
+            )
         if not any(self.weights.values()):
             raise UsageProblem("losses", "all have weight 0", f"give one of {', '.join(LOSSES)}")
 

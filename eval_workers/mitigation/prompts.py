@@ -125,7 +125,8 @@ def _all_prompts(
                 f"plumbline disclosure prompts {name} --allow-gendered",
             )
     rows, dev_rows = (
-        [row for name in dict.fromkeys(names) for row in _read(store, name)] for names in (sets, dev)
+        [row for name in dict.fromkeys(names) for row in _read(store, name)]
+        for names in (sets, dev)
     )
     n_kept = sum(plain(row["prompt"]) in held_out for row in rows)
     return Training(rows, [], tuple(tests), 0, n_kept, dev_rows, tuple(dev))

@@ -151,8 +151,8 @@ class _Run:
             weights = losses.new_tensor([options.weights[name] for name in LOSSES])
             # A loss of weight 0 has no part in the gradient, whatever its value.
             counted = weights > 0
-            mean = (losses[:, counted] * weights[counted]).sum() / len(batch)
-            (scale * mean).backward()
+            whole = (losses[:, counted] * weights[counted]).sum()
+            (whole * scale / len(batch)).backward()
             means += losses.detach().sum(dim=0).double().cpu() / len(batch)
         norm = torch.nn.utils.clip_grad_norm_(self.weights, options.most_norm)
         found = dict(zip(LOSSES, means.tolist(), strict=True))

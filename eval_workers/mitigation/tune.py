@@ -85,8 +85,9 @@ def tune(
     Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, the
     name for a subject). ``how`` loads the base, ``quantisation="nf4"`` in 4 bits. ``test_sets``:
     what the prompts are compared with, all other sets if ``None``; a prompt in one is left out,
-    unless ``options.as_published``. With ``dev_sets`` the losses on their prompts are measured at every checkpoint and at the end,
-    and the adapter is that of the step where their weighted sum is least.
+    unless ``options.as_published``. With ``dev_sets`` the losses on their prompts are measured at
+    every checkpoint and at the end, and the adapter is that of the step where their weighted sum is
+    least.
 
     An interrupted run resumes from its last checkpoint and ends with the weights it would have had;
     the same adapter once more is only recorded. One of this name that was tuned otherwise is
@@ -110,7 +111,9 @@ def tune(
     _publish(store, "tuning", rows, {"tuning": name}, run_id)
     _publish(store, "tuning_step", steps, {"tuning": name}, run_id)
     _publish(store, "reject", work.rejects, {"stage": "tune", "subject": name}, run_id)
-    counts = {column: figures[column] for column in ("n_prompts", "n_left_out", "n_leaks", "n_leaks_kept")}
+    counts = {
+        column: figures[column] for column in ("n_prompts", "n_left_out", "n_leaks", "n_leaks_kept")
+    }
     return Tuned(name, rows[0]["adapter"], path, **counts, reused=reused)
 
 

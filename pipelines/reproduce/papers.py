@@ -1,8 +1,8 @@
 """FairPair and disclosure: what their papers print and how they measured, as far as it is known.
 
-Settings of FairPair are those that its command has for defaults; those of disclosure are on the page
-(sections 5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, types of weights alone, in
-the authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
+Settings of FairPair are those that its command has for defaults; those of disclosure are on the
+page (sections 5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, types of weights
+alone, in the authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ PAPERS = {
             "ADD: printed are logarithms, of which base the paper does not say, nor what e is; "
             "measured is log10 of the mean ADD in nats with e = 0",
             "P(word) is of the whole word in both of its forms, see docs/disclosure.md",
-            "tuning: the paper doesn't say what its dev sets chose, nor layers, e, schedule, clipping",
+            "tuning: the paper doesn't say what its dev sets choose, nor layers, e or clipping",
         ),
     ),
 }

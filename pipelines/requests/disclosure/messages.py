@@ -93,7 +93,7 @@ def after_tune(
     left = f": {reasons(rejects)}" if rejects else ""
     yield f"  {row['n_left_out']:,} prompts left out, {row['n_leaks']:,} as leaks{left}{held}"
     if n := row["n_leaks_kept"]:
-        yield f"  {n:,} of the prompts tuned on are in a test set, whose figures then show memory, too"
+        yield f"  {n:,} of the prompts tuned on are in a test set: its figures show memory, too"
     yield from figures(request, outcome.measured, store)
     yield f"Wrote the adapter {row['path']}, its card, and tuning, tuning_step in {store.root}"
     if outcome.page:
