@@ -121,16 +121,22 @@ def test_disclosure_is_compared_over_the_prompts_that_both_have(
     assert {row["direction"] for row in back} - {None} == {"rose", "neither"}
 
 
-def test_sets_that_were_tuned_on_are_marked(store: Store) -> None:
-    """`train` as a whole; `late` holds one of its prompts; `held` does too, but was held out."""
+@pytest.mark.parametrize("as_published", [None, False, True])
+def test_sets_that_were_tuned_on_are_marked(store: Store, as_published: bool | None) -> None:
+    """`train` as a whole; `late` holds one of its prompts; `held` does too, but was held out.
+
+    As published it wasn't.
+    """
     put_prompts(store, "train", ["A man  ran, and", "A cat ran"])
     put_prompts(store, "late", ["a man ran.", "The boss ran", "The poet ran"])
     put_prompts(store, "held", ["A MAN ran, and", "The nurse ran"])
     fill(store, "model", [model_row("tuned", "calm@1"), model_row("base", None)])
-    fill(store, "tuning", [tuning_row("calm@1", "train", "held")])
+    row = tuning_row("calm@1", "train", "held") | {"as_published": as_published}
+    fill(store, "tuning", [row])
     found = rows_of(store.root, "FROM tuned_prompt ORDER BY probe_set")
     numbers = [(r["model_key"], r["probe_set"], r["n_prompts"], r["n_tuned_on"]) for r in found]
-    expected = [("tuned", "held", 2, 0), ("tuned", "late", 3, 1), ("tuned", "train", 2, 2)]
+    n_held = 1 if as_published else 0
+    expected = [("tuned", "held", 2, n_held), ("tuned", "late", 3, 1), ("tuned", "train", 2, 2)]
     assert numbers == expected
 
 
@@ -144,7 +150,7 @@ def tuning_row(adapter: str, sets: str, tests: str) -> dict[str, object]:
 
     row: dict[str, object] = {}
     for column in TABLES["tuning"].columns:
-        row[column.name] = "x" if str(column.type) == "string" else 1
+        row[column.name] = {"string": "x", "bool": False}.get(str(column.type), 1)
     return row | {"tuning": "calm", "adapter": adapter, "probe_sets": sets, "test_sets": tests}
 
 

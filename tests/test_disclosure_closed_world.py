@@ -151,7 +151,9 @@ def tuning(name: str, **given: Any) -> dict[str, object]:
         "base_revision": "revision-m",
         "base_quantisation": None,
         "probe_sets": "old, train",
+        "test_sets": "test",
         "word_list": "she-he",
+        "as_published": None,
         **given,
     }
 
@@ -178,7 +180,10 @@ def probability(
 
 @pytest.fixture
 def tuned(store: Store) -> tuple[Store, dict[str, Any]]:
-    """A base and two adapters on two sets by two lists; the base has a prompt more than `calm`."""
+    """A base and two adapters on two sets by two lists; the base has a prompt more than `calm`.
+
+    Both sets hold the same prompts: `calm` left those of `test` out, `loud` those of `train` not.
+    """
     rng = np.random.default_rng(4)
     add = metric_rows.fill
     scored = metric_rows.scored_by("m") | {"text_form": "written"}
@@ -190,7 +195,8 @@ def tuned(store: Store) -> tuple[Store, dict[str, Any]]:
         models.append(scored | versions | {"model_key": name, "adapter": adapter} | changes)
     add(store, "model", models)
     add(store, "tuning", [tuning("calm")], "calm")
-    add(store, "tuning", [tuning("loud", probe_sets="test")], "loud")
+    published = {"probe_sets": "test", "test_sets": "train", "as_published": True}
+    add(store, "tuning", [tuning("loud", **published)], "loud")
     given = {}
     for word_list, (f, m) in PAIRS.items():
         shared = {"word_list": word_list, "source": "s", "run_id": "r", "pair": 1}
@@ -239,7 +245,7 @@ def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]
         assert found == pytest.approx((low, mean, high), rel=1e-3, abs=1e-5)
         clear = "fell" if high < 0 else "rose" if low > 0 else "unclear"
         assert row["verdict"] == clear
-        seen = {"calm": ("train", "old"), "loud": ("test",)}[row["tuning"]]
+        seen = {"calm": ("train", "old"), "loud": ("test", "train")}[row["tuning"]]
         assert row["on_training_set"] == (row["probe_set"] in seen)
         assert row["on_training_list"] == (row["word_list"] == "she-he")
 

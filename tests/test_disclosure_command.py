@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.mitigation.card import tuned_by
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.report.model import digits_of
 from plumbline.warehouse.query.connection import connect, rows_of
@@ -137,6 +139,7 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
 def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
     (row,) = ran.store.read("tuning").to_pylist()
     said = ran.said["tune"]
+    assert "default: losses are means, gradients clipped at norm 1, base not quantised" in said
     assert f"L_d (distance, weight 1): {row['distance_start_nats']:.4g} -> " in said
     assert f"{row['difference_start']:.4g} -> {row['difference_end']:.4g}" in said
     assert (row["n_prompts"], row["n_left_out"], row["n_leaks"]) == (24, 2, 1)
@@ -204,7 +207,8 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     (row,) = ran.store.read("tuning").to_pylist()
     (caption,) = [c for c in page.tables if c.startswith("Adapters tuned")]
     cells = page.tables[caption][1]
-    assert float(cells[9][1] or 0) == row["difference_end"] and cells[6][0] == "1"
+    assert float(cells[10][1] or 0) == row["difference_end"] and cells[6][0] == "1"
+    assert cells[7][0] == tuned_by(row) and "losses are means" in cells[7][0]
     listed = {c: rows[1:] for c, rows in page.tables.items() if "prompt by prompt" in c}
     assert sorted(c.split()[0] for c in listed) == ["mine", "mine", "test", "test"]
     each = _rows(ran.store, "FROM disclosed_continuation")
@@ -311,6 +315,12 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["tune", "topics", "--probe"], 2, "all sets were tuned on"),
         (["tune", "topics", "--backend", "vllm"], 2, "--backend vllm: can't be tuned"),
         (["tune", "topics", "--rank", "0"], 2, "rank = 0: should be greater than 0"),
+        (["tune", "topics", "--as-published", "--clip-norm", "2"], 2, "clip_norm 2: isn't as"),
+        (
+            ["tune", "topics", "--as-published", "--quantisation", "int8"],
+            2,
+            "--quantisation int8: isn't as published",
+        ),
         (
             *(["tune", "topics", "--distance", "0", "--total", "0", "--difference", "0"], 2),
             "losses: all have weight 0",
@@ -356,6 +366,13 @@ def test_models_and_adapters_that_do_not_fit(ran: Ran, capsys: pytest.CaptureFix
     far = ["--word-list", list_file(ran.here / "far.toml", [("ж", "ю")])]
     assert main([*ran.probe("mine", model="mute"), *far]) == 3
     assert "can't spell both words of any pair of the list far" in _line(capsys)
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
+def test_as_published_needs_bitsandbytes(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ran.tune("--name", "theirs", "--as-published")) == 4
+    assert "pip install bitsandbytes" in _line(capsys)
+    assert not ran.store.read("tuning", tuning="theirs").num_rows
 
 
 def test_tune_says_which_step_the_dev_set_chose(

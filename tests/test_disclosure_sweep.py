@@ -20,6 +20,7 @@ from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.sweep import sweep
+from plumbline.pipelines.reproduce import papers
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -253,6 +254,26 @@ def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: P
 
 
 def test_a_grid_draws_each_way_once() -> None:
-    ways = Grid().decodings()
+    """The values of section 5.1, one at a time, the others off."""
+    grid = Grid()
+    assert grid.temperatures == grid.top_ps == (0.3, 0.5, 0.7, 1.0)
+    ways = grid.decodings()
+    varied = [
+        (w.temperature not in (None, 1), w.top_p is not None, w.top_k is not None) for w in ways
+    ]
+    assert all(sum(each) <= 1 for each in varied)
     assert len({w.key for w in ways}) == len(ways) == 13 and sum(w.greedy for w in ways) == 1
     assert sorted(w.top_k for w in ways if w.top_k) == [10, 50, 100, 150, 200]
+
+
+def test_the_printed_best_of_all_settings_leaves_greedy_out() -> None:
+    """As is_best does: 8 of the 20 printed GAS of Hyperparameter are above that of Original."""
+    printed = [p for p in papers.figures(papers.PAPERS["disclosure"], None) if p.table in (1, 2, 9)]
+    by_method: dict[str, dict[tuple[str, str, str], float]] = {}
+    for p in printed:
+        by_method.setdefault(p.method, {})[p.inputs, p.model, p.metric] = p.value
+    original, best = by_method["Original"], by_method["Hyperparameter"]
+    higher = [cell for cell, value in best.items() if value > original[cell]]
+    assert len(higher) == 8 and {metric for _, _, metric in higher} == {"GAS"}
+    assert sum(metric == "GAS" for _, _, metric in best) == 20
+    assert all(value == original[cell] for cell, value in best.items() if cell[2] != "GAS")

@@ -274,7 +274,10 @@ def test_words_without_sentiment_leave_vader_nothing_to_compare(measured: dict[s
 
 @pytest.mark.slow
 def test_what_tuning_never_saw_discloses_less_too(models: dict[str, Path], store: Store) -> None:
-    """GLD falls from 0.37 to 0.02 on other words, from 0.40 to 0.28 in other frames."""
+    """GLD falls from 0.34 to 0.04 on other words, from 0.37 to 0.31 in other frames.
+
+    One or two topics a set: too few for an interval, so no verdict.
+    """
     model, out = str(models["straight"]), store.root.parent / "adapters"
     options = TuneOptions(steps=100, learning_rate=5e-4)
     costs = study(store, model, out, "r", options, {"all": {}}, samplings=SAMPLINGS[:1])
@@ -295,8 +298,8 @@ def test_what_tuning_never_saw_discloses_less_too(models: dict[str, Path], store
         ).fetchall()
     }
     for measure in ("gld", "add_nats"):
-        assert found["closed-world-frames", measure][0] == "fell"
-        verdict, left = found["closed-world-unseen", measure]
-        assert verdict == "fell" and left < 0.5
+        assert found["closed-world-frames", measure][1] < 0.9
+        assert found["closed-world-unseen", measure][1] < 0.25
+    assert {verdict for verdict, _ in found.values()} == {"unclear"}
     # So few steps turn she and he into each other; for either to get rare it takes more.
     assert found["closed-world-unseen", "gas"][1] > 0.5

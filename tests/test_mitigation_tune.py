@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,16 +22,23 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.disclosure.prompt_sets import Prompts, import_probe
+from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.mitigation.card import adapter_card
-from plumbline.eval_workers.mitigation.options import LOSSES, TuneOptions
+from plumbline.eval_workers.mitigation.options import LOSSES, TuneOptions, published_base
+from plumbline.eval_workers.mitigation.passes import Reader
 from plumbline.eval_workers.mitigation.prompts import training_prompts
+from plumbline.eval_workers.mitigation.targets import Target, target
 from plumbline.eval_workers.mitigation.train import _Run
-from plumbline.eval_workers.mitigation.tune import Tuned, tune
+from plumbline.eval_workers.mitigation.tune import Tuned, _Work, tune
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.training.lora import adapted
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
+from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import load
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
@@ -329,7 +339,10 @@ def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, me
     torch.manual_seed(0)
     LlamaForCausalLM(config).save_pretrained(base)
     how = ModelOptions(quantisation=method)
+    published = method == "nf4"
+    assert not published or how == published_base(ModelOptions())
     options = replace(TINY, word_list=words, targets="all-linear", learning_rate=1e-2)
+    options = replace(options, as_published=published)
     tuned = tune(filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path)
     glds = []
     for adapter in (None, str(tuned.path)):
@@ -480,8 +493,154 @@ def test_what_can_t_be_tuned_is_refused(
         tune(filled, str(base), how, TINY, "r", sets=["train"], name="a", out=tmp_path)
 
 
-def test_the_defaults_are_the_paper_s() -> None:
-    o = TuneOptions()
+@pytest.mark.parametrize("as_published", [False, True])
+def test_the_defaults_are_the_paper_s(as_published: bool) -> None:
+    o = TuneOptions(as_published=as_published)
     assert (o.rank, o.alpha, o.dropout, o.learning_rate) == (64, 16, 0.1, 2e-4)
     assert (o.batch_prompts, o.steps, o.max_tokens) == (16, 500, 512)
     assert o.weights == {"distance": 1.0, "total": 1.0, "difference": 1.0}
+
+
+def one_step(base: Path, words: str, work: Path, **changes: Any) -> tuple[_Run, list[Target]]:
+    """A run that is ready for its first step on 16 prompts, without dropout."""
+    options = replace(TINY, word_list=words, batch_prompts=16, dropout=0.0, **changes)
+    backend = TransformersBackend(str(base), ModelOptions())
+    pairs = load(words).pairs
+    found = [target(prompt, pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
+    held = adapted(backend, options.lora)
+    reader = Reader(
+        held.get_base_model(), backend.identity.bos_token_id, backend.longest_in_tree, 9999
+    )
+    return _Run(held, reader, options, work), [t for t in found if isinstance(t, Target)]
+
+
+def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
+    base: Path, words: str, tmp_path: Path
+) -> None:
+    """By autograd prompt by prompt, added up; sums of 16 prompts are 16 times their means."""
+    found, columns = {}, {}
+    for name, changes in {
+        "sums": {"as_published": True},
+        "means": {"clip_norm": 1e9},
+        "clipped": {"clip_norm": 0.01},
+    }.items():
+        run, batch = one_step(base, words, tmp_path, **changes)
+        if name == "sums":
+            by_hand = [torch.zeros_like(w) for w in run.weights]
+            for one in batch:
+                loss = run.reader.losses([one], 0.0).sum()
+                for whole, part in zip(
+                    by_hand, torch.autograd.grad(loss, run.weights), strict=True
+                ):
+                    whole += part
+        columns[name] = run.step(0, batch)
+        found[name] = [w.grad.clone() for w in run.weights if w.grad is not None]
+    norm = math.sqrt(sum(g.square().sum().item() for g in by_hand))
+    assert norm > 1 and len(found["sums"]) == len(by_hand) > 1  # a bound of 1 would have cut it
+    for name, scale in {"sums": 1.0, "means": 1 / 16, "clipped": 0.01 / norm}.items():
+        for ours, whole in zip(found[name], by_hand, strict=True):
+            torch.testing.assert_close(ours, scale * whole, rtol=1e-3, atol=1e-4 * scale)
+    assert columns["sums"]["gradient_norm"] == pytest.approx(norm, rel=1e-4)
+    assert columns["means"]["gradient_norm"] == pytest.approx(norm / 16, rel=1e-4)
+    assert columns["sums"]["loss"] == pytest.approx(16 * columns["means"]["loss"], rel=1e-6)
+    for loss in LOSSES:  # are logged as means in both
+        assert columns["sums"][loss] == pytest.approx(columns["means"][loss], rel=1e-6)
+
+
+def test_adamw_makes_the_same_adapter_of_sums_and_means(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    """It divides a gradient by its size: only a bound on the norm tells the two apart."""
+    ways: dict[str, dict[str, Any]] = {"sums": {"as_published": True}, "means": {"clip_norm": 1e9}}
+    ways["clipped"] = {"clip_norm": 0.01}
+    paths = {
+        name: run(filled, base, words, tmp_path, name, **way).path for name, way in ways.items()
+    }
+    size = max(w.abs().max().item() for w in weights(paths["sums"]).values())
+    assert apart(paths["sums"], paths["means"]) < 1e-3 * size
+    assert apart(paths["clipped"], paths["means"]) > 1e-2 * size
+
+
+def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
+    filled: Store, base: Path, words: str, tmp_path: Path
+) -> None:
+    """A prompt of the test set, one with a gendered word and one that is there twice are kept."""
+    more = [TEST[0].upper(), "The man ran, and", TRAIN[0].lower()]
+    put_prompts(filled, "train", [*TRAIN, *more])
+    put_prompts(filled, "dev", [TEST[1], TRAIN[1], "A lady ran, and"])
+    given: dict[str, Any] = {"steps": 2, "dev_sets": ["dev"]}
+    ours = run(filled, base, words, tmp_path, **given)
+    (default,) = filled.read("tuning").to_pylist()
+    theirs = run(filled, base, words, tmp_path, **given, as_published=True)
+    (row,) = filled.read("tuning").to_pylist()
+    assert (ours.n_prompts, ours.n_left_out, ours.n_leaks, ours.n_leaks_kept) == (23, 6, 3, 0)
+    assert (theirs.n_prompts, theirs.n_left_out, theirs.n_leaks, theirs.n_leaks_kept) == (
+        27,
+        0,
+        0,
+        1,
+    )
+    assert not theirs.reused and theirs.adapter != ours.adapter
+    assert (default["as_published"], default["clip_norm"]) == (False, 1.0)
+    assert (row["as_published"], row["clip_norm"], row["n_dev_prompts"]) == (True, None, 3)
+    assert row["n_leaks_kept"] == 1 and row["prompts_hash"] != default["prompts_hash"]
+    (step, *_) = sorted(filled.read("tuning_step").to_pylist(), key=lambda r: r["step"])
+    means = step["distance_nats"] + step["total"] + step["difference"]
+    assert step["loss"] == pytest.approx(8 * means, rel=1e-6)
+    card = (theirs.path / "README.md").read_text(encoding="utf-8")
+    assert "as published: losses are sums, gradients not clipped, base not quantised" in card
+    assert "1 of the prompts it was tuned on" in card
+
+
+def test_the_way_is_part_of_an_adapter_s_identity_and_old_adapters_keep_theirs(
+    filled: Store, base: Path, words: str
+) -> None:
+    backend = TransformersBackend(str(base), ModelOptions())
+    training = training_prompts(filled, ["train"], None, "calm")
+    given = load_words(filled, words)
+    works = {
+        way: _Work(backend, replace(TINY, as_published=way), given, training, "calm")
+        for way in (False, True)
+    }
+    assert works[False].key != works[True].key
+    options = asdict(TINY)
+    del options["as_published"]  # as before there was this option
+    old = {"identity": asdict(backend.identity), "batch_tokens": None, "options": options}
+    old |= {"prompts": training.hash, "words": given.hash, "tuner_version": 1}
+    assert works[False].key == config_hash(old)
+
+
+def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:
+    put_prompts(store, "test", ["The nurse ran"])
+    prompts = Prompts("train", "train.txt")
+    prompts.add(1, "My friend ran, and")
+    prompts.add(2, "My friend met a lady, and")
+    prompts.publish(store, "r")
+    with pytest.raises(UsageProblem, match=r"'train': lack 1 with gendered .* --allow-gendered"):
+        training_prompts(store, ["train"], ["test"], "calm", keep_all=True)
+
+
+@pytest.mark.reference
+def test_as_published_the_release_s_prompts_are_those_of_table_4(store: Store, data: Path) -> None:
+    tests, sets, dev = (
+        ["stsb", "snli", "llm-1", "llm-2"],
+        *([f"{source}-{part}" for source in ("stsb", "snli")] for part in ("train", "validation")),
+    )
+    for name in (*tests, *sets, *dev):
+        import_probe(store, name, None, "r", allow_gendered=True, data=data)
+    found = training_prompts(store, sets, tests, "calm", dev, keep_all=True)
+    assert (len(found.rows), len(found.dev)) == (1_127 + 12_165, 380 + 301)
+    assert (found.rejects, found.n_leaks, found.n_leaks_kept) == ([], 0, 260)
+    ours = training_prompts(store, sets, tests, "calm", dev)
+    assert (len(ours.rows), len(ours.dev)) == (12_748, 591)
+    why = Counter(
+        re.sub(" set .*| as .*| words? .*", "", row["reason"])
+        for row in ours.rejects
+        if "train" in row["source_file"]
+    )
+    assert why == {
+        "is in the test": 260,
+        "is in the dev": 149,
+        "the same prompt": 68,
+        "holds the gendered": 67,
+    }

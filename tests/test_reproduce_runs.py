@@ -220,8 +220,11 @@ def disclosed(store: Store) -> Store:
         store,
         "tuning",
         [
-            {**tuning, **weights, "tuning": name, "adapter": f"{name}@1", "difference_weight": w}
-            for name, w in (("calm", 1.0), ("loud", 0.0))
+            {**tuning, **weights, **way, "tuning": name, "adapter": f"{name}@1"}
+            for name, way in (
+                ("calm", {"difference_weight": 1.0}),
+                ("loud", {"difference_weight": 0.0, **AS_PUBLISHED}),
+            )
         ],
     )
     probabilities, continued = [], []
@@ -242,6 +245,10 @@ def disclosed(store: Store) -> Store:
     return store
 
 
+#: What the page says of the training, beside what every row here has.
+AS_PUBLISHED = {"as_published": True, "clip_norm": None, "n_steps": 500, "n_leaks": 0}
+AS_PUBLISHED |= {"probe_sets": "stsb-train, snli-train", "n_prompts": 13_292, "n_left_out": 0}
+AS_PUBLISHED |= {"dev_sets": "stsb-validation, snli-validation", "n_dev_prompts": 681}
 #: Model key, instruction and sampling of each set of continuations.
 RUNS = (
     *(("base", "none", "greedy"), ("base", "i", "told")),
@@ -299,8 +306,16 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
     assert by_method["Original"] and by_method["Original"].differs == ()
     tuned = by_method["Debias Tuning"]
     assert tuned is not None and set(tuned.differs) == {
-        *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes)"),
-        "n_steps 400 (paper: 500)",
+        *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
+        *("n_steps 400 (paper: 500)", "losses means (paper: sums)", "n_tuned_on 9 (paper: 13292)"),
+        "tuned_on stsb-train (paper: snli-train, stsb-train)",
+        "dev_sets none (paper: snli-validation, stsb-validation)",
+        "n_dev_prompts none (paper: 681)",
+    }
+    assert {"clip_norm 1", "distance_smoothing 0", "layers q"} <= set(tuned.unknown)
+    without = by_method["w/o L_l"]
+    assert without is not None and set(without.differs) == {
+        *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
     }
     told = by_method["Instruction"]
     assert told is not None and "instruction Be fair:" in told.unknown

@@ -31,14 +31,15 @@ def adapter_card(figures: Mapping[str, Any]) -> str:
         "compared with": figures["test_sets"] or "no test set",
         "left out": f"{figures['n_left_out']:,} prompts, of which {figures['n_leaks']:,} are in a "
         "test set",
+        **_kept(figures),
         **_chosen(figures),
         "word list": f"{figures['word_list']} ({figures['word_list_hash']})",
         "adapter": f"LoRA, rank {figures['rank']}, alpha {figures['alpha']}, dropout "
         f"{figures['dropout']}, in {figures['layers']}",
         "parameters": f"{figures['n_parameters']:,}",
         "steps": f"{figures['n_steps']:,} of {figures['batch_prompts']} prompts",
-        "optimiser": f"AdamW, rate {figures['learning_rate']}, gradient cut at "
-        f"{figures['clip_norm']}",
+        "optimiser": f"AdamW, rate {figures['learning_rate']}",
+        "way": tuned_by(figures),
         "longest prompt": f"{figures['max_tokens']} tokens with a word behind it",
         "smoothing of L_d": figures["distance_smoothing"],
         "seed": figures["seed"],
@@ -77,6 +78,28 @@ Losses are means over the prompts of the first and of the last steps, with dropo
 - On another base, or another revision of it.
 - Without a test of what else has changed: fluency and knowledge were not measured in tuning.
 """
+
+
+def tuned_by(figures: Mapping[str, Any]) -> str:
+    """Which of the two ways an adapter was tuned in: the paper's or ours.
+
+    >>> ours = {"as_published": None, "clip_norm": 1.0, "base_quantisation": None}
+    >>> tuned_by(ours)
+    "by Plumbline's default: losses are means, gradients clipped at norm 1, base not quantised"
+    >>> tuned_by(ours | {"as_published": True, "base_quantisation": "bitsandbytes nf4 0.45"})
+    'as published: losses are sums, gradients not clipped, base bitsandbytes nf4 0.45'
+    """
+    base = f"base {figures['base_quantisation'] or 'not quantised'}"
+    if figures["as_published"]:
+        return f"as published: losses are sums, gradients not clipped, {base}"
+    clip = f"gradients clipped at norm {figures['clip_norm']:g}"
+    return f"by Plumbline's default: losses are means, {clip}, {base}"
+
+
+def _kept(figures: Mapping[str, Any]) -> dict[str, str]:
+    """How many of the prompts are in a test set, where they were not left out for it."""
+    n = figures["n_leaks_kept"]
+    return {"in a test set, too": f"{n:,} of the prompts it was tuned on"} if n else {}
 
 
 def _chosen(figures: Mapping[str, Any]) -> dict[str, str]:

@@ -26,13 +26,14 @@ class Training:
 
     ``dev`` are rows to choose a checkpoint by, of ``dev_sets``; ``test_sets`` are the sets that all
     prompts were compared with. ``n_leaks`` of the rejected prompts are in one of these, or are to
-    be tuned on and in a dev set.
+    be tuned on and in a dev set; ``n_leaks_kept`` of those to tune on are in a test set.
     """
 
     rows: list[Row]
     rejects: list[Row]
     test_sets: tuple[str, ...]
     n_leaks: int
+    n_leaks_kept: int
     dev: list[Row]
     dev_sets: tuple[str, ...]
 
@@ -62,15 +63,17 @@ def training_prompts(
     test_sets: Sequence[str] | None,
     subject: str,
     dev_sets: Sequence[str] = (),
+    keep_all: bool = False,
 ) -> Training:
     """The prompts of ``sets``, less those that hold a gendered word or are in a test or dev set.
 
     Test sets are those named, or all other sets of the warehouse; the same as ``plain`` has it is
     the same prompt, and a counterpart (``perturbed_prompt``) counts too. A prompt that is there
-    twice is taken once. Those of ``dev_sets`` are taken by the same rules. ``subject`` names the
-    rejects.
+    twice is taken once. Those of ``dev_sets`` are taken by the same rules. With ``keep_all`` every
+    prompt is taken instead, as published. ``subject`` names the rejects.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse or is named for two of the three,
+    and with ``keep_all`` for one whose gendered prompts were left out when it was imported;
     ``BadInput`` when no prompt is left.
     """
     known = set(store.read(_TABLE)["probe_set"].to_pylist())
@@ -88,6 +91,8 @@ def training_prompts(
         problem = f"{', '.join(sorted(both))} is tuned or tested on"
         raise UsageProblem("dev sets", problem, "a checkpoint is chosen by other prompts")
     held_out = {text: f"the test set {name}" for text, name in _held_out(store, tests).items()}
+    if keep_all:
+        return _all_prompts(store, sets, dev, tests, held_out)
     chosen_by = _Neutral(store, dev, held_out, subject)
     leaks = {text: f"the dev set {row['probe_set']}" for text, row in chosen_by.rows.items()}
     tuned_on = _Neutral(store, sets, leaks | held_out, subject)
@@ -100,7 +105,31 @@ def training_prompts(
             problem = f"none is left to {what}; {first}"
             raise BadInput(f"prompts {', '.join(one.names)}", problem, fix)
     rows, dev_rows = list(tuned_on.rows.values()), list(chosen_by.rows.values())
-    return Training(rows, rejects, tuple(tests), n_leaks, dev_rows, tuple(dev))
+    return Training(rows, rejects, tuple(tests), n_leaks, 0, dev_rows, tuple(dev))
+
+
+def _all_prompts(
+    store: Store,
+    sets: Sequence[str],
+    dev: Sequence[str],
+    tests: Sequence[str],
+    held_out: Mapping[str, str],
+) -> Training:
+    """Every prompt of the sets and of the dev sets, whatever it holds and wherever it is, too."""
+    for name in (*sets, *dev):
+        reasons = store.read("reject", stage="prompts", subject=name)["reason"].to_pylist()
+        if n := sum(reason.startswith("holds the gendered") for reason in reasons):
+            raise UsageProblem(
+                f"prompts {name!r}",
+                f"lack {n:,} with gendered words, which the paper has",
+                f"plumbline disclosure prompts {name} --allow-gendered",
+            )
+    rows, dev_rows = (
+        [row for name in dict.fromkeys(names) for row in _read(store, name)]
+        for names in (sets, dev)
+    )
+    n_kept = sum(plain(row["prompt"]) in held_out for row in rows)
+    return Training(rows, [], tuple(tests), 0, n_kept, dev_rows, tuple(dev))
 
 
 class _Neutral:

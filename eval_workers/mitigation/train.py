@@ -142,7 +142,7 @@ class _Run:
 
     def step(self, step: int, batch: Sequence[Target]) -> dict[str, float]:
         """One optimiser step; where something is not finite no weight changes."""
-        options = self.options
+        options, scale = self.options, self.options.scale(len(batch))
         torch.manual_seed(int(np.random.SeedSequence([options.seed, step]).generate_state(1)[0]))
         self.optimizer.zero_grad(set_to_none=True)
         means = torch.zeros(len(LOSSES), dtype=torch.float64)
@@ -151,12 +151,13 @@ class _Run:
             weights = losses.new_tensor([options.weights[name] for name in LOSSES])
             # A loss of weight 0 has no part in the gradient, whatever its value.
             counted = weights > 0
-            ((losses[:, counted] * weights[counted]).sum() / len(batch)).backward()
+            whole = (losses[:, counted] * weights[counted]).sum()
+            (whole * scale / len(batch)).backward()
             means += losses.detach().sum(dim=0).double().cpu() / len(batch)
-        norm = torch.nn.utils.clip_grad_norm_(self.weights, options.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.weights, options.most_norm)
         found = dict(zip(LOSSES, means.tolist(), strict=True))
         loss = sum(found[name] * weight for name, weight in options.weights.items() if weight)
-        columns = {**found, "loss": loss, "gradient_norm": float(norm)}
+        columns = {**found, "loss": scale * loss, "gradient_norm": float(norm)}
         if all(map(math.isfinite, columns.values())):
             self.optimizer.step()
         return columns

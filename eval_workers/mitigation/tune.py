@@ -44,7 +44,7 @@ _SAME = (
         "batch_prompts",
         "max_tokens",
     ),
-    *("clip_norm", "seed"),
+    *("seed", "as_published"),
 )
 
 
@@ -53,7 +53,7 @@ class Tuned:
     """A tuned adapter on disk; ``reused`` when it was there already.
 
     ``n_prompts`` were tuned on, ``n_left_out`` were not (rows of ``reject``), ``n_leaks`` of these
-    because a test set has them.
+    because a test set has them. ``n_leaks_kept`` were tuned on although a test set has them.
     """
 
     tuning: str
@@ -62,6 +62,7 @@ class Tuned:
     n_prompts: int
     n_left_out: int
     n_leaks: int
+    n_leaks_kept: int
     reused: bool
 
 
@@ -83,9 +84,10 @@ def tune(
 
     Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, the
     name for a subject). ``how`` loads the base, ``quantisation="nf4"`` in 4 bits. ``test_sets``:
-    what the prompts are compared with, all other sets if ``None``; a prompt in one is left out.
-    With ``dev_sets`` the losses on their prompts are measured at every checkpoint and at the end,
-    and the adapter is that of the step where their weighted sum is least.
+    what the prompts are compared with, all other sets if ``None``; a prompt in one is left out,
+    unless ``options.as_published``. With ``dev_sets`` the losses on their prompts are measured at
+    every checkpoint and at the end, and the adapter is that of the step where their weighted sum is
+    least.
 
     An interrupted run resumes from its last checkpoint and ends with the weights it would have had;
     the same adapter once more is only recorded. One of this name that was tuned otherwise is
@@ -98,7 +100,7 @@ def tune(
     """
     path = Path(out) / plain_name(name)
     check(how)
-    training = training_prompts(store, sets, test_sets, name, dev_sets)
+    training = training_prompts(store, sets, test_sets, name, dev_sets, options.as_published)
     words = load_words(store, options.word_list)
     backend = TransformersBackend(model, how)
     with disk_problems(path), memory_problems(model):
@@ -109,7 +111,9 @@ def tune(
     _publish(store, "tuning", rows, {"tuning": name}, run_id)
     _publish(store, "tuning_step", steps, {"tuning": name}, run_id)
     _publish(store, "reject", work.rejects, {"stage": "tune", "subject": name}, run_id)
-    counts = {column: figures[column] for column in ("n_prompts", "n_left_out", "n_leaks")}
+    counts = {
+        column: figures[column] for column in ("n_prompts", "n_left_out", "n_leaks", "n_leaks_kept")
+    }
     return Tuned(name, rows[0]["adapter"], path, **counts, reused=reused)
 
 
@@ -159,12 +163,15 @@ class _Work:
     def key(self) -> str:
         """Stands for all that decides the weights."""
         dev = {"dev": [row["prompt"] for row in self.training.dev]} if self.dev else {}
+        options = asdict(self.options)
+        if not self.options.as_published:  # adapters from before there was this option stay
+            del options["as_published"]
         return config_hash(
             dev
             | {
                 "identity": asdict(self.backend.identity),
                 "batch_tokens": self.backend.options.batch_tokens,
-                "options": asdict(self.options),
+                "options": options,
                 "prompts": self.training.hash,
                 "words": self.words.hash,
                 "tuner_version": TUNER_VERSION,
@@ -185,6 +192,7 @@ class _Work:
             "test_sets": ", ".join(training.test_sets),
             "n_prompts": len(self.targets),
             "n_leaks": training.n_leaks,
+            "n_leaks_kept": training.n_leaks_kept,
             "n_left_out": len(self.rejects),
             "prompts_hash": training.hash,
             "word_list": self.words.name,
@@ -192,6 +200,7 @@ class _Work:
             "n_steps": options.steps,
             "dev_sets": ", ".join(training.dev_sets) or None,
             "n_dev_prompts": len(self.dev) if self.dev else None,
+            "clip_norm": None if options.as_published else options.clip_norm,
         }
         row |= {f"{loss}_weight": weight for loss, weight in options.weights.items()}
         return row | {column: getattr(options, column) for column in _SAME}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
-from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.eval_workers.mitigation.options import TuneOptions, published_base
 from plumbline.eval_workers.options import OF_SCORES, ModelOptions
 from plumbline.pipelines.cli.options import (
     Data,
@@ -147,9 +147,10 @@ def tune(
 ) -> None:
     """Tune a LoRA adapter on neutral prompts, so that its base says less of a gender.
 
-    Prompts of test sets are left out. The adapter is that of the last step, or of the checkpoint
-    with the least loss on --dev-sets. After an interruption run the same command again to resume
-    from the last checkpoint.
+    Prompts of test sets are left out, losses are means and gradients are clipped; --as-published
+    is the paper's way. The adapter is that of the last step, or of the checkpoint with the least
+    loss on --dev-sets. After an interruption run the same command again to resume from the last
+    checkpoint.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
@@ -164,6 +165,8 @@ def tune(
     from plumbline.pipelines.requests.disclosure.messages import after_tune
 
     check(loading)
+    if tuned.as_published:
+        loading = published_base(loading)
     who = subjects(model, "", loading)
     if len(who) != 1:
         raise UsageProblem(f"--model {model}", "is not one model", "tune one base at a time")

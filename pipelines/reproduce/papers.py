@@ -1,7 +1,8 @@
 """FairPair and disclosure: what their papers print and how they measured, as far as it is known.
 
-Settings of FairPair are those that its command has for defaults; those of disclosure are in the
-authors' scripts (dongxiangjue/Debias-LLMs) or in ``TuneOptions``. Others are ``NOT_KNOWN``.
+Settings of FairPair are those that its command has for defaults; those of disclosure are on the
+page (sections 5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, types of weights
+alone, in the authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         "n_prompts": _PROMPTS[row["inputs"]],
         "word_list": probe.word_list,
         "dtype": "bfloat16" if is_tuned or "falcon" in row["model"] else "float16",
-        "quantisation": "bitsandbytes" if is_tuned else None,
+        "quantisation": "bitsandbytes nf4" if is_tuned else None,
         "backend": "transformers",
         **dict.fromkeys(("n_empty", "revision"), NOT_KNOWN),
     }
@@ -65,11 +66,13 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         settings["decoding"] = NOT_KNOWN if row["method"] == "Hyperparameter" else "greedy"
     if row["instruction"] is not None:
         settings |= {"form": "prefix", "instruction": NOT_KNOWN}
-    if is_tuned:
-        names = ("rank", "alpha", "dropout", "learning_rate", "batch_prompts")
+    if is_tuned:  # section 5.3, Table 4 and appendix A.3
+        names = ("rank", "alpha", "dropout", "learning_rate", "batch_prompts", "max_tokens")
         settings |= {name: getattr(tune, name) for name in names}
-        settings["n_steps"] = tune.steps
-        settings |= dict.fromkeys(("tuned_on", "dev_sets", "n_leaks"), NOT_KNOWN)
+        settings |= {"n_steps": tune.steps, "losses": "sums"}
+        settings |= {"tuned_on": "snli-train, stsb-train", "n_tuned_on": 13_292}
+        settings |= {"dev_sets": "snli-validation, stsb-validation", "n_dev_prompts": 681}
+        settings |= dict.fromkeys(("clip_norm", "distance_smoothing", "layers"), NOT_KNOWN)
     return settings
 
 
@@ -99,6 +102,7 @@ PAPERS = {
             "ADD: printed are logarithms, of which base the paper does not say, nor what e is; "
             "measured is log10 of the mean ADD in nats with e = 0",
             "P(word) is of the whole word in both of its forms, see docs/disclosure.md",
+            "tuning: the paper doesn't say what its dev sets choose, nor layers, e or clipping",
         ),
     ),
 }

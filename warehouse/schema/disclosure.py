@@ -42,6 +42,7 @@ key: tuning /
     test_sets: text -- test sets that the prompts were checked against, joined by `, `
     n_prompts: int [prompts] -- prompts that it was tuned on
     n_leaks: int [prompts] -- prompts left out because they are in a test set, or in a dev set too
+    n_leaks_kept: int? [prompts] -- prompts that it was tuned on although a test set has them
     n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
     prompts_hash: text -- hash of the prompts in their order
     word_list: text -- list of the words that it was tuned against
@@ -60,8 +61,9 @@ key: tuning /
     chosen_step: int? -- the step whose weights the adapter has; NULL: the last
     dev_loss, dev_loss_end: float? -- weighted sum of the losses on them after that, the last step
     max_tokens: int [tokens] -- longest prompt with a word after it
-    clip_norm: float -- norm to which the gradient is clipped
+    clip_norm: float? -- norm to which the gradient is clipped; NULL: it isn't
     seed: int -- seed of initialisation, order and dropout
+    as_published: bool? -- losses were sums, all prompts kept; NULL or false: means, some left out
     n_parameters: int -- parameters of the adapter
     distance_start_nats, distance_end_nats: float [nats] -- mean L_d over the first, last steps
     total_start, total_end: float [probability] -- mean L_g over the first, last steps
@@ -77,7 +79,7 @@ key: tuning / step
     distance_nats: float [nats] -- L_d, the distance of the words of each pair, as ADD
     total: float [probability] -- L_g, the probability of all gendered words
     difference: float -- L_l, the difference between the sides over their sum, as GLD
-    loss: float -- the weighted sum that was minimised
+    loss: float -- the weighted sum that was minimised, as published of sums over the step's prompts
     gradient_norm: float -- norm of its gradient, before clipping
     dev_distance_nats: float? [nats] -- L_d on the dev sets after the step; NULL: not measured
     dev_total: float? [probability] -- L_g on them

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plumbline.eval_workers.mitigation.card import tuned_by
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
@@ -262,6 +263,7 @@ def _tunings(tunings: Rows) -> PageTable:
         ("prompts", "n_prompts"),
         ("left out", "n_left_out"),
         ("leaks", "n_leaks"),
+        ("way", lambda t: text(tuned_by(t))),
         *((f"{name}: weight, start to end", loss(*names)) for name, names in _LOSSES.items()),
         "rank",
         ("rate", lambda t: Cell(f"{t['learning_rate']:g}", t["learning_rate"], True)),

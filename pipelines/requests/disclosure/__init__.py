@@ -201,10 +201,14 @@ def command_path(path: Path, default: Path, option: str) -> str:
 
 
 def prompts(request: DisclosureRequest, names: list[str]) -> None:
-    """Import known sets that the warehouse lacks."""
+    """Import known sets that the warehouse lacks, for tuning as published with gendered words."""
+    gendered = request.tuning is not None and request.tuning.options.as_published
+    said: dict[str, object] = {"allow_gendered": True} if gendered else {}
     for name in names:
-        with recorded(_store(request), "disclosure prompts", {"probe_set": name}) as run_id:
-            import_probe(_store(request), name, None, run_id, data=request.data)
+        with recorded(_store(request), "disclosure prompts", {"probe_set": name, **said}) as run_id:
+            import_probe(
+                *(_store(request), name, None, run_id), allow_gendered=gendered, data=request.data
+            )
 
 
 def measure(request: DisclosureRequest, subject: Subject, run_id: str) -> list[Disclosed]:

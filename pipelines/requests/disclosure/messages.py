@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.disclosure.measure import Disclosed
+from plumbline.eval_workers.mitigation.card import tuned_by
 from plumbline.pipelines.report.model import digits_of, estimate
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.pipelines.requests.disclosure import (
@@ -72,6 +73,7 @@ def after_tune(
         f"{row['layers']}: {row['n_steps']:,} steps on {row['n_prompts']:,} prompts of "
         f"{row['probe_sets']}, {state}"
     )
+    yield f"  {tuned_by(row)}"
     for name, column, unit in (
         ("L_d", "distance", "_nats"),
         ("L_g", "total", ""),
@@ -90,6 +92,8 @@ def after_tune(
     held = f"; compared with {row['test_sets'] or 'no test set'}"
     left = f": {reasons(rejects)}" if rejects else ""
     yield f"  {row['n_left_out']:,} prompts left out, {row['n_leaks']:,} as leaks{left}{held}"
+    if n := row["n_leaks_kept"]:
+        yield f"  {n:,} of the prompts tuned on are in a test set: its figures show memory, too"
     yield from figures(request, outcome.measured, store)
     yield f"Wrote the adapter {row['path']}, its card, and tuning, tuning_step in {store.root}"
     if outcome.page:

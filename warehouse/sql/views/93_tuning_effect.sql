@@ -4,10 +4,9 @@
 -- of `model`. difference is tuned - base, a mean over prompts that both have, with the 95%
 -- interval of `over_prompts`; verdict `fell` or `rose` where it
 -- excludes 0, otherwise `unclear`.
--- on_training_set and on_training_list say whether the adapter was tuned on this set (or its
--- checkpoint chosen by it) and list: only
--- if one is false does a change hold beyond what tuning saw. Lists of different names may share
--- words.
+-- on_training_set and on_training_list say whether the adapter was tuned on prompts of this set (or
+-- its checkpoint chosen by some, see tuned_prompt) and on this list: only if one is false does a
+-- change hold beyond what tuning saw. Lists of different names may share words.
 CREATE OR REPLACE VIEW tuning_effect AS
 WITH matched AS (
     SELECT t.*, b.model_key AS base_key, a.model_key
@@ -28,9 +27,7 @@ base_and_tuned AS (
 SELECT
     t.tuning, t.base_key, t.model_key, c.probe_set, c.word_list, c.instruction_key,
     c.sampling_key, c.measure,
-    list_contains(
-        string_split(concat_ws(', ', t.probe_sets, t.dev_sets), ', '), c.probe_set
-    ) AS on_training_set,
+    coalesce(p.n_tuned_on > 0, false) AS on_training_set,
     c.word_list = t.word_list AS on_training_list,
     c.n_prompts, c.before_mean AS base_mean, c.after_mean AS tuned_mean, c.difference,
     c.difference_low, c.difference_high,
@@ -40,4 +37,5 @@ JOIN disclosure_change(
     (SELECT list(base_key ORDER BY base_key, model_key) FROM base_and_tuned),
     (SELECT list(model_key ORDER BY base_key, model_key) FROM base_and_tuned)
 ) AS c ON c.key_before = t.base_key AND c.key_after = t.model_key
+LEFT JOIN tuned_prompt AS p ON p.model_key = t.model_key AND p.probe_set = c.probe_set
 WHERE c.topic IS NULL AND c.measure NOT IN ('gas_f', 'gas_m');
