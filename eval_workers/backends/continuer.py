@@ -21,7 +21,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 
 
 class Continuer(Scorer):
-    """A causal language model that scores texts and continues prompts."""
+    """A language model that scores texts from left to right and continues prompts."""
 
     @abstractmethod
     def _new_tokens(
