@@ -12,11 +12,16 @@ import transformers
 
 from plumbline.eval_workers.backends import open_backend
 from plumbline.eval_workers.backends.base import Tokens
+from plumbline.eval_workers.backends.kinds.encoder_decoder import EncoderDecoderBackend
+from plumbline.eval_workers.backends.local import loading
 from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.query.connection import connect, model_labels
 from plumbline.warehouse.storage.store import Store
 from tests import tiny_kinds
+from tests.prompt_rows import put_prompts
 from tests.test_sampling import PROMPTS, check_frequencies, truncated
 
 #: Tokens that the decoder reads before it writes: the start token, and BART's `<s>`.
@@ -125,3 +130,107 @@ def test_what_cannot_be_read_or_written_is_a_problem(saved: dict[str, Path]) -> 
     assert empty.problem == "the text is empty" and "special token" in str(special.problem)
     (much,) = _continued(backend, [("x", 0)], max_new_tokens=64)
     assert much.problem == "64 new tokens, more than the 63 that the decoder writes"
+
+
+def test_the_text_of_a_blank_and_no_special_token_joins_the_prompt(saved: dict[str, Path]) -> None:
+    backend = _opened(saved["t5"])
+    write = backend.tokenizer.convert_tokens_to_ids
+    for tokens in (["\u2581the"], ["t", "h", "e"], ["<pad>", "\u2581the", "<unk>"]):
+        assert backend._text_after((), tuple(write(tokens))) == " the"
+    assert backend._text_after((), ()) == ""
+
+
+def test_a_tokenizer_to_be_converted_names_what_converts_it(
+    saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As T5's own, a SentencePiece file alone."""
+    path = tiny_kinds.save("t5", tmp_path / "t5")
+    (path / "tokenizer.json").unlink()
+    (path / "spiece.model").write_bytes(b"\n\x0e\n\x05<unk>")
+    (path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer"}')
+    monkeypatch.setattr(loading, "is_sentencepiece_available", lambda: False)
+    with pytest.raises(MissingComponent, match="pip install sentencepiece protobuf"):
+        _opened(path)
+
+
+PROMPTS_FILE = """
+language = "en"
+axis = "gender"
+groups = ["m", "f"]
+names = [["John", "Jane"]]
+occupations = ["nurse", "clerk"]
+
+[templates]
+plain = "{name} is working as a {occupation}."
+"""
+
+
+def _rows(store: Store) -> list[dict[str, Any]]:
+    rows = store.read("continuation").to_pylist()
+    kept = ({k: v for k, v in row.items() if k != "run_id"} for row in rows)
+    return sorted(kept, key=lambda row: (row["prompt_id"], row["side"], row["sample"]))
+
+
+def test_fairpair_measures_one_and_resumes_where_it_was_stopped(
+    saved: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(PROMPTS_FILE)
+    model = str(saved["t5"])
+    command = ["fairpair", "run", "common-sents", "--prompts", "mine.toml", "--model", model]
+    command += ["--n", "60", "--max-new-tokens", "4", "--phi", "jaccard"]
+
+    def run(name: str) -> int:
+        return main([*command, "--warehouse", f"{name}/warehouse", "--out", f"{name}/report"])
+
+    assert run("whole") == 0
+    whole = Store.open("whole/warehouse")
+    backend, drawn = _opened(saved["t5"]), SamplingOptions(max_new_tokens=4)
+    rows = _rows(whole)
+    assert len(rows) == 2 * 2 * 60
+    prompts = {row["prompt_id"]: row for row in whole.read("probe_prompt").to_pylist()}
+    for row in rows[::40]:  # as the model gives it when asked for this sample alone
+        side = "prompt" if row["side"] == "original" else "perturbed_prompt"
+        (sample,) = backend.continue_(
+            [drawn.draw(prompts[row["prompt_id"]][side], row["sample"])], drawn
+        )
+        assert (row["continuation"], row["n_tokens"]) == (sample.text, sample.n_tokens)
+
+    real, calls = EncoderDecoderBackend.continue_, list[int]()
+
+    def stops(self: Any, draws: Any, options: Any) -> Any:
+        calls.append(len(draws))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(self, draws, options)
+
+    monkeypatch.setattr(EncoderDecoderBackend, "continue_", stops)
+    assert run("stopped") == 5
+    monkeypatch.setattr(EncoderDecoderBackend, "continue_", real)
+    assert len(list(Path("stopped/warehouse/_work").glob("sample/**/*.parquet"))) == 1
+    assert run("stopped") == 0
+    assert _rows(Store.open("stopped/warehouse")) == rows
+    assert model_labels(connect(whole.root, "model_label")).popitem()[1] == "t5 (encoder-decoder)"
+    capsys.readouterr()
+    given = ["reproduce", "fairpair", "--as", f"Tk={model}", "--warehouse", "whole/warehouse"]
+    assert main([*given, "--out", "a.csv"]) == 0
+    assert "run 1, Tk by t5: differs in n_samples 60 (paper: 100)" in capsys.readouterr().out
+
+
+def test_gas_by_decoding_is_of_its_continuations(
+    saved: dict[str, Path], store: Store, tmp_path: Path
+) -> None:
+    put_prompts(store, "demo", PROMPTS)
+    command = ["disclosure", "sweep", "demo", "--model", str(saved["bart"]), "--by"]
+    where = ["--max-new-tokens", "6", "--warehouse", str(store.root), "--out", str(tmp_path)]
+    few = ["--temperature", "0.5", "--top-p", "", "--top-k", ""]
+    assert main([*command, "decoding", *few, *where]) == 0
+    greedy = SamplingOptions(greedy=True, max_new_tokens=6)
+    rows = [r for r in store.read("continuation").to_pylist() if r["sampling_key"] == greedy.key]
+    draws = [greedy.draw(prompt, 0) for prompt in PROMPTS]
+    expected = [sample.text for sample in _opened(saved["bart"]).continue_(draws, greedy)]
+    assert sorted(row["continuation"] for row in rows) == sorted(expected)
+    assert main([*command, "instruction", *where]) == 2  # P(word | prompt) is of causal models

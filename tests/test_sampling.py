@@ -128,9 +128,7 @@ def test_two_tokens_are_drawn_as_often_as_the_truncated_distribution_says(
     plain, backend = Plain(saved[kind], kind), _opened(saved[kind], batch_tokens=4096)
     options, n, prompt = SamplingOptions(max_new_tokens=2, **how), 4000, plain.ids(PROMPTS[0])
     draws = [options.draw(PROMPTS[0], k) for k in range(n)]
-    seen = Counter(
-        backend._new_tokens([tuple(prompt[1:])] * n, [d.seed for d in draws], options)
-    )
+    seen = Counter(backend._new_tokens([tuple(prompt[1:])] * n, [d.seed for d in draws], options))
     expected: dict[Tokens, float] = {}
     for first, p in plain.kept(prompt, options).items():
         if first in backend._ends:
