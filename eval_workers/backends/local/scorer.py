@@ -115,7 +115,8 @@ class Reader(ABC):
         problem = (
             f"{self.config.model_type} is not a {self.kind} language model but of the kind {kind}"
         )
-        raise BadInput(f"model {self.source.name}", problem, "use --backend transformers")
+        fix = "what this kind can do, with --backend transformers, is in docs/models.md"
+        raise BadInput(f"model {self.source.name}", problem, fix)
 
     def _refuse_unsupported(self) -> None:
         defaults = ModelOptions()
