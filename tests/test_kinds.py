@@ -15,6 +15,7 @@ from plumbline.eval_workers.backends import open_backend
 from plumbline.eval_workers.backends.base import Identity
 from plumbline.eval_workers.backends.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.backends.kinds.masked import MaskedBackend
+from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions, Pll
 from plumbline.pipelines.cli.main import main
@@ -179,6 +180,8 @@ def test_options_of_other_kinds_are_refused_in_a_line(saved: dict[str, Path]) ->
     assert "no such option for masked models" in refused("bert", quantisation="int8")
     assert "no such option for encoder-decoder models" in refused("t5", pll="original")
     assert "a score of a pair" in refused("bert", pll="crows-pairs")
+    with pytest.raises(BadInput, match=r"not a causal .* encoder-decoder \(.*--backend trans"):
+        TransformersBackend(str(saved["t5"]), ModelOptions())  # as any backend of causal models
     start = _opened(saved["t5"], bos="</s>").identity
     assert (start.bos_policy, start.bos_token_id) == ("option: </s>", 1)
 
@@ -223,21 +226,29 @@ def test_the_command_scores_masked_models_and_names_the_measure(
     assert tokens == sum(row["n_tokens_a"] + row["n_tokens_b"] for row in scored.values())
     assert main(["score", "--model", str(saved["t5"]), *place]) == 0
     labels = model_labels(connect(store.root, "model_label"))
-    assert set(labels.values()) == {f"bert (PLL {pll})", "t5 (log-likelihood given an empty input)"}
+    assert set(labels.values()) == {f"bert (PLL {pll})", "t5 (encoder-decoder)"}
     measure(store, "r")
     page = appendix(store.root, store.root.parent / "report").read_text(encoding="utf-8")
     assert "Models of different measures are compared here" in page
 
 
 @pytest.mark.parametrize(
-    "command",
-    [["disclosure", "probe", "topics"], ["fairpair", "run", "common-sents"]],
+    ("name", "command"),
+    [
+        ("bert", ["disclosure", "probe", "topics"]),
+        ("bert", ["fairpair", "run", "common-sents"]),
+        ("bart", ["disclosure", "probe", "topics"]),
+    ],
 )
 def test_what_needs_next_tokens_names_what_such_a_model_can_do(
-    saved: dict[str, Path], store: Store, capsys: pytest.CaptureFixture[str], command: list[str]
+    saved: dict[str, Path],
+    store: Store,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    command: list[str],
 ) -> None:
-    for name in ("bert", "bart"):
-        given = [*command, "--model", str(saved[name]), "--warehouse", str(store.root)]
-        assert main([*given, "--out", str(store.root.parent / "out")]) == 2
-        error = capsys.readouterr().err.strip().splitlines()[-1]
-        assert "needs a model that predicts next tokens" in error and "plumbline score" in error
+    given = [*command, "--model", str(saved[name]), "--warehouse", str(store.root)]
+    assert main([*given, "--out", str(store.root.parent / "out")]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "needs a model that predicts next tokens" in error and "plumbline score" in error
+    assert ("plumbline fairpair run" in error) == (name == "bart")

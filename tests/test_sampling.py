@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import tokenizers
 import torch
 import transformers
 
+from plumbline.eval_workers.backends.base import Tokens
 from plumbline.eval_workers.backends.local.drawing import _filters, chosen, uniforms
 from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
@@ -51,19 +53,41 @@ class Plain:
         return [self.bos, *self.tokenizer.encode(prompt, add_special_tokens=False).ids]
 
     def kept(self, ids: list[int], how: SamplingOptions) -> dict[int, float]:
-        """The truncated distribution of the next token, by its definition, in float64."""
+        """The truncated distribution of the next token."""
         with torch.no_grad():
-            logits = self.model(torch.tensor([ids])).logits[0, -1].double() / how.temperature
-        p = torch.softmax(logits, dim=0).tolist()
-        order = sorted(range(len(p)), key=lambda i: -p[i])[: how.top_k]
-        total, reached, kept = math.fsum(p[i] for i in order), 0.0, {}
-        for i in order:
-            if how.top_p is not None and reached >= how.top_p:
-                break
-            kept[i] = p[i]
-            reached += p[i] / total
-        whole = math.fsum(kept.values())
-        return {i: x / whole for i, x in kept.items()}
+            return truncated(self.model(torch.tensor([ids])).logits[0, -1], how)
+
+
+def truncated(logits: torch.Tensor, how: SamplingOptions) -> dict[int, float]:
+    """The distribution of a token that options leave, by its definition, in float64."""
+    p = torch.softmax(logits.double() / how.temperature, dim=0).tolist()
+    order = sorted(range(len(p)), key=lambda i: -p[i])[: how.top_k]
+    total, reached, kept = math.fsum(p[i] for i in order), 0.0, {}
+    for i in order:
+        if how.top_p is not None and reached >= how.top_p:
+            break
+        kept[i] = p[i]
+        reached += p[i] / total
+    whole = math.fsum(kept.values())
+    return {i: x / whole for i, x in kept.items()}
+
+
+def check_frequencies(seen: dict[Tokens, int], expected: dict[Tokens, float]) -> None:
+    """A chi-square test of tokens seen and the numbers expected of each."""
+    assert set(seen) <= set(expected)  # nothing outside the nucleus
+    cells, here = [], (0, 0.0)
+    for pair, e in sorted(expected.items()):  # pairs of one first token share a cell or a few
+        here = here[0] + seen.get(pair, 0), here[1] + e
+        if here[1] >= 60:
+            cells.append(here)
+            here = (0, 0.0)
+    cells[-1] = cells[-1][0] + here[0], cells[-1][1] + here[1]
+    assert len(cells) > 10 and sum(s for s, _ in cells) == sum(seen.values())
+    square = sum((s - e) ** 2 / e for s, e in cells)
+    freedom = len(cells) - 1
+    # Wilson and Hilferty: the cube root of chi-square over its freedom is nearly normal
+    z = ((square / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
+    assert abs(z) < 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,30 +128,15 @@ def test_two_tokens_are_drawn_as_often_as_the_truncated_distribution_says(
     plain, backend = Plain(saved[kind], kind), _opened(saved[kind], batch_tokens=4096)
     options, n, prompt = SamplingOptions(max_new_tokens=2, **how), 4000, plain.ids(PROMPTS[0])
     draws = [options.draw(PROMPTS[0], k) for k in range(n)]
-    seen: dict[tuple[int, ...], int] = {}
-    for new in backend._new_tokens([tuple(prompt[1:])] * n, [d.seed for d in draws], options):
-        seen[new] = seen.get(new, 0) + 1
-    expected: dict[tuple[int, ...], float] = {}
+    seen = Counter(backend._new_tokens([tuple(prompt[1:])] * n, [d.seed for d in draws], options))
+    expected: dict[Tokens, float] = {}
     for first, p in plain.kept(prompt, options).items():
         if first in backend._ends:
             expected[(first,)] = n * p
             continue
         for second, q in plain.kept([*prompt, first], options).items():
             expected[(first, second)] = n * p * q
-    assert set(seen) <= set(expected)  # nothing outside the nucleus
-    cells, here = [], (0, 0.0)
-    for pair, e in sorted(expected.items()):  # pairs of one first token share a cell or a few
-        here = here[0] + seen.get(pair, 0), here[1] + e
-        if here[1] >= 60:
-            cells.append(here)
-            here = (0, 0.0)
-    cells[-1] = cells[-1][0] + here[0], cells[-1][1] + here[1]
-    assert len(cells) > 10 and sum(s for s, _ in cells) == n
-    square = sum((s - e) ** 2 / e for s, e in cells)
-    freedom = len(cells) - 1
-    # Wilson and Hilferty: the cube root of chi-square over its freedom is nearly normal
-    z = ((square / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
-    assert abs(z) < 4
+    check_frequencies(seen, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,16 +171,16 @@ def test_models_without_keys_and_values_to_choose_from_read_again(
 def test_memory_that_runs_out_makes_smaller_passes(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.backends import transformers_backend as module
+    from plumbline.eval_workers.backends.kinds import draws as module
 
     how, wanted = {"temperature": HOT, "max_new_tokens": 6}, [("She", k) for k in range(40)]
     found, draw, sizes = _continued(_opened(saved["gpt2"]), wanted, **how), module.draw, []
 
-    def narrow(model: Any, prompts: Any, *rest: Any) -> Any:
+    def narrow(read: Any, prompts: Any, *rest: Any) -> Any:
         sizes.append(len(prompts))
         if len(prompts) > 9:
             raise MemoryError
-        return draw(model, prompts, *rest)
+        return draw(read, prompts, *rest)
 
     monkeypatch.setattr(module, "draw", narrow)
     with pytest.warns(UserWarning, match="out of memory: going on with"):

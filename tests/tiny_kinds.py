@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
@@ -86,8 +87,9 @@ def _unigram(single: str) -> Callable[[list[str]], tokenizers.Tokenizer]:
         words = [f"\u2581{word}" for text in SENTENCES for word in text.split()]
         spans = [(i, j) for i in range(20) for j in range(i + 1, i + 6)]
         pieces = Counter(word[i:j] for word in words for i, j in spans if j <= len(word))
-        kept = sorted(piece for piece, n in pieces.items() if n > 3 or len(piece) == 1)
-        scored = [(piece, math.log(pieces[piece] / pieces.total())) for piece in kept]
+        single_ones = set(string.ascii_letters)
+        kept = sorted({p for p, n in pieces.items() if n > 3 or len(p) == 1} | single_ones)
+        scored = [(piece, math.log(max(1, pieces[piece]) / pieces.total())) for piece in kept]
         vocabulary = [*((name, 0.0) for name in special), *scored]
         tokenizer = tokenizers.Tokenizer(models.Unigram(vocabulary, len(special) - 1))
         tokenizer.add_special_tokens(special)

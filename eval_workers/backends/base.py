@@ -32,6 +32,8 @@ Tokens = tuple[int, ...]
 
 #: The measure of a causal model; identities and tables from before there were others mean it.
 LOG_LIKELIHOOD = "log-likelihood"
+#: The measure of an encoder-decoder, which continues prompts too.
+GIVEN_EMPTY = "log-likelihood given an empty input"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What every backend does alike to continue prompts: prompts to tokens, new tokens to text.
 
-A prompt is encoded as a text to be scored is, with the same BOS before it. A backend gets token ids
-and returns new ones; it never sees a text. See ``sampling`` for what a continuation is.
+A prompt is encoded as a text to be scored is, with the same BOS before it; an encoder-decoder's as
+an input. A backend gets token ids and returns new ones; it never sees a text. See ``sampling`` for
+what a continuation is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 
 
 class Continuer(Scorer):
-    """A causal language model that scores texts and continues prompts."""
+    """A language model that scores texts from left to right and continues prompts."""
 
     @abstractmethod
     def _new_tokens(

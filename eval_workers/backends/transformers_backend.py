@@ -20,15 +20,13 @@ from plumbline.eval_workers.backends.kinds.passes import LocalModel, equal_lengt
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
 from plumbline.eval_workers.backends.base import Tokens
-from plumbline.eval_workers.backends.continuer import Continuer
+from plumbline.eval_workers.backends.kinds.draws import LocalContinuer
 from plumbline.eval_workers.backends.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.backends.kinds.files import Files, read_files
 from plumbline.eval_workers.backends.kinds.masked import MaskedBackend
-from plumbline.eval_workers.backends.local.drawing import draw
 from plumbline.eval_workers.backends.local.hidden import hidden_of_tree
 from plumbline.eval_workers.backends.local.tree import end_of_tree, n_nodes, tree
 from plumbline.eval_workers.backends.local.weights import is_int8
-from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.options import ModelOptions
 
 #: Architectures that take any mask and any positions, and whose logits are the output layer's on
@@ -41,18 +39,13 @@ TREE_TYPES = (
 #: and 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
-#: Tokens whose keys and values are held at once while drawing, for each token of a forward pass.
-_HELD = 16
-
 #: Rotary positions whose frequencies a pass may change for the passes behind it.
 _ROTARY_STATE = ("dynamic", "longrope")
 
 _LogProbs = list[list[float]]
-#: A prompt with BOS before it, and its number.
-_Draw = tuple[Tokens, int]
 
 
-class TransformersBackend(LocalModel, Continuer):
+class TransformersBackend(LocalContinuer):
     """A causal language model loaded with transformers; see ``Reader`` for what it raises."""
 
     supports = frozenset({"adapter", "chat", "quantisation", "trust_remote_code"})
@@ -98,23 +91,6 @@ class TransformersBackend(LocalModel, Continuer):
         found = self._in_passes(sorted(in_trees), end_of_tree, self._tree_pass, len)
         found |= self._in_passes(sorted(others, key=len), equal_lengths(len), self._equal_pass, len)
         return [found[sequence] for sequence in sequences]
-
-    def _new_tokens(
-        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
-    ) -> list[Tokens]:
-        bos, ends = self.identity.bos_token_id, self._ends
-        draws = [((bos, *prompt), i) for i, prompt in enumerate(prompts)]
-
-        def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
-            return _end_of_draws(draws, start, options.max_new_tokens, n_tokens)
-
-        def run(batch: list[_Draw]) -> list[Tokens]:
-            whole = [prompt for prompt, _ in batch]
-            return draw(self._model, whole, [seeds[i] for _, i in batch], options, ends)
-
-        ordered = sorted(draws, key=lambda one: (len(one[0]), one))
-        found = self._in_passes(ordered, end_of, run, lambda one: len(one[0]))
-        return [found[one] for one in draws]
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
@@ -184,19 +160,3 @@ def _parts(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.T
     biases = itertools.repeat(None) if output.bias is None else output.bias.split(width)
     for weight, bias in zip(output.weight.split(width), biases, strict=False):
         yield torch.nn.functional.linear(hidden, weight, bias).float()
-
-
-def _end_of_draws(draws: Sequence[_Draw], start: int, n_new: int, n_tokens: int) -> int:
-    """Where the pass of sorted draws that starts at ``start`` ends.
-
-    Prompts have one length, with BOS, and are as many as memory holds.
-    """
-    length = len(draws[start][0])
-    n_rows = max(1, min(n_tokens, _HELD * n_tokens // (length + n_new)))
-    n_read, end = length, start + 1
-    while end < min(start + n_rows, len(draws)) and len(draws[end][0]) == length:
-        n_read += length * (draws[end][0] != draws[end - 1][0])
-        if n_read > n_tokens:
-            break
-        end += 1
-    return end

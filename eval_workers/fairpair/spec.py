@@ -57,7 +57,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         ""
     )
     models: Annotated[
-        str, Field(description="Instead of --model a list: a TOML file, or unstereoeval.")
+        str, Field(description="Instead of --model a list: a TOML file, or fairpair.")
     ] = ""
     prompts: Annotated[
         str, Field(description="Templates, names and words of the prompts (TOML).")
@@ -112,14 +112,19 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     def targets(self) -> tuple[Target, ...]:
         """The models, each once. Raises ``UsageProblem`` without one, and as ``models.load``.
 
+        A server may hold what can't be loaded here.
+
         >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
         ['a', 'b']
+        >>> len(FairPairSpec(models="fairpair", base_url="http://localhost:8000/v1").targets())
+        6
         """
-        from plumbline.eval_workers.model_lists import load_available
+        from plumbline.eval_workers import model_lists
 
         how = options.part(ModelOptions, self)
         if self.models:
-            listed = [(entry.id, entry.options(how)) for entry in load_available(self.models)]
+            load_list = model_lists.load if self.base_url else model_lists.load_available
+            listed = [(entry.id, entry.options(how)) for entry in load_list(self.models)]
         else:
             names = (name.strip() for name in self.model.split(","))
             listed = [(name, how) for name in dict.fromkeys(names) if name]

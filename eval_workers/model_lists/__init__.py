@@ -81,10 +81,9 @@ def load_available(name: str) -> list[ListedModel]:
     Raises as ``load``, and ``UsageProblem`` when none is left.
 
     >>> [model.name for model in load_available("fairpair")]
-    skipped Tk: it is an encoder-decoder, which continues no prompt here
-    skipped LLaMa: its weights were given out on request, and are on no hub of their publisher
-    skipped InstructGPT: its publisher no longer serves it
-    ['GPT2', 'GPT2-XL', 'GPTJ']
+    skipped LLaMa: its weights are given out on request: give --model DIRECTORY
+    skipped InstructGPT: behind servers only: give --base-url ADDRESS --model NAME
+    ['GPT2', 'GPT2-XL', 'Tk', 'GPTJ']
     """
     models = load(name)
     for model in models:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plumbline.eval_workers.backends.base import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.backends.instruction import publish_instruction
 from plumbline.eval_workers.backends.sampling import Continuer, Draw, Sample, SamplingOptions
 from plumbline.eval_workers.work.chunks import Chunk
@@ -69,6 +70,7 @@ class Continuations(Step[Sampled]):
     verb = "sample"
     unit = "samples"
     kind = Sample
+    measures = (LOG_LIKELIHOOD, GIVEN_EMPTY)
 
     @property
     def label(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from plumbline.eval_workers.backends.base import LOG_LIKELIHOOD, TextScore
+from plumbline.eval_workers.backends.base import GIVEN_EMPTY, LOG_LIKELIHOOD, TextScore
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.warehouse.errors import UsageProblem
 
@@ -89,6 +89,8 @@ class Step(ABC, Generic[Outcome]):
     unit: ClassVar[str]
     #: The kind of a result, see ``chunks.SCHEMAS``.
     kind: ClassVar[type] = TextScore
+    #: Measures of the models that can do it: most steps need log p of next tokens.
+    measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
     @property
     @abstractmethod
@@ -99,11 +101,14 @@ class Step(ABC, Generic[Outcome]):
         """Raise ``UsageProblem`` for input that can't be worked on; before a model is opened."""
 
     def check_measure(self, identity: Identity) -> None:
-        """Raise ``UsageProblem`` for a model that can't do this: most steps need next tokens."""
-        if identity.measure != LOG_LIKELIHOOD:
+        """Raise ``UsageProblem`` for a model that can't do this."""
+        if identity.measure not in self.measures:
             problem = f"gives a sentence's {identity.measure}, and {self.stage} needs a model that "
             problem += "predicts next tokens"
-            fix = "what it can do is `plumbline score`"
+            able = "`plumbline score`"
+            if identity.measure == GIVEN_EMPTY:
+                able += " and `plumbline fairpair run`"
+            fix = f"give a causal model; what this one can do is {able}"
             raise UsageProblem(f"model {identity.model}", problem, fix)
 
     @abstractmethod

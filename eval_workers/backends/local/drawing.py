@@ -8,7 +8,7 @@ depend on which others are drawn with it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ _ROUNDING = 1e-5
 
 @torch.inference_mode()
 def draw(
-    model: Any,
+    read: Callable[[Sequence[Tokens]], Read],
     prompts: Sequence[Tokens],
     seeds: Sequence[int],
     options: SamplingOptions,
@@ -39,26 +39,27 @@ def draw(
 ) -> list[Tokens]:
     """New tokens after each prompt, with the end token where there is one.
 
-    Prompts start with BOS and have one length; a seed each.
+    Prompts have one length; a seed each. ``read`` makes the model read different ones.
     """
     distinct = list(dict.fromkeys(prompts))
     place = {prompt: i for i, prompt in enumerate(distinct)}
-    read = _Read(model, distinct)
-    read.select(torch.tensor([place[prompt] for prompt in prompts], device=model.device))
-    last = torch.tensor(sorted(ends), device=model.device)
-    chance = None if options.greedy else uniforms(seeds, options.max_new_tokens).to(model.device)
-    alive = torch.arange(len(prompts), device=model.device)
+    before = read(distinct)
+    device = before.logits.device
+    before.select(torch.tensor([place[prompt] for prompt in prompts], device=device))
+    last = torch.tensor(sorted(ends), device=device)
+    chance = None if options.greedy else uniforms(seeds, options.max_new_tokens).to(device)
+    alive = torch.arange(len(prompts), device=device)
     steps: list[tuple[list[int], list[int]]] = []
     for step in range(options.max_new_tokens):
-        tokens = chosen(read.logits, None if chance is None else chance[alive, step], options)
+        tokens = chosen(before.logits, None if chance is None else chance[alive, step], options)
         steps.append((alive.tolist(), tokens.tolist()))
         goes_on = torch.isin(tokens, last, invert=True)
         if step + 1 == options.max_new_tokens or not goes_on.any():
             break
         if not goes_on.all():
             alive, tokens = alive[goes_on], tokens[goes_on]
-            read.select(goes_on.nonzero()[:, 0])
-        read.append(tokens)
+            before.select(goes_on.nonzero()[:, 0])
+        before.append(tokens)
     found: list[list[int]] = [[] for _ in prompts]
     for rows, new in steps:
         for row, token in zip(rows, new, strict=True):
@@ -128,12 +129,12 @@ class _TopP(TopPLogitsWarper):
         return found
 
 
-class _Read:
+class Read:
     """Sequences of one length that a model has read, and its float32 logits after each."""
 
-    def __init__(self, model: Any, prompts: Sequence[Tokens]) -> None:
+    def __init__(self, model: Any, sequences: Sequence[Tokens]) -> None:
         self._model = model
-        self._ids = torch.tensor(prompts, device=model.device)
+        self._ids = torch.tensor(sequences, device=model.device)
         self._cache: Any = None
         self.logits = torch.empty(0)
         self._go_on(self._ids)
@@ -150,15 +151,19 @@ class _Read:
         self._go_on(self._ids if self._cache is None else tokens[:, None])
 
     def _go_on(self, ids: torch.Tensor) -> None:
-        output = self._model(
+        output = self._output(ids)
+        self.logits = output.logits[:, -1].float()
+        cache = getattr(output, "past_key_values", None)
+        self._cache = cache if _has_rows(cache) else None
+
+    def _output(self, ids: torch.Tensor) -> Any:
+        """What the model makes of tokens behind those in the cache."""
+        return self._model(
             input_ids=ids,
             attention_mask=torch.ones_like(self._ids),
             past_key_values=self._cache,
             use_cache=True,
         )
-        self.logits = output.logits[:, -1].float()
-        cache = getattr(output, "past_key_values", None)
-        self._cache = cache if _has_rows(cache) else None
 
 
 def _has_rows(cache: Any) -> bool:

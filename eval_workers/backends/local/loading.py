@@ -15,12 +15,19 @@ os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 import huggingface_hub
 import transformers
+from transformers.utils import is_protobuf_available, is_sentencepiece_available
 from transformers.utils.hub import cached_file, extract_commit_hash
 
 from plumbline.eval_workers import model_lists
 from plumbline.eval_workers.backends.local.source import ADAPTER_CONFIG, Source
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, failure
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    UsageProblem,
+    failure,
+)
 from plumbline.warehouse.files import json_object
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
@@ -126,6 +133,11 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
             problem = "needs code of its own, which is not run unless asked for"
             fix = f"to run the code in its repository, give --trust-remote-code {source.location}"
             raise UsageProblem(f"model {source.location}", problem, fix) from e
+        # The library's last try with such a file is another format's package, which it then names.
+        can_convert = is_sentencepiece_available() and is_protobuf_available()
+        if "tiktoken" in str(e) and not can_convert:
+            problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
+            raise MissingComponent(f"model {source.location}", problem, fix) from e
         if source.is_local:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"

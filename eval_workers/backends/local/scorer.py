@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 from transformers import AutoTokenizer
@@ -26,7 +26,6 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.text_form import reworded
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-_SCORED = "plumbline score --backend transformers"
 #: Options that not every backend has for every kind of model, and where they are.
 _NOT_EVERYWHERE = {
     "adapter": "of causal models with --backend transformers",
@@ -116,7 +115,8 @@ class Reader(ABC):
         problem = (
             f"{self.config.model_type} is not a {self.kind} language model but of the kind {kind}"
         )
-        raise BadInput(f"model {self.source.name}", problem, f"it can be scored: {_SCORED}")
+        fix = "what this kind can do, with --backend transformers, is in docs/models.md"
+        raise BadInput(f"model {self.source.name}", problem, fix)
 
     def _refuse_unsupported(self) -> None:
         defaults = ModelOptions()
@@ -221,15 +221,23 @@ class Reader(ABC):
         """The text behind the conversation in which it is scored, if there is one."""
         return f"{self.identity.conversation or ''}{text}" if text else text
 
-    def _encode(self, text: str, n_vocabulary: int, *, bounded: bool = True) -> Tokens | str:
+    def _encode(
+        self,
+        text: str,
+        n_vocabulary: int,
+        *,
+        bounded: bool = True,
+        ids_of: Callable[[list[str]], list[list[int]]] | None = None,
+    ) -> Tokens | str:
         """Token ids without BOS or EOS, or why the text can't be scored.
 
-        Where it is not ``bounded``, a text may be longer than the context.
+        Where it is not ``bounded``, a text may be longer than the context. ``ids_of`` texts is
+        ``_ids`` unless given.
         """
         if not text:
             return "the text is empty"
         try:
-            (ids,) = self._ids([text])
+            (ids,) = (ids_of or self._ids)([text])
         except Exception as e:  # tokenizers raise what they like
             return f"the tokenizer can't encode it: {loading.first_line(e)}"
         return self._usable(text, ids, n_vocabulary, bounded=bounded)

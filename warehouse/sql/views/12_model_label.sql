@@ -25,7 +25,10 @@ identity AS (
                 WHEN text_form = 'released' AND backend <> 'released' THEN 'released text form'
                 WHEN backend = 'released' AND n_identities > 1 THEN 'released scores'
             END,
-            nullif(measure, 'log-likelihood'),
+            CASE
+                WHEN measure = 'log-likelihood given an empty input' THEN 'encoder-decoder'
+                ELSE nullif(measure, 'log-likelihood')
+            END,
             CASE WHEN own_dtypes > 1 AND backend <> 'released' THEN dtype END,
             CASE WHEN own_backends > 1 AND backend <> 'released' THEN backend END
         ] AS parts
