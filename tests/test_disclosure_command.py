@@ -120,7 +120,7 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
         # Below five clusters, here two topics or the prompts of one, there is no interval.
         has_ends = row["probe_set"] == "mine"
         for name, scale, n in (
-            *((name, 100, 1) for name in ("gas", "gas_f", "gas_m")),
+            *((name, 100, 1) for name in ("gas", "gas_f_of_gendered")),
             *(("gld", 1, 4), ("add_nats", 1, digits)),
         ):
             ends = [row[f"{name}_low"], row[f"{name}_high"]]
@@ -213,8 +213,8 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     assert shown == pytest.approx(sorted(r["p_f"] for r in each))
     drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.svg")}
     assert {"disclosure-losses-calm", "disclosure-gas-test-base"} <= drawn
-    assert {"disclosure-gld-all-sets-mine", "disclosure-gas-all-sets-mine-base"} <= drawn
-    assert any(name.startswith("disclosure-gld-test") for name in drawn)
+    assert {"disclosure-measures-all-sets-mine", "disclosure-gas-all-sets-mine-base"} <= drawn
+    assert any(name.startswith("disclosure-measures-test") for name in drawn)
 
 
 def _gas(store: Store, key: str, probe_set: str) -> dict[str, float]:
@@ -229,7 +229,7 @@ def test_every_query_of_the_report_gives_what_stands_above_it(ran: Ran) -> None:
     connection = connect(ran.store.root)
     lock(connection)
     names = check_page(ran.here / "report" / "appendix.html", connection)
-    for start in (FIGURES, EFFECTS, "Adapters tuned", "disclosure-gld", "disclosure-losses"):
+    for start in (FIGURES, EFFECTS, "Adapters tuned", "disclosure-measures", "disclosure-losses"):
         assert [n for n in names if n.startswith(start)], (start, names)
 
 

@@ -6,7 +6,8 @@ authors' scripts (dongxiangjue/Debias-LLMs) or in ``TuneOptions``. Others are ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import FairPairOptions
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.model_lists import load
+from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.beside import (
     NOT_KNOWN,
     Beside,
@@ -73,6 +75,20 @@ def _of_disclosure(row: Row) -> dict[str, object]:
     return settings
 
 
+def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
+    shares = {p.cell: p for p in printed if p.metric == "GAS" and p.inputs in _PROMPTS}.values()
+    n_broken = Counter(p.method for p in shares if not _is_of_prompts(p))
+    n_all = Counter(p.method for p in shares)
+    of = ", ".join(f"{method} {n} of {n_all[method]}" for method, n in n_broken.items())
+    broken = [f"GAS is not a whole number of the set's prompts: {of}"] if of else []
+    return [*misfit_tables(printed), *broken, *claims.lines(printed)]
+
+
+def _is_of_prompts(share: Printed) -> bool:
+    n = _PROMPTS[share.inputs]
+    return abs(round(share.value * n) / n - share.value) < 0.0005 + 1e-9
+
+
 PAPERS = {
     "fairpair": Paper(
         "fairpair",
@@ -91,13 +107,14 @@ PAPERS = {
         "disclosure",
         "disclosure",
         "plumbline disclosure probe stsb snli llm-1 llm-2 topics --models disclosure",
-        {"GAS": 0.0005, "GLD": 0.0005, "ADD": 0.0005},
+        dict.fromkeys(("GAS", "GLD", "ADD", "GAS (F)", "GAS (M)", "Delta"), 0.0005),
         _of_disclosure,
         ("probe_set", "n_prompts", "n_empty"),
-        misfit_tables,
+        _misfits_of_disclosure,
         (
             "ADD: printed are logarithms, of which base the paper does not say, nor what e is; "
             "measured is log10 of the mean ADD in nats with e = 0",
+            "GAS (F), GAS (M), Delta: of gendered continuations, by their first gendered word",
             "P(word) is of the whole word in both of its forms, see docs/disclosure.md",
         ),
     ),
@@ -108,7 +125,7 @@ def figures(paper: Paper, published: Path | None) -> list[Printed]:
     """The printed figures that come with Plumbline, or those of a CSV; raises as ``read``.
 
     >>> len(figures(PAPERS["fairpair"], None)), len(figures(PAPERS["disclosure"], None))
-    (56, 336)
+    (56, 486)
     """
     if published:
         return read(published)
