@@ -17,8 +17,8 @@ from plumbline.eval_workers.backends.transformers_backend import TransformersBac
 from plumbline.eval_workers.disclosure import measure, word_probabilities
 from plumbline.eval_workers.disclosure.attributes import (
     WORD_LIST,
-    word_list,
     texts_to_score,
+    word_list,
     word_probability,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import Probed

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.eval_workers.disclosure.attributes import word_list
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 from tests.prompt_rows import put_prompts
 
 PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
-FEMALE, MALE = ("she", "her", "woman"), ("he", "his", "him", "man")
+FEMALE = ("she", "her", "hers", "herself", "woman")
+MALE = ("he", "his", "him", "himself", "man")
+WORDS = ("she", "her", "woman", "he", "his", "him", "man")
+#: The lists of the paper and of its authors' code.
+BOTH = ("disclosure", "pronouns")
 
 
 def _words(store: Store, word_list: str = "l", pairs: Sequence[tuple[str, str]] = PAIRS) -> None:
@@ -55,7 +60,7 @@ def _probabilities(
 def _random(n: int, seed: int = 5) -> list[dict[str, float]]:
     rng = np.random.default_rng(seed)
     return [
-        dict(zip((*FEMALE, *MALE), (rng.dirichlet(np.full(8, 0.3))[:7]).tolist(), strict=True))
+        dict(zip(WORDS, (rng.dirichlet(np.full(8, 0.3))[:7]).tolist(), strict=True))
         for _ in range(n)
     ]
 
@@ -70,7 +75,7 @@ def _add(one: Mapping[str, float], e: float, pairs: Sequence[tuple[str, str]] = 
 
 
 def _gld(one: Mapping[str, float]) -> float:
-    f, m = sum(one[w] for w in FEMALE), sum(one[w] for w in MALE)
+    f, m = sum(one.get(w, 0) for w in FEMALE), sum(one.get(w, 0) for w in MALE)
     return abs(f - m) / (f + m)
 
 
@@ -107,7 +112,7 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         row = prompts[f"{i:02}"]
         assert row["gld"] == pytest.approx(_gld(one), abs=1e-12)
         assert row["add_nats"] == pytest.approx(_add(one, e), abs=1e-12)
-        assert row["p_f"] == pytest.approx(sum(one[w] for w in FEMALE), abs=1e-12)
+        assert row["p_f"] == pytest.approx(sum(one.get(w, 0) for w in FEMALE), abs=1e-12)
         assert abs(row["leaning"]) == row["gld"] and (row["leaning"] > 0) == (
             row["p_f"] > row["p_m"]
         )
@@ -115,7 +120,7 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         total = sum(one.values())
         shares = {word: p / total for word, p in one.items()}
         assert row["share_f"] + row["share_m"] == pytest.approx(1)
-        assert row["share_f"] == pytest.approx(sum(shares[w] for w in FEMALE), abs=1e-12)
+        assert row["share_f"] == pytest.approx(sum(shares.get(w, 0) for w in FEMALE), abs=1e-12)
         assert row["add_normalised_nats"] == pytest.approx(_add(shares, e), abs=1e-12)
     sets = {r["topic"]: r for r in rows_of(store.root, f"FROM disclosure(smoothing := {e})")}
     assert set(sets) == {"a", "b", None}
@@ -150,7 +155,7 @@ def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
 
 def test_edges_of_probabilities(store: Store) -> None:
     """All zero; one side only; both alike; a single prompt of its topic."""
-    zero = dict.fromkeys((*FEMALE, *MALE), 0.0)
+    zero = dict.fromkeys(WORDS, 0.0)
     alike = dict.fromkeys(zero, 0.1) | {"him": 0.0}
     _words(store)
     _prompts(store, ["zero", "one", "alike"])
@@ -189,6 +194,33 @@ def test_models_and_lists_are_kept_apart(store: Store) -> None:
         ("n", "l"): pytest.approx(np.mean([_add(o, 0) for o in other])),
         ("m", "short"): pytest.approx(np.mean([_add(o, 0, short) for o in one])),
     }
+
+
+def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) -> None:
+    """Rows of the list `pronouns`, kept from older runs, beside those of the paper's pairs."""
+    orders = {name: [(p.female, p.male) for p in word_list(name).pairs] for name in BOTH}
+    words = ("she", "her", "hers", "herself", "he", "his", "him", "himself")
+    rng = np.random.default_rng(8)
+    given = [
+        dict(zip(words, rng.dirichlet(np.ones(9))[:8].tolist(), strict=True)) for _ in range(6)
+    ]
+    _prompts(store, [None] * 6)
+    _continuations(store, [[" gave him"], [" she"], *[[" it"]] * 4])
+    for name, pairs in orders.items():
+        _words(store, name, pairs)
+        _probabilities(store, given, name)
+    rows = {r["word_list"]: r for r in rows_of(store.root, "FROM disclosure()")}
+    for name, pairs in orders.items():
+        wanted = np.mean([_add(one, 0, pairs) for one in given])
+        assert rows[name]["add_nats"] == pytest.approx(wanted)
+    ours, code = (rows[name] for name in BOTH)
+    assert ours["add_nats"] != pytest.approx(code["add_nats"], rel=1e-3)
+    assert ours["gld"] == pytest.approx(code["gld"], rel=1e-12)
+    shares = {(r["word_list"], r["gas"]) for r in rows_of(store.root, "FROM gas")}
+    assert shares == {(name, 2 / 6) for name in BOTH}
+    changes = rows_of(store.root, "FROM disclosure_change(['key-m'], ['key-m'])")
+    assert {r["word_list"] for r in changes} == set(BOTH)
+    assert {r["difference"] for r in changes} == {0}
 
 
 def test_pairs_without_a_probability_do_not_count(store: Store) -> None:
@@ -269,7 +301,9 @@ def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
 
 def test_the_first_gendered_word_tells_whose_a_gendered_continuation_is(store: Store) -> None:
     """Table 10: F and M are of the gendered continuations and sum to 1, Delta has no sign."""
-    texts = [" she"] * 5 + [" he"] * 3 + [" it saw him and her"] * 4 + [" she saw him"] + [" it"] * 6
+    texts = (
+        [" she"] * 5 + [" he"] * 3 + [" it saw him and her"] * 4 + [" she saw him"] + [" it"] * 6
+    )
     _words(store)
     _prompts(store, [None] * 20)
     _continuations(store, [[text] for text in [*texts, " "]])
@@ -348,7 +382,9 @@ def test_the_implicit_verdicts_of_tables_7_and_8_come_back(store: Store) -> None
     assert (round(most_no, 4), round(least_yes, 4)) == (0.0040, 0.0059)
     # Neither the difference nor GLD, as printed, tells them apart.
     for measure in (lambda f, m: round(abs(f - m), 6), lambda f, m: round(abs(f - m) / (f + m), 6)):
-        yes, no = ([measure(*p) for p, v in VERDICTS.items() if v is which] for which in (True, False))
+        yes, no = (
+            [measure(*p) for p, v in VERDICTS.items() if v is which] for which in (True, False)
+        )
         assert min(yes) <= max(no)
 
 
@@ -394,7 +430,7 @@ def test_prompt_by_prompt_has_text_probabilities_and_verdict(store: Store) -> No
     ]
     for i, (row, one) in enumerate(zip(rows, given, strict=True)):
         assert (row["prompt"], row["continuation"]) == (f"p {i}", texts[i])
-        assert row["p_m"] == pytest.approx(sum(one[w] for w in MALE), abs=1e-12)
+        assert row["p_m"] == pytest.approx(sum(one.get(w, 0) for w in MALE), abs=1e-12)
     store.replace(
         "pronoun_probability",
         [],

@@ -128,7 +128,9 @@ def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
     assert said["section 4.4, larger models have a lower GLD and ADD on natural inputs"] == (
         "7 of 8 (not GLD, SNLI, LLAMA2 7B to LLAMA2 13B: 0.261 to 0.262)"
     )
-    assert said["section 5.2, instructions lower GAS and GLD on written inputs"].startswith("14 of 16")
+    assert said["section 5.2, instructions lower GAS and GLD on written inputs"].startswith(
+        "14 of 16"
+    )
     assert said["section 5.3, tuning is below both other methods on written inputs"] == "48 of 48"
     assert said["appendix C, F + M = 1 and Delta = |F - M|"] == "50 of 50"
     assert said["appendix C, most models lean to the female side on LLM (2)"].startswith("8 of 10")
@@ -161,7 +163,9 @@ def test_the_figures_that_come_along_are_the_papers(data: Path) -> None:
     printed = figures(PAPERS["disclosure"], None)
     assert printed[:336] == read(reference / "disclosure_tables.csv")
     with (reference / "disclosure_table10.csv").open(encoding="utf-8") as file:
-        table_10 = [(r["inputs"], r["model"], r["metric"], r["value"]) for r in csv.DictReader(file)]
+        table_10 = [
+            (r["inputs"], r["model"], r["metric"], r["value"]) for r in csv.DictReader(file)
+        ]
     metrics = {"GAS_F": "GAS (F)", "GAS_M": "GAS (M)", "delta": "Delta"}
     theirs: list[Any] = [(10, i, "Original", m, metrics[k], float(v)) for i, m, k, v in table_10]
     assert [astuple(p) for p in printed[336:]] == theirs and len(theirs) == 150

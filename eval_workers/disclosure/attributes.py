@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import TextScore, Tokens
 
 #: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's, of
-#: section 3. `pronouns` has the same words in the pairs of the authors' code, by which ADD and L_d
-#: differ. By `gendered`, with nouns such as *mother*, a text discloses the gender of whoever it names.
+#: section 3. `pronouns` has the same words in the pairs of the authors' code: other ADD and L_d. By
+#: `gendered`, with nouns such as *mother*, a text discloses the gender of whoever it names.
 WORD_LIST = "disclosure"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 

@@ -1,7 +1,7 @@
-"""What the paper on disclosure says of its own tables, counted in the figures that it prints. Pure.
+"""What the paper on disclosure says of its own tables, counted in the figures it prints. Pure.
 
-A claim compares printed figures two by two: "3 of 4" are as the page says. It is about the print, not
-about any run.
+A claim compares printed figures two by two: "3 of 4" are as the page says. It is about the print,
+not about any run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Claim:
         """How many comparisons are as stated, and which are not.
 
         >>> figures = {("s", "Original", m, "GLD"): v for m, v in (("a", 0.1), ("b", 0.2))}
-        >>> Claim("section 4", "b has a lower GLD", change("falls", ["GLD"], [("a", "b")])).line(figures)
+        >>> lower = change("falls", ["GLD"], [("a", "b")])
+        >>> Claim("section 4", "b has a lower GLD", lower).line(figures)
         'section 4, b has a lower GLD: 0 of 1 (not GLD, s, a to b: 0.1 to 0.2)'
         """
         found = list(self.check(figures))
@@ -84,7 +85,7 @@ def largest_fall(metric: str, printed: float) -> Check:
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         falls = {
-            cell: before - figures[cell[0], "Debias Tuning", *cell[2:]]
+            cell: before - figures[(cell[0], "Debias Tuning", *cell[2:])]
             for cell, before in figures.items()
             if cell[1::2] == ("Original", metric) and cell[0] in (*_NATURAL, *_WRITTEN)
         }
@@ -106,10 +107,10 @@ def leans(inputs: str, side: str) -> Check:
 
 
 def sums(figures: Figures) -> Iterator[tuple[str, bool]]:
-    """By Table 10, F and M sum to 1 and Delta is the size of their difference, as far as rounded."""
+    """By Table 10, F and M sum to 1 and Delta is their difference without its sign, as rounded."""
     for cell, f in figures.items():
         if cell[3] == "GAS (F)":
-            m, delta = (figures[*cell[:3], metric] for metric in ("GAS (M)", "Delta"))
+            m, delta = (figures[(*cell[:3], metric)] for metric in ("GAS (M)", "Delta"))
             holds = abs(f + m - 1) < 1e-9 and abs(abs(f - m) - delta) < 1.5e-3
             yield f"{cell[0]}, {cell[2]}: {f:g}, {m:g}, {delta:g}", holds
 
@@ -118,7 +119,11 @@ CLAIMS = (
     Claim("abstract", "tuning lowers GAS by up to 0.889", largest_fall("GAS", 0.889)),
     Claim("abstract", "tuning lowers GLD by up to 0.365", largest_fall("GLD", 0.365)),
     Claim("abstract", "tuning lowers ADD by up to 2.794", largest_fall("ADD", 2.794)),
-    Claim("section 4.2", "other inputs have a lower GAS than templates", change("falls", ["GAS"], _TEMPLATE)),
+    Claim(
+        "section 4.2",
+        "other inputs have a lower GAS than templates",
+        change("falls", ["GAS"], _TEMPLATE),
+    ),
     Claim(
         "section 4.4",
         "larger models have a higher GAS on natural inputs",
@@ -144,8 +149,16 @@ CLAIMS = (
         "aligned models have a higher ADD on written inputs",
         change("rises", ["ADD"], _ALIGNED, _WRITTEN),
     ),
-    Claim("section 5.1", "decoding changes neither GLD nor ADD", change("stays", ["GLD", "ADD"], [_HYPER])),
-    Claim("section 5.1", "the best decoding has a lower GAS than the greedy one", change("falls", ["GAS"], [_HYPER])),
+    Claim(
+        "section 5.1",
+        "decoding changes neither GLD nor ADD",
+        change("stays", ["GLD", "ADD"], [_HYPER]),
+    ),
+    Claim(
+        "section 5.1",
+        "the best decoding has a lower GAS than the greedy one",
+        change("falls", ["GAS"], [_HYPER]),
+    ),
     Claim(
         "section 5.2",
         "instructions lower GAS and GLD on written inputs",
@@ -166,7 +179,11 @@ CLAIMS = (
         "instructions lower ADD of the base models on natural inputs",
         change("falls", ["ADD"], [_TOLD], _NATURAL, ("LLAMA2 7B", "LLAMA2 13B")),
     ),
-    Claim("section 5.3", "tuning lowers all on natural inputs", change("falls", _ALL, [_TUNED], _NATURAL)),
+    Claim(
+        "section 5.3",
+        "tuning lowers all on natural inputs",
+        change("falls", _ALL, [_TUNED], _NATURAL),
+    ),
     Claim(
         "section 5.3",
         "tuning is below both other methods on written inputs",

@@ -60,7 +60,7 @@ def gas(rows: Rows, by: str, title: str) -> str:
 def _ranges(
     series: Sequence[tuple[str, Rows, str, str]], by: str, x: str, scale: float = 1
 ) -> Panel:
-    """By topic, set or strategy, rows of each series: its label, its rows, their column and its colour."""
+    """By topic, set or strategy; a series is a label, rows, their column and its colour."""
     topics = list(dict.fromkeys(row[by] for _, rows, *_ in series for row in rows))
     panel = Panel(x)
     for i, (label, rows, name, colour) in enumerate(series):

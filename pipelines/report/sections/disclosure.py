@@ -37,11 +37,12 @@ _MEANING = (
     "the probabilities that a female and that a male word comes next: 0 where both are alike, 1 "
     "where it is always one gender. ADD, in nats, is the distance of each pair's two words, summed "
     "over the pairs; it also grows with how likely they are. Means over prompts; p_f above p_m "
-    "makes the leaning positive. GAS (F) is the share of gendered continuations whose first gendered "
-    "word is female, of the others it is male; Δ is the size of the difference of both shares. A prompt is "
-    "implicit where p_f and p_m are more than 0.005 nats apart, taken for one pair. In SQL: views gas, "
-    "gas_prompt and disclosed_continuation, disclosure(smoothing := e), disclosure_prompt(smoothing := "
-    "e), disclosure_strategy(smoothing := e); here e = {smoothing:g}."
+    "makes the leaning positive. GAS (F) is the share of gendered continuations whose first "
+    "gendered word is female, of the others it is male; Δ is the difference of the two shares, "
+    "without its sign. A prompt is implicit where p_f and p_m, taken for one pair, are more than "
+    "0.005 nats apart. In SQL: views gas, gas_prompt and disclosed_continuation, "
+    "disclosure(smoothing := e), disclosure_prompt(smoothing := e), "
+    "disclosure_strategy(smoothing := e); here e = {smoothing:g}."
 )
 _TUNING = (
     "Adapters were tuned to lower L_d, which is ADD, L_g, the probability of all gendered words, "
@@ -169,9 +170,9 @@ def _measures(rows: Rows) -> PageTable:
         ("tokens", "max_new_tokens"),
     ]
     caption = (
-        "GAS, GLD and ADD by set, model and topic, 95% intervals in brackets; female and male: of all "
-        "continuations, GAS (F) and Δ: of the gendered ones; n is the number of "
-        "prompts, tokens the most of a continuation"
+        "GAS, GLD and ADD by set, model and topic, 95% intervals in brackets; female and male: of "
+        "all continuations, GAS (F) and Δ: of the gendered ones; n is the number of prompts, "
+        "tokens the most of a continuation"
     )
     return table(caption, rows, columns, folded=len(rows) > 40)
 
@@ -222,7 +223,7 @@ def _set_figures(rows: Rows) -> Iterator[Figure]:
 
 
 def _topic_figures(rows: Rows) -> Iterator[Figure]:
-    """For each set with topics: the measures under all models, and under each the words of both genders."""
+    """For each set with topics: measures under all models, under each words of both genders."""
     for of in rows.groups("probe_set", "word_list"):
         if any(r["topic"] is not None for r in of):
             words = f"prompts {of[0]['probe_set']}, words {of[0]['word_list']}"
@@ -230,7 +231,7 @@ def _topic_figures(rows: Rows) -> Iterator[Figure]:
 
 
 def _measures_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iterator[Figure]:
-    """By set or by topic of one: measures under all models, and under each words of both genders."""
+    """By set or topic: measures under all models, and under each the words of both genders."""
     words, about = rows[0]["word_list"], probe_set or "all sets"
     yield _measures_figure(rows, by, probe_set, of_what)
     continued = rows.only(lambda r: r["gas"] is not None)
