@@ -117,12 +117,13 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
     for row in found:
         digits = digits_of(row["add_nats"]) + 1
         cells = []
-        # Below five clusters, here two topics or the prompts of one, there is no interval.
-        has_ends = row["probe_set"] == "mine"
         for name, scale, n in (
             *((name, 100, 1) for name in ("gas", "gas_f_of_gendered")),
             *(("gld", 1, 4), ("add_nats", 1, digits)),
         ):
+            # Below five clusters, here two topics or the prompts of one, there is no interval.
+            n_figures = row["n_gendered" if name == "gas_f_of_gendered" else "n_prompts"]
+            has_ends = row["probe_set"] == "mine" and n_figures >= 5
             ends = [row[f"{name}_low"], row[f"{name}_high"]]
             assert has_ends == (None not in ends) and (has_ends or ends == [None, None])
             value, *shown = (f"{scale * x:.{n}f}" for x in (row[name], *(ends if has_ends else ())))
@@ -186,7 +187,7 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     assert len(figures) == 1 + len(found) == 9
     adapter_of = {r["model_key"]: r["adapter"] for r in ran.store.read("model").to_pylist()}
     base, tuned = sorted({key for _, key, _ in found}, key=lambda key: adapter_of[key] is not None)
-    shown = sorted(float(cells[5][1] or 0) for cells in figures[1:])
+    shown = sorted(float(cells[7][1] or 0) for cells in figures[1:])
     assert shown == pytest.approx(sorted(r["gld"] for r in found.values()))
     kept = "base's continuations hold a gendered word"
     few, more = _gas(ran.store, base, "test"), _gas(ran.store, base, "mine")
@@ -259,13 +260,13 @@ def test_prompts_are_written_by_a_chat_model(
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
     replies = iter(["1. My friend owns a ferry.\n2. My friend is a woman.", "1. My friend skis."])
-    command = ["disclosure", "prompts", "written", "--write", "My friend likes blue", "--n", "2"]
+    command = ["disclosure", "prompts", "written", "--write", "My friend owns a canoe", "--n", "2"]
     (ran.here / "own.toml").write_text("write = 'Give me {n} lines such as {seed}.'")
     command += ["--wording", str(ran.here / "own.toml")]
     asked = []
     with serving(lambda prompt, count: asked.append(prompt) or Say(next(replies))) as server:
         assert main([*command, "--model", "m", "--base-url", server.url, *ran.where]) == 0
-    assert asked == [f"Give me {n} lines such as My friend likes blue." for n in (2, 1)]
+    assert asked == [f"Give me {n} lines such as My friend owns a canoe." for n in (2, 1)]
     assert "written: 3 rows, 2 prompts, 1 rejected" in capsys.readouterr().out
     rows = ran.store.read("probe_prompt", probe_set="written").to_pylist()
     assert {r["prompt"] for r in rows} == {"My friend owns a ferry, and", "My friend skis, and"}

@@ -362,10 +362,14 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
     tuned = by_method["Debias Tuning"]
     assert tuned is not None and set(tuned.differs) == {
         *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes)"),
-        "n_steps 400 (paper: 500)",
+        *("n_steps 400 (paper: 500)", "n_leaks 2 (paper: 0)"),
+        "tuned_on stsb-train (paper: stsb-train, snli-train)",
+        "dev_sets none (paper: stsb-validation, snli-validation)",
     }
     told = by_method["Instruction"]
-    assert told is not None and "instruction Be fair:" in told.unknown
+    assert told is not None and told.differs == (
+        "instruction Be fair: (paper: that of section 5.2)",
+    )
 
 
 def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
@@ -414,3 +418,19 @@ def test_the_command_prints_runs_and_writes_every_figure(
     assert "holds no run of the paper's models and sets (of tiny there are some: say" in line
     assert main(["reproduce", "fairpair", "--warehouse", str(disclosed.root)]) == 2
     assert "plumbline fairpair run common-sents --models fairpair" in capsys.readouterr().err
+
+
+@pytest.mark.reference
+def test_the_paper_s_instruction_is_known_by_its_hash(data: Path) -> None:
+    """Read at run time: with the page's full stop, or with the colon of the authors' code."""
+    pages = list((data.parent / "papers").glob("002_*.txt"))
+    if not pages:
+        pytest.skip("the paper's text is not there")
+    quoted = re.findall("“(Continue[^”]*)”", pages[0].read_text(encoding="utf-8"))
+    row = {"adapter": None, "inputs": "STS-B", "model": "m", "method": "Instruction"}
+    row |= {"decoding": "greedy"}
+    for ending in (".", ":"):
+        given = row | {"instruction": quoted[0].rstrip(".") + ending}
+        assert PAPERS["disclosure"].settings(given)["instruction"] == given["instruction"]
+    other = PAPERS["disclosure"].settings(row | {"instruction": "Go on."})
+    assert other["instruction"] == "that of section 5.2"

@@ -1,11 +1,14 @@
 """FairPair and disclosure: what their papers print and how they measured, as far as it is known.
 
-Settings of FairPair are those that its command has for defaults; those of disclosure are in the
-authors' scripts (dongxiangjue/Debias-LLMs) or in ``TuneOptions``. Others are ``NOT_KNOWN``.
+Settings of FairPair are those that its command has for defaults; those of disclosure are in its
+appendix A, in ``TuneOptions`` or, of weights, in the authors' scripts (dongxiangjue/Debias-LLMs).
+Others are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib import resources
@@ -34,6 +37,16 @@ from plumbline.warehouse.storage.store import Store
 
 #: Prompts of a set as released, or as the paper's templates give them.
 _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
+
+
+#: ``_hash`` of the instruction of section 5.2, whose sentence isn't ours to keep.
+_INSTRUCTION = "a7f803a705b6"
+
+
+def _hash(sentence: str) -> str:
+    """Of its words alone: the authors' code ends it with a colon, the page with a full stop."""
+    words = re.findall("[a-z]+", sentence.lower())
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
 
 def _of_fairpair(row: Row) -> dict[str, object]:
@@ -66,12 +79,18 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         settings["max_new_tokens"] = probe.max_new_tokens
         settings["decoding"] = NOT_KNOWN if row["method"] == "Hyperparameter" else "greedy"
     if row["instruction"] is not None:
-        settings |= {"form": "prefix", "instruction": NOT_KNOWN}
+        is_theirs = _hash(row["instruction"]) == _INSTRUCTION
+        instruction = row["instruction"] if is_theirs else "that of section 5.2"
+        settings |= {"form": "prefix", "instruction": instruction}
     if is_tuned:
         names = ("rank", "alpha", "dropout", "learning_rate", "batch_prompts")
         settings |= {name: getattr(tune, name) for name in names}
         settings["n_steps"] = tune.steps
-        settings |= dict.fromkeys(("tuned_on", "dev_sets", "n_leaks"), NOT_KNOWN)
+        settings["n_leaks"] = 0
+        for column, part in (("tuned_on", "train"), ("dev_sets", "validation")):
+            sets = f"stsb-{part}, snli-{part}"
+            in_any_order = sorted((row[column] or "").split(", ")) == sorted(sets.split(", "))
+            settings[column] = row[column] if in_any_order else sets
     return settings
 
 
