@@ -125,6 +125,10 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
             n_figures = row["n_gendered" if name == "gas_f_of_gendered" else "n_prompts"]
             has_ends = row["probe_set"] == "mine" and n_figures >= 5
             ends = [row[f"{name}_low"], row[f"{name}_high"]]
+            if row[name] is None:
+                assert n_figures == 0 and ends == [None, None]
+                cells.append("–")
+                continue
             assert has_ends == (None not in ends) and (has_ends or ends == [None, None])
             value, *shown = (f"{scale * x:.{n}f}" for x in (row[name], *(ends if has_ends else ())))
             cells.append(f"{value} ({' to '.join(shown)})" if has_ends else value)

@@ -18,7 +18,6 @@ from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import FairPairOptions
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.model_lists import load
-from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.beside import (
     NOT_KNOWN,
     Beside,
@@ -31,6 +30,7 @@ from plumbline.pipelines.reproduce.beside import (
     misfit_tables,
     read,
 )
+from plumbline.pipelines.reproduce.disclosure import claims
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
@@ -86,11 +86,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         names = ("rank", "alpha", "dropout", "learning_rate", "batch_prompts")
         settings |= {name: getattr(tune, name) for name in names}
         settings["n_steps"] = tune.steps
-        settings["n_leaks"] = 0
-        for column, part in (("tuned_on", "train"), ("dev_sets", "validation")):
-            sets = f"stsb-{part}, snli-{part}"
-            in_any_order = sorted((row[column] or "").split(", ")) == sorted(sets.split(", "))
-            settings[column] = row[column] if in_any_order else sets
+        settings |= dict.fromkeys(("tuned_on", "dev_sets", "n_leaks"), NOT_KNOWN)
     return settings
 
 

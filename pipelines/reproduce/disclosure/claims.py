@@ -39,10 +39,10 @@ class Claim:
     def line(self, figures: Figures) -> str:
         """How many comparisons are as stated, and which are not.
 
-        >>> figures = {("s", "Original", m, "GLD"): v for m, v in (("a", 0.1), ("b", 0.2))}
+        >>> figures = {("SNLI", "Original", m, "GLD"): v for m, v in (("a", 0.1), ("b", 0.2))}
         >>> lower = change("falls", ["GLD"], [("a", "b")])
         >>> Claim("section 4", "b has a lower GLD", lower).line(figures)
-        'section 4, b has a lower GLD: 0 of 1 (not GLD, s, a to b: 0.1 to 0.2)'
+        'section 4, b has a lower GLD: 0 of 1 (not GLD, SNLI, a to b: 0.1 to 0.2)'
         """
         found = list(self.check(figures))
         others = [what for what, holds in found if not holds]
