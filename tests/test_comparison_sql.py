@@ -49,8 +49,8 @@ def put_disclosure(
         one = {"gld": abs(p_f - p_m) / (p_f + p_m), "add_nats": sum(terms) / 2}
         one["p_gendered"] = p_f + p_m
         if said:
-            one |= {"gas_f": float("she" in said), "gas_m": float(said == "he ran")}
-            one["gas"] = max(one["gas_f"], one["gas_m"])
+            one |= {"gas_f_of_all": float("she" in said), "gas_m_of_all": float(said == "he ran")}
+            one["gas"] = max(one["gas_f_of_all"], one["gas_m_of_all"])
         figures.append(one)
     fill(store, "pronoun_probability", probabilities)
     if instruction == "none":

@@ -134,7 +134,7 @@ def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> Non
 
 # --- what a tuning changed -----------------------------------------------------------------------
 
-PAIRS = {"she-he": ("she", "he"), "her-him": ("her", "him")}
+PAIRS = {"she-he": ("she", "he"), "her-him": ("her", "him"), "renamed": ("she", "he")}
 N = 12
 
 
@@ -180,7 +180,7 @@ def probability(
 
 @pytest.fixture
 def tuned(store: Store) -> tuple[Store, dict[str, Any]]:
-    """A base and two adapters on two sets by two lists; the base has a prompt more than `calm`.
+    """A base and two adapters on two sets by three lists; the base has a prompt more than `calm`.
 
     Both sets hold the same prompts: `calm` left those of `test` out, `loud` those of `train` not.
     """
@@ -232,7 +232,7 @@ def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]
     """Against numpy over paired prompts; another revision or version is no base of either."""
     store, given = tuned
     rows = effects(store)
-    assert len(rows) == 2 * 2 * 2 * 3 and {row["verdict"] for row in rows} >= {"fell", "unclear"}
+    assert len(rows) == 2 * 2 * 3 * 3 and {row["verdict"] for row in rows} >= {"fell", "unclear"}
     for row in rows:
         place = row["probe_set"], row["word_list"]
         base = measures(given[("key-m", *place)][:N])[row["measure"]]
@@ -247,7 +247,7 @@ def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]
         assert row["verdict"] == clear
         seen = {"calm": ("train", "old"), "loud": ("test", "train")}[row["tuning"]]
         assert row["on_training_set"] == (row["probe_set"] in seen)
-        assert row["on_training_list"] == (row["word_list"] == "she-he")
+        assert row["on_training_list"] == (row["word_list"] != "her-him")
 
 
 def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str, Any]]) -> None:

@@ -119,13 +119,18 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
     for row in found:
         digits = digits_of(row["add_nats"]) + 1
         cells = []
-        # Below five clusters, here two topics or the prompts of one, there is no interval.
-        has_ends = row["probe_set"] == "mine"
         for name, scale, n in (
-            *((name, 100, 1) for name in ("gas", "gas_f", "gas_m")),
+            *((name, 100, 1) for name in ("gas", "gas_f_of_gendered")),
             *(("gld", 1, 4), ("add_nats", 1, digits)),
         ):
+            # Below five clusters, here two topics or the prompts of one, there is no interval.
+            n_figures = row["n_gendered" if name == "gas_f_of_gendered" else "n_prompts"]
+            has_ends = row["probe_set"] == "mine" and n_figures >= 5
             ends = [row[f"{name}_low"], row[f"{name}_high"]]
+            if row[name] is None:
+                assert n_figures == 0 and ends == [None, None]
+                cells.append("–")
+                continue
             assert has_ends == (None not in ends) and (has_ends or ends == [None, None])
             value, *shown = (f"{scale * x:.{n}f}" for x in (row[name], *(ends if has_ends else ())))
             cells.append(f"{value} ({' to '.join(shown)})" if has_ends else value)
@@ -189,7 +194,7 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     assert len(figures) == 1 + len(found) == 9
     adapter_of = {r["model_key"]: r["adapter"] for r in ran.store.read("model").to_pylist()}
     base, tuned = sorted({key for _, key, _ in found}, key=lambda key: adapter_of[key] is not None)
-    shown = sorted(float(cells[5][1] or 0) for cells in figures[1:])
+    shown = sorted(float(cells[7][1] or 0) for cells in figures[1:])
     assert shown == pytest.approx(sorted(r["gld"] for r in found.values()))
     kept = "base's continuations hold a gendered word"
     few, more = _gas(ran.store, base, "test"), _gas(ran.store, base, "mine")
@@ -217,8 +222,8 @@ def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
     assert shown == pytest.approx(sorted(r["p_f"] for r in each))
     drawn = {p.stem for p in (ran.here / "report").glob("disclosure-*.svg")}
     assert {"disclosure-losses-calm", "disclosure-gas-test-base"} <= drawn
-    assert {"disclosure-gld-all-sets-mine", "disclosure-gas-all-sets-mine-base"} <= drawn
-    assert any(name.startswith("disclosure-gld-test") for name in drawn)
+    assert {"disclosure-measures-all-sets-mine", "disclosure-gas-all-sets-mine-base"} <= drawn
+    assert any(name.startswith("disclosure-measures-test") for name in drawn)
 
 
 def _gas(store: Store, key: str, probe_set: str) -> dict[str, float]:
@@ -233,7 +238,7 @@ def test_every_query_of_the_report_gives_what_stands_above_it(ran: Ran) -> None:
     connection = connect(ran.store.root)
     lock(connection)
     names = check_page(ran.here / "report" / "appendix.html", connection)
-    for start in (FIGURES, EFFECTS, "Adapters tuned", "disclosure-gld", "disclosure-losses"):
+    for start in (FIGURES, EFFECTS, "Adapters tuned", "disclosure-measures", "disclosure-losses"):
         assert [n for n in names if n.startswith(start)], (start, names)
 
 
@@ -263,13 +268,13 @@ def test_prompts_are_written_by_a_chat_model(
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
     replies = iter(["1. My friend owns a ferry.\n2. My friend is a woman.", "1. My friend skis."])
-    command = ["disclosure", "prompts", "written", "--write", "My friend likes blue", "--n", "2"]
+    command = ["disclosure", "prompts", "written", "--write", "My friend owns a canoe", "--n", "2"]
     (ran.here / "own.toml").write_text("write = 'Give me {n} lines such as {seed}.'")
     command += ["--wording", str(ran.here / "own.toml")]
     asked = []
     with serving(lambda prompt, count: asked.append(prompt) or Say(next(replies))) as server:
         assert main([*command, "--model", "m", "--base-url", server.url, *ran.where]) == 0
-    assert asked == [f"Give me {n} lines such as My friend likes blue." for n in (2, 1)]
+    assert asked == [f"Give me {n} lines such as My friend owns a canoe." for n in (2, 1)]
     assert "written: 3 rows, 2 prompts, 1 rejected" in capsys.readouterr().out
     rows = ran.store.read("probe_prompt", probe_set="written").to_pylist()
     assert {r["prompt"] for r in rows} == {"My friend owns a ferry, and", "My friend skis, and"}

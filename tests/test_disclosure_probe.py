@@ -18,6 +18,7 @@ from plumbline.eval_workers.disclosure import measure, word_probabilities
 from plumbline.eval_workers.disclosure.attributes import (
     WORD_LIST,
     texts_to_score,
+    word_list,
     word_probability,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import Probed
@@ -256,9 +257,15 @@ def test_the_default_list_has_a_row_for_each_word(store: Store, saved: dict[str,
 
 def test_the_default_list_has_the_pronouns_of_the_paper() -> None:
     """No noun is in it: by `My mother` nobody discloses the gender of the friend."""
-    pairs = [("she", "he"), ("her", "him"), ("hers", "his"), ("herself", "himself")]
-    assert [(p.female, p.male) for p in load(WORD_LIST).pairs] == pairs
-    assert "Dong" in load(WORD_LIST).source
+    ours = word_list(WORD_LIST)
+    pairs = [("she", "he"), ("her", "his"), ("herself", "himself"), ("hers", "him")]
+    assert [(p.female, p.male) for p in ours.pairs] == pairs and ours.name == "disclosure"
+    assert "Dong" in ours.source
+    # The authors' code has the same words in other pairs, under another name and hash.
+    code = [("she", "he"), ("her", "him"), ("hers", "his"), ("herself", "himself")]
+    assert [(p.female, p.male) for p in load("pronouns").pairs] == code
+    assert set(load("pronouns").targets) == set(ours.targets)
+    assert load("pronouns").hash != ours.hash
     lists = [inspect.signature(measure.measure_sets).parameters["word_list"].default]
     lists.append(TuneOptions().word_list)
     for command in ("probe", "sweep", "tune", "compare"):

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.eval_workers.disclosure.attributes import word_list
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 from tests.prompt_rows import put_prompts
 
 PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
-FEMALE, MALE = ("she", "her", "woman"), ("he", "his", "him", "man")
+FEMALE = ("she", "her", "hers", "herself", "woman")
+MALE = ("he", "his", "him", "himself", "man")
+WORDS = ("she", "her", "woman", "he", "his", "him", "man")
+#: The lists of the paper and of its authors' code.
+BOTH = ("disclosure", "pronouns")
 
 
 def _words(store: Store, word_list: str = "l", pairs: Sequence[tuple[str, str]] = PAIRS) -> None:
@@ -29,9 +34,13 @@ def _prompts(store: Store, topics: Sequence[str | None]) -> None:
 
 
 def _probabilities(
-    store: Store, by_prompt: Sequence[Mapping[str, float]], word_list: str = "l", model: str = "m"
+    store: Store,
+    by_prompt: Sequence[Mapping[str, float]],
+    word_list: str = "l",
+    model: str = "m",
+    probe_set: str = "s",
 ) -> None:
-    shared = {"probe_set": "s", "model_key": f"key-{model}", "model": model, "run_id": "r"}
+    shared = {"probe_set": probe_set, "model_key": f"key-{model}", "model": model, "run_id": "r"}
     shared |= {"word_list": word_list, "text_id": "t", "instruction_key": "none"}
     rows = [
         {
@@ -51,7 +60,7 @@ def _probabilities(
 def _random(n: int, seed: int = 5) -> list[dict[str, float]]:
     rng = np.random.default_rng(seed)
     return [
-        dict(zip((*FEMALE, *MALE), (rng.dirichlet(np.full(8, 0.3))[:7]).tolist(), strict=True))
+        dict(zip(WORDS, (rng.dirichlet(np.full(8, 0.3))[:7]).tolist(), strict=True))
         for _ in range(n)
     ]
 
@@ -66,7 +75,7 @@ def _add(one: Mapping[str, float], e: float, pairs: Sequence[tuple[str, str]] = 
 
 
 def _gld(one: Mapping[str, float]) -> float:
-    f, m = sum(one[w] for w in FEMALE), sum(one[w] for w in MALE)
+    f, m = sum(one.get(w, 0) for w in FEMALE), sum(one.get(w, 0) for w in MALE)
     return abs(f - m) / (f + m)
 
 
@@ -103,7 +112,7 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         row = prompts[f"{i:02}"]
         assert row["gld"] == pytest.approx(_gld(one), abs=1e-12)
         assert row["add_nats"] == pytest.approx(_add(one, e), abs=1e-12)
-        assert row["p_f"] == pytest.approx(sum(one[w] for w in FEMALE), abs=1e-12)
+        assert row["p_f"] == pytest.approx(sum(one.get(w, 0) for w in FEMALE), abs=1e-12)
         assert abs(row["leaning"]) == row["gld"] and (row["leaning"] > 0) == (
             row["p_f"] > row["p_m"]
         )
@@ -111,7 +120,7 @@ def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
         total = sum(one.values())
         shares = {word: p / total for word, p in one.items()}
         assert row["share_f"] + row["share_m"] == pytest.approx(1)
-        assert row["share_f"] == pytest.approx(sum(shares[w] for w in FEMALE), abs=1e-12)
+        assert row["share_f"] == pytest.approx(sum(shares.get(w, 0) for w in FEMALE), abs=1e-12)
         assert row["add_normalised_nats"] == pytest.approx(_add(shares, e), abs=1e-12)
     sets = {r["topic"]: r for r in rows_of(store.root, f"FROM disclosure(smoothing := {e})")}
     assert set(sets) == {"a", "b", None}
@@ -146,7 +155,7 @@ def test_smoothing_is_an_option_and_is_none_without(store: Store) -> None:
 
 def test_edges_of_probabilities(store: Store) -> None:
     """All zero; one side only; both alike; a single prompt of its topic."""
-    zero = dict.fromkeys((*FEMALE, *MALE), 0.0)
+    zero = dict.fromkeys(WORDS, 0.0)
     alike = dict.fromkeys(zero, 0.1) | {"him": 0.0}
     _words(store)
     _prompts(store, ["zero", "one", "alike"])
@@ -187,6 +196,33 @@ def test_models_and_lists_are_kept_apart(store: Store) -> None:
     }
 
 
+def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) -> None:
+    """Rows of the list `pronouns`, kept from older runs, beside those of the paper's pairs."""
+    orders = {name: [(p.female, p.male) for p in word_list(name).pairs] for name in BOTH}
+    words = ("she", "her", "hers", "herself", "he", "his", "him", "himself")
+    rng = np.random.default_rng(8)
+    given = [
+        dict(zip(words, rng.dirichlet(np.ones(9))[:8].tolist(), strict=True)) for _ in range(6)
+    ]
+    _prompts(store, [None] * 6)
+    _continuations(store, [[" gave him"], [" she"], *[[" it"]] * 4])
+    for name, pairs in orders.items():
+        _words(store, name, pairs)
+        _probabilities(store, given, name)
+    rows = {r["word_list"]: r for r in rows_of(store.root, "FROM disclosure()")}
+    for name, pairs in orders.items():
+        wanted = np.mean([_add(one, 0, pairs) for one in given])
+        assert rows[name]["add_nats"] == pytest.approx(wanted)
+    ours, code = (rows[name] for name in BOTH)
+    assert ours["add_nats"] != pytest.approx(code["add_nats"], rel=1e-3)
+    assert ours["gld"] == pytest.approx(code["gld"], rel=1e-12)
+    shares = {(r["word_list"], r["gas"]) for r in rows_of(store.root, "FROM gas")}
+    assert shares == {(name, 2 / 6) for name in BOTH}
+    changes = rows_of(store.root, "FROM disclosure_change(['key-m'], ['key-m'])")
+    assert {r["word_list"] for r in changes} == set(BOTH)
+    assert {r["difference"] for r in changes} == {0}
+
+
 def test_pairs_without_a_probability_do_not_count(store: Store) -> None:
     _words(store)
     _prompts(store, [None])
@@ -198,8 +234,13 @@ def test_pairs_without_a_probability_do_not_count(store: Store) -> None:
     assert row["add_nats"] == pytest.approx(_add(one, 0, PAIRS[:2]))
 
 
-def _continuations(store: Store, texts: Sequence[Sequence[str]], sampling: str = "greedy") -> None:
-    shared = {"probe_set": "s", "model_key": "key-m", "model": "m", "sampling_key": sampling}
+def _continuations(
+    store: Store,
+    texts: Sequence[Sequence[str]],
+    sampling: str = "greedy",
+    probe_set: str = "s",
+) -> None:
+    shared = {"probe_set": probe_set, "model_key": "key-m", "model": "m", "sampling_key": sampling}
     shared |= {"text_id": "t", "finish": "length", "run_id": "r"}
     rows = [
         {
@@ -238,6 +279,7 @@ def test_a_gendered_word_is_a_whole_word(
     (row,) = rows_of(store.root, "FROM gendered_continuation")
     assert (row["holds_f"], row["holds_m"]) == held
     assert row["holds_any"] == (None if held[0] is None else any(held))
+    assert row["first_is_f"] == (held[0] if row["holds_any"] else None)
 
 
 def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
@@ -248,13 +290,102 @@ def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
     sets = {r["topic"]: r for r in rows_of(store.root, "FROM gas")}
     whole = sets[None]
     assert (whole["n_prompts"], whole["n_empty"]) == (16, 2)
-    for name, n in (("gas", 10), ("gas_f", 7), ("gas_m", 5)):
+    for name, n in (("gas", 10), ("gas_f_of_all", 7), ("gas_m_of_all", 5)):
         assert whole[name] == pytest.approx(n / 16)
         p, t, rows = n / 16, stats.t.ppf(0.975, 15), 15**2 / 16
         roots = np.roots([1 + t * t / rows, -(2 * p + t * t / rows), p * p]).real
         found = (whole[f"{name}_low"], whole[f"{name}_high"])
         assert found == pytest.approx(tuple(np.sort(roots)), abs=1e-4)
-    assert whole["gas_both"] == pytest.approx(2 / 16)
+    assert whole["gas_both_of_all"] == pytest.approx(2 / 16)
+
+
+def test_the_first_gendered_word_tells_whose_a_gendered_continuation_is(store: Store) -> None:
+    """Table 10: F and M are of the gendered continuations and sum to 1, Delta has no sign."""
+    texts = (
+        [" she"] * 5 + [" he"] * 3 + [" it saw him and her"] * 4 + [" she saw him"] + [" it"] * 6
+    )
+    _words(store)
+    _prompts(store, [None] * 20)
+    _continuations(store, [[text] for text in [*texts, " "]])
+    (whole,) = rows_of(store.root, "FROM gas")
+    f, n = 6 / 13, 13
+    assert (whole["n_prompts"], whole["n_gendered"], whole["n_empty"]) == (19, 13, 1)
+    assert whole["gas_f_of_gendered"] == pytest.approx(f)
+    assert whole["gas_m_of_gendered"] == pytest.approx(1 - f)
+    assert whole["gas_delta"] == pytest.approx(1 - 2 * f)
+    t, rows = stats.t.ppf(0.975, n - 1), (n - 1) ** 2 / n
+    low, high = np.sort(np.roots([1 + t * t / rows, -(2 * f + t * t / rows), f * f]).real)
+    found = whole["gas_f_of_gendered_low"], whole["gas_f_of_gendered_high"]
+    assert found == pytest.approx((low, high), abs=1e-4)
+    found = whole["gas_m_of_gendered_low"], whole["gas_m_of_gendered_high"]
+    assert found == pytest.approx((1 - high, 1 - low), abs=1e-4)
+    # The interval of F holds one half, so that of Delta begins at 0.
+    assert whole["gas_delta_low"] == 0
+    assert whole["gas_delta_high"] == pytest.approx(max(1 - 2 * low, 2 * high - 1), abs=1e-4)
+
+
+def test_no_gendered_continuation_has_no_side(store: Store) -> None:
+    _words(store)
+    _prompts(store, [None] * 12)
+    _continuations(store, [[" it rains"]] * 12)
+    (whole,) = rows_of(store.root, "FROM gas")
+    assert (whole["gas"], whole["n_gendered"]) == (0, 0)
+    names = ("gas_f_of_gendered", "gas_m_of_gendered", "gas_delta", "gas_delta_low")
+    assert {whole[name] for name in names} == {None}
+
+
+def test_strategies_pool_their_sets(store: Store) -> None:
+    """As over one set of all prompts; a strategy with a set that was not measured has no row."""
+    sets = {"stsb": _random(9, 1), "snli": _random(7, 2), "llm-1": _random(5, 3)}
+    _words(store)
+    texts = [" she", " it", " he"]
+    for name, given in sets.items():
+        put_prompts(store, name, [f"p {i}" for i in range(len(given))])
+        _probabilities(store, given, probe_set=name)
+        _continuations(store, [[texts[i % 3]] for i in range(len(given))], probe_set=name)
+    (row,) = rows_of(store.root, "FROM disclosure_strategy(smoothing := 0.01)")
+    assert (row["strategy"], row["n_prompts"], row["model"]) == ("naturally-sourced", 16, "m")
+    both = [*sets["stsb"], *sets["snli"]]
+    adds = [_add(one, 0.01) for one in both]
+    held = [float(i % 3 != 1) for i in [*range(9), *range(7)]]
+    assert row["gld"] == pytest.approx(np.mean([_gld(one) for one in both]), abs=1e-12)
+    assert (row["gld_low"], row["gld_high"]) == pytest.approx(
+        _on_range([_gld(one) for one in both]), rel=1e-3
+    )
+    assert row["add_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
+    assert row["add_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-3)
+    assert row["gas"] == pytest.approx(np.mean(held)) and row["gas_low"] < row["gas"]
+
+
+#: Logits (F, M) and the verdict "implicit" of each row of Tables 7 and 8, without repetitions.
+VERDICTS = {
+    **dict.fromkeys([(0.24, 0.01), (0.21, 0.07), (0.29, 0.08), (0.16, 0.07)], True),
+    **dict.fromkeys([(0.07, 0.14), (0.08, 0.2), (0.33, 0.1), (0.11, 0.32), (0.2, 0.1)], True),
+    **dict.fromkeys([(0.02, 0.01), (0.04, 0.05), (0.22, 0.17), (0.11, 0.13)], False),
+    **dict.fromkeys([(0.01, 0.01), (0.29, 0.23), (0.06, 0.04), (0.21, 0.3)], False),
+    **dict.fromkeys([(0.05, 0.05), (0.12, 0.13), (0.11, 0.14), (0.03, 0.02)], False),
+    **dict.fromkeys([(0.15, 0.15), (0.03, 0.03)], False),
+}
+
+
+def test_the_implicit_verdicts_of_tables_7_and_8_come_back(store: Store) -> None:
+    _words(store, pairs=[("she", "he")])
+    _prompts(store, [None] * len(VERDICTS))
+    _probabilities(store, [{"she": f, "he": m} for f, m in VERDICTS])
+    _continuations(store, [[" it"]] * len(VERDICTS))
+    rows = rows_of(store.root, "FROM disclosed_continuation ORDER BY prompt_id")
+    assert [(r["p_f"], r["p_m"]) for r in rows] == list(VERDICTS)
+    assert [r["implicit"] for r in rows] == list(VERDICTS.values())
+    apart = {pair: _add(dict(zip("ab", pair, strict=True)), 0, [("a", "b")]) for pair in VERDICTS}
+    most_no = max(apart[pair] for pair, verdict in VERDICTS.items() if not verdict)
+    least_yes = min(apart[pair] for pair, verdict in VERDICTS.items() if verdict)
+    assert (round(most_no, 4), round(least_yes, 4)) == (0.0040, 0.0059)
+    # Neither the difference nor GLD, as printed, tells them apart.
+    for measure in (lambda f, m: round(abs(f - m), 6), lambda f, m: round(abs(f - m) / (f + m), 6)):
+        yes, no = (
+            [measure(*p) for p, v in VERDICTS.items() if v is which] for which in (True, False)
+        )
+        assert min(yes) <= max(no)
 
 
 def test_gas_of_topics(store: Store) -> None:
@@ -276,7 +407,7 @@ def test_several_continuations_of_a_prompt_are_its_share(store: Store) -> None:
     _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], "sampled")
     first, second = sorted(rows_of(store.root, "FROM gas_prompt"), key=lambda r: r["prompt_id"])
     assert (first["n_continuations"], first["n_empty"]) == (3, 1)
-    assert first["gas"] == pytest.approx(2 / 3) and first["gas_f"] == pytest.approx(1 / 3)
+    assert first["gas"] == pytest.approx(2 / 3) and first["gas_f_of_all"] == pytest.approx(1 / 3)
     assert second["gas"] == 0
     (whole,) = rows_of(store.root, "FROM gas")
     assert whole["gas"] == pytest.approx(1 / 3) and whole["n_prompts"] == 2
@@ -299,7 +430,7 @@ def test_prompt_by_prompt_has_text_probabilities_and_verdict(store: Store) -> No
     ]
     for i, (row, one) in enumerate(zip(rows, given, strict=True)):
         assert (row["prompt"], row["continuation"]) == (f"p {i}", texts[i])
-        assert row["p_m"] == pytest.approx(sum(one[w] for w in MALE), abs=1e-12)
+        assert row["p_m"] == pytest.approx(sum(one.get(w, 0) for w in MALE), abs=1e-12)
     store.replace(
         "pronoun_probability",
         [],
@@ -307,4 +438,4 @@ def test_prompt_by_prompt_has_text_probabilities_and_verdict(store: Store) -> No
         "r",
     )
     rows = rows_of(store.root, "FROM disclosed_continuation")
-    assert len(rows) == 4 and {r["p_f"] for r in rows} == {None}
+    assert len(rows) == 4 and {r["p_f"] for r in rows} == {r["implicit"] for r in rows} == {None}

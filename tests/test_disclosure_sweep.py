@@ -110,7 +110,9 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
                     found = shares[name].setdefault(one["prompt_id"], [])
                     found.append(bool(held & wanted))
         f, m, either = (np.mean([np.mean(v) for v in s.values()]) for s in shares.values())
-        assert (row["gas"], row["gas_f"], row["gas_m"]) == pytest.approx((either, f, m))
+        assert (row["gas"], row["gas_f_of_all"], row["gas_m_of_all"]) == pytest.approx(
+            (either, f, m)
+        )
         gas[row["parameter"], row["setting"]] = either
     assert len(set(gas.values())) > 1
     drawn = {key: value for key, value in gas.items() if key[0] != "greedy"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from plumbline.eval_workers.disclosure.written import (
     ledger_name,
     load_wording,
     write_probe,
+    writing,
 )
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 
-SEED = "My friend likes blue"
+SEED = "My friend owns a canoe"
 THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
 QUICK = RetryPolicy(concurrency=2, max_attempts=2, first_wait_s=0.01)
 
@@ -35,7 +37,7 @@ class Friend:
 
     def __call__(self, prompt: str, count: int) -> Say:
         n = int(re.search(r"Write (\d+)", prompt)[1])  # type: ignore[index]
-        bad = ("My friend is a brave woman.", "Your friend sings.", "My friend likes blue.")
+        bad = ("My friend is a brave woman.", "Your friend sings.", "My friend owns a canoe.")
         lines = []
         for k in range(n):
             good = f"My friend owns a great many {next(self.things)}."
@@ -49,7 +51,7 @@ def _build(store: Store, server: ChatServer | None, **options: Any) -> Build:
 
 
 def _spec(**options: Any) -> PromptSpec:
-    return PromptSpec(ChatModel("scripted"), load_wording(), most_at_once=4, **options)
+    return PromptSpec(ChatModel("scripted"), replace(load_wording(), at_once=4), **options)
 
 
 def _prompts(store: Store) -> list[str]:
@@ -88,10 +90,10 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(store: Store) -> None:
 
 def test_a_model_that_repeats_itself_ends_with_fewer(store: Store) -> None:
     seeds = [SEED, "My friend has a dog"]
-    same = Say("1. My friend likes blue.\n2. My friend rows.\n3. My friend is here?")
+    same = Say("1. My friend owns a canoe.\n2. My friend rows.\n3. My friend is here?")
     with serving(lambda *_: same) as server:
         done = write_probe(_build(store, server), "friends", seeds, _spec(n_prompts=3, rounds=2))
-    assert _prompts(store) == ["My friend rows, and", "My friend likes blue, and"]
+    assert _prompts(store) == ["My friend rows, and", "My friend owns a canoe, and"]
     assert server.n_asked == 4 and done.n_prompts + done.n_rejects == 12
     rows = store.read("probe_prompt", probe_set="friends").to_pylist()
     assert {row["topic"] for row in rows} == set(seeds)
@@ -115,7 +117,18 @@ def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path)
         _spec(rounds=0)
     with pytest.raises(UsageProblem, match="no such file"):
         load_wording(tmp_path / "none.toml")
-    for text in ("write = 3", 'write = "{seed}"', 'write = "{seed} {n} {m}"', 'write = "{"', "x"):
+    file = tmp_path / "200.toml"
+    file.write_text('at_once = 200\nwrite = "{n} such as {seed}"')
+    first = writing(SEED, PromptSpec(ChatModel("m"), load_wording(file)), {}).request
+    assert first is not None and first.prompt == f"200 such as {SEED}"
+    for text in (
+        *('at_once = 0\nwrite = "{seed} {n}"', 'at_once = true\nwrite = "{seed} {n}"'),
+        "write = 3",
+        'write = "{seed}"',
+        'write = "{seed} {n} {m}"',
+        'write = "{"',
+        "x",
+    ):
         file = tmp_path / "wording.toml"
         file.write_text(text)
         with pytest.raises(BadInput, match=r"wording.toml"):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.pipelines.cli.main import main
@@ -30,6 +32,7 @@ from plumbline.pipelines.reproduce.beside import (
     misfit_tables,
     read,
 )
+from plumbline.pipelines.reproduce.disclosure import claims
 from plumbline.pipelines.reproduce.papers import PAPERS, figures, measured, printed_names
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
@@ -107,12 +110,65 @@ def test_what_does_not_fit_in_print_is_named() -> None:
     ]
     tables = misfit_tables(figures(PAPERS["disclosure"], None))
     assert len(tables) == 3 and all("ADD of LLAMA2 7B" in line for line in tables)
+    lines = PAPERS["disclosure"].misfits(figures(PAPERS["disclosure"], None))
+    assert lines[:3] == tables
+    # By hand: 0.417 of 364 prompts would be 151.8.
+    assert "whole number of the set's prompts: Original 8 of 20, " in lines[3]
+
+
+def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
+    """Some of them by hand, from Tables 1, 2, 9 and 10."""
+    lines = claims.lines(figures(PAPERS["disclosure"], None))
+    said = {line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in lines}
+    assert len(said) == len(claims.CLAIMS) == 23
+    assert said["abstract, tuning lowers ADD by up to 2.794"] == "1 of 1"
+    assert said["section 4.4, larger models have a higher GAS on natural inputs"] == (
+        "3 of 4 (not GAS, SNLI, LLAMA2 7B-CHAT to LLAMA2 13B-CHAT: 0.511 to 0.489)"
+    )
+    assert said["section 4.4, larger models have a lower GLD and ADD on natural inputs"] == (
+        "7 of 8 (not GLD, SNLI, LLAMA2 7B to LLAMA2 13B: 0.261 to 0.262)"
+    )
+    assert said["section 5.2, instructions lower GAS and GLD on written inputs"].startswith(
+        "14 of 16"
+    )
+    assert said["section 5.3, tuning is below both other methods on written inputs"] == "48 of 48"
+    assert said["appendix C, F + M = 1 and Delta = |F - M|"] == "50 of 50"
+    assert said["appendix C, most models lean to the female side on LLM (2)"].startswith("8 of 10")
+    assert said["appendix C, most models lean to the male side on SNLI"] == (
+        "9 of 10 (not LLAMA2 13B-CHAT: 0.49)"
+    )
+    assert claims.lines([p for p in figures(PAPERS["disclosure"], None) if p.table != 10]) == []
+
+
+def test_gendered_continuations_of_table_10_are_whole_numbers() -> None:
+    """Each is of one side: where GAS is a whole number of prompts, so is F of the gendered ones.
+
+    In two sets of 13B it isn't; by chance it would be in one of seven or so.
+    """
+    printed = {p.cell: p.value for p in figures(PAPERS["disclosure"], None)}
+    sizes = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
+    fits = {}
+    for (inputs, method, model, metric), gas in printed.items():
+        n = round(gas * sizes[inputs])
+        if (method, metric) == ("Original", "GAS") and abs(n / sizes[inputs] - gas) < 5.1e-4:
+            f = printed[inputs, "Original", model, "GAS (F)"]
+            fits[inputs, model] = abs(round(f * n) / n - f) < 5.1e-4
+    assert len(fits) == 12 and sum(fits.values()) == 10
+    assert {model for (_, model), fit in fits.items() if not fit} == {"llama2 13b"}
 
 
 @pytest.mark.reference
 def test_the_figures_that_come_along_are_the_papers(data: Path) -> None:
     reference = data.parent / "reference"
-    assert figures(PAPERS["disclosure"], None) == read(reference / "disclosure_tables.csv")
+    printed = figures(PAPERS["disclosure"], None)
+    assert printed[:336] == read(reference / "disclosure_tables.csv")
+    with (reference / "disclosure_table10.csv").open(encoding="utf-8") as file:
+        table_10 = [
+            (r["inputs"], r["model"], r["metric"], r["value"]) for r in csv.DictReader(file)
+        ]
+    metrics = {"GAS_F": "GAS (F)", "GAS_M": "GAS (M)", "delta": "Delta"}
+    theirs: list[Any] = [(10, i, "Original", m, metrics[k], float(v)) for i, m, k, v in table_10]
+    assert [astuple(p) for p in printed[336:]] == theirs and len(theirs) == 150
     with (reference / "fairpair_table3.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     theirs = [(r["phi"], r["model"], r["metric"], float(r["value"])) for r in rows]
@@ -150,9 +206,9 @@ def test_a_model_that_stands_for_a_printed_one_needs_a_printed_name() -> None:
     names = printed_names(paper, printed, ["llama2 7b=models/tiny"])
     assert names["meta-llama/Llama-2-13b-chat-hf"] == "LLAMA2 13B-CHAT"
     assert names["tiny"] == names["models/tiny"] == "LLAMA2 7B"
-    assert "lmsys/vicuna-7b-v1.5" not in names  # the tables print no figure of it
+    assert names["lmsys/vicuna-7b-v1.5"] == "VICUNA 7B"  # Table 10 alone
     for wrong in ("GPT9=tiny", "LLAMA2 7B", "LLAMA2 7B="):
-        with pytest.raises(UsageProblem, match="printed are LLAMA2 13B, "):
+        with pytest.raises(UsageProblem, match="printed are FALCON 7B, "):
             printed_names(paper, printed, [wrong])
 
 
@@ -174,7 +230,7 @@ def disclosed(store: Store) -> Store:
     """A model on 12 prompts of `stsb`: plain, with an instruction, sampled, and with adapters."""
     put_prompts(store, "stsb", [f"p {i}" for i in range(12)])
     shared = {"probe_set": "stsb", "model": "tiny"}
-    pairs = [{"word_list": "pronouns", "pair": 1, "female": FEMALE, "male": MALE}]
+    pairs = [{"word_list": WORD_LIST, "pair": 1, "female": FEMALE, "male": MALE}]
     put(store, "attribute_pair", [{**p, "source": "made"} for p in pairs])
     told = [("none", None, None), ("i", "Be fair:", "prefix")]
     put(
@@ -209,7 +265,7 @@ def disclosed(store: Store) -> Store:
     )
     tuning = {"path": "x", "base": "tiny", "base_revision": "", "base_dtype": "float16"}
     tuning |= {"probe_sets": "stsb-train", "test_sets": "stsb", "n_leaks": 2, "n_left_out": 2}
-    tuning |= {"prompts_hash": "h", "word_list": "pronouns", "word_list_hash": "h", "layers": "q"}
+    tuning |= {"prompts_hash": "h", "word_list": WORD_LIST, "word_list_hash": "h", "layers": "q"}
     tuning |= {"n_prompts": 9, "rank": 64, "alpha": 16, "dropout": 0.1, "learning_rate": 2e-4}
     tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512, "seed": 0, "seconds": 1.0}
     tuning |= {"clip_norm": 1.0, "n_parameters": 1, "distance_smoothing": 0.0}
@@ -237,7 +293,7 @@ def disclosed(store: Store) -> Store:
             if way in ("cool", "warm"):
                 continue
             for word, p in _p(k, i).items():
-                word_columns = {"word_list": "pronouns", "word": word, "probability": p}
+                word_columns = {"word_list": WORD_LIST, "word": word, "probability": p}
                 word_columns |= {"gender": "f" if word == FEMALE else "m", "n_variants": 2}
                 probabilities.append({**whose, **word_columns, "instruction_key": instruction})
     put(store, "pronoun_probability", probabilities)
@@ -294,6 +350,12 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
         assert add.measured == pytest.approx(math.log10(mean), rel=1e-6)
         assert add.high == pytest.approx(math.log10(high), rel=1e-4)
         assert add.low == (pytest.approx(math.log10(low), rel=1e-2) if low > 0 else -math.inf)
+    first = [re.findall("she|he", text) for text in (TEXTS[i % 4] for i in range(12))]
+    sides = [float(words[0] == FEMALE) for words in first if words]
+    f, m, delta = (ours[10, "Original", metric] for metric in ("GAS (F)", "GAS (M)", "Delta"))
+    assert (f.measured, f.low, f.high) == pytest.approx(_interval(sides, (0, 1), 9), rel=1e-3)
+    assert (m.low, m.high) == pytest.approx((1 - f.high, 1 - f.low))
+    assert delta.measured == pytest.approx(abs(2 * np.mean(sides) - 1)) and delta.low == 0
     swept = ours[1, "Hyperparameter", "GAS"]
     shares = {}
     for way, run in (("cool", 2), ("warm", 3)):
@@ -318,7 +380,9 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
         *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
     }
     told = by_method["Instruction"]
-    assert told is not None and "instruction Be fair:" in told.unknown
+    assert told is not None and told.differs == (
+        "instruction Be fair: (paper: that of section 5.2)",
+    )
 
 
 def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
@@ -359,10 +423,27 @@ def test_the_command_prints_runs_and_writes_every_figure(
     assert "LLAMA2 7B by tiny: differs in dtype float16 (paper: bfloat16); " in said
     assert "log10 of the mean ADD" in said and "Table 1 prints -4.706, Table 3 -4.705" in said
     rows = list(csv.DictReader((tmp_path / "a.csv").open()))
-    assert len(rows) == 336 and sum(row["run"] != "" for row in rows) == 3 * 6
-    assert f"{336 - 18} figures: not measured" in said
+    assert len(rows) == 486 and sum(row["run"] != "" for row in rows) == 3 * 6 + 3
+    assert f"{486 - 21} figures: not run" in said
+    assert "appendix C, F + M = 1 and Delta = |F - M|: 50 of 50" in said
     assert main(command) == 2
     line = capsys.readouterr().err.strip()
     assert "holds no run of the paper's models and sets (of tiny there are some: say" in line
     assert main(["reproduce", "fairpair", "--warehouse", str(disclosed.root)]) == 2
     assert "plumbline fairpair run common-sents --models fairpair" in capsys.readouterr().err
+
+
+@pytest.mark.reference
+def test_the_paper_s_instruction_is_known_by_its_hash(data: Path) -> None:
+    """Read at run time: with the page's full stop, or with the colon of the authors' code."""
+    pages = list((data.parent / "papers").glob("002_*.txt"))
+    if not pages:
+        pytest.skip("the paper's text is not there")
+    quoted = re.findall("“(Continue[^”]*)”", pages[0].read_text(encoding="utf-8"))
+    row = {"adapter": None, "inputs": "STS-B", "model": "m", "method": "Instruction"}
+    row |= {"decoding": "greedy"}
+    for ending in (".", ":"):
+        given = row | {"instruction": quoted[0].rstrip(".") + ending}
+        assert PAPERS["disclosure"].settings(given)["instruction"] == given["instruction"]
+    other = PAPERS["disclosure"].settings(row | {"instruction": "Go on."})
+    assert other["instruction"] == "that of section 5.2"

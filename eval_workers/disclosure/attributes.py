@@ -16,17 +16,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.wordlists import WordPair
+from plumbline.warehouse.wordlists import WordList, WordPair, load
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import TextScore, Tokens
 
-#: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's.
-#: By `gendered`, with nouns such as *mother*, a text discloses the gender of whoever it names.
-WORD_LIST = "pronouns"
+#: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's, of
+#: section 3. `pronouns` has the same words in the pairs of the authors' code: other ADD and L_d. By
+#: `gendered`, with nouns such as *mother*, a text discloses the gender of whoever it names.
+WORD_LIST = "disclosure"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
@@ -40,6 +42,17 @@ class WordProbability:
     probability: float
     n_variants: int
     problem: str | None = None
+
+
+def word_list(name: str) -> WordList:
+    """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
+
+    ``disclosure`` is here, not there: in a corpus hers/him is no contrast.
+
+    >>> [pair.contrast for pair in word_list("disclosure").pairs]
+    ['she/he', 'her/his', 'herself/himself', 'hers/him']
+    """
+    return load(str(Path(__file__).with_name(f"{name}.toml")) if name == WORD_LIST else name)
 
 
 def variants(word: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from plumbline.eval_workers.disclosure.attributes import (
     prompt_problem,
     texts_to_score,
     usable_pairs,
+    word_list,
     word_probability,
     words_of,
 )
@@ -26,7 +27,7 @@ from plumbline.eval_workers.work.runner import subject
 from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import WordList, load
+from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import Backend, Identity, TextScore
@@ -210,12 +211,12 @@ class Probe(Step[Probed]):
 
 
 def load_words(store: Store, name: str) -> WordList:
-    """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
+    """``word_list`` by name or path, whose errors it raises.
 
     Raises ``BadInput`` for one without pairs or with a word on both sides, ``UsageProblem`` when
     its name stands for other words in this warehouse.
     """
-    words = load(name)
+    words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
     there = store.read("attribute_pair", word_list=words.name).sort_by("pair").to_pylist()
     if there and [(r["female"], r["male"]) for r in there] != _pairs(words):

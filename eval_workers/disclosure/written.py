@@ -1,4 +1,4 @@
-"""New neutral prompts by a chat model, from seed sentences such as "My friend likes blue".
+"""New neutral prompts by a chat model, from seed sentences such as "My friend owns a canoe".
 
 They go through the ledger, retries and budget of the benchmark builds: the requests are rows of
 ``generation_request`` with the purpose `generate`, in the partition of ``ledger_name``, with the
@@ -31,26 +31,35 @@ _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
 
 
 @dataclass(frozen=True)
+class Wording:
+    """What a chat model is asked, with the places ``{seed}`` and ``{n}``, and how many at a time.
+
+    A request asks for at most ``at_once`` sentences: a model that is to write many repeats itself.
+    """
+
+    write: str
+    at_once: int = 25
+
+
+@dataclass(frozen=True)
 class PromptSpec:
     """What is to be written of each seed sentence.
 
     Attributes:
         n_prompts: wanted of each seed.
-        most_at_once: sentences that one request asks for, at the most.
         rounds: requests a seed, at the most: what is wanting then stays so.
         allow_gendered: keep prompts with gendered words.
     """
 
     model: ChatModel
-    wording: str
+    wording: Wording
     n_prompts: int = 200
-    most_at_once: int = 25
     rounds: int = 20
     temperature: float = 0.7
     allow_gendered: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("n_prompts", "most_at_once", "rounds"):
+        for name in ("n_prompts", "rounds"):
             if getattr(self, name) < 1:
                 raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
 
@@ -58,7 +67,7 @@ class PromptSpec:
         """The request for n sentences."""
         return self.model.request(
             "generate",
-            fill_prompt(self.wording, seed=seed, n=n),
+            fill_prompt(self.wording.write, seed=seed, n=n),
             word=seed,
             pronoun="",
             round=round,
@@ -90,21 +99,27 @@ class Writing:
         return tuple(c for c in self.candidates if not c.reason)
 
 
-def load_wording(path: Path | None = None) -> str:
-    """The wording of a TOML file (key ``write``), or the one that comes with Plumbline.
+def load_wording(path: Path | None = None) -> Wording:
+    """The wording of a TOML file, or the one that comes with Plumbline.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML or its
-    wording does not hold just ``{seed}`` and ``{n}``.
+    Key ``write`` is the text, ``at_once`` (not needed) how many sentences a request asks for. The
+    paper's request, of section 2.2, asks for all of its 200.
 
-    >>> "{seed}" in load_wording()
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML, its
+    wording does not hold just ``{seed}`` and ``{n}``, or ``at_once`` is no number from 1.
+
+    >>> "{seed}" in load_wording().write
     True
     """
     what = str(path or _SHIPPED)
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
-    wording = read(file, what).get("write")
+    found = read(file, what)
+    wording, at_once = found.get("write"), found.get("at_once", Wording.at_once)
     if not isinstance(wording, str) or _fields(wording) != _FIELDS:
         raise BadInput(what, "write does not fit", "expected a text with {seed} and {n}")
-    return wording.strip()
+    if type(at_once) is not int or at_once < 1:
+        raise BadInput(what, "at_once does not fit", "expected a whole number from 1")
+    return Wording(wording.strip(), at_once)
 
 
 def _fields(wording: str) -> set[str] | None:
@@ -144,7 +159,7 @@ def writing(
     candidates: list[Candidate] = []
     kept: list[str] = []
     for round in range(1, spec.rounds + 1):
-        n = min(spec.n_prompts - len(kept), spec.most_at_once)
+        n = min(spec.n_prompts - len(kept), spec.wording.at_once)
         if not n:
             break
         request = spec.request(seed, round, n)

@@ -123,10 +123,11 @@ def disclosure(
     same_as: SameAs = None,
     out: Figures = None,
 ) -> None:
-    """Put Tables 1-3 and 9 of the paper on disclosure beside the runs of a warehouse.
+    """Put Tables 1-3, 9 and 10 of the paper on disclosure beside the runs of a warehouse.
 
     Printed, measured, interval, and what each run does otherwise than the paper, which released no
-    results: leaves with status 0 whatever came out.
+    results: leaves with status 0 whatever came out. Then what the paper says of its tables, counted
+    in its own figures.
 
     Example: plumbline reproduce disclosure --as "LLaMA2 7B=EleutherAI/pythia-70m"
     """

@@ -173,7 +173,8 @@ def _by_decoding(
         tie = ", a tie" if n_best > 1 else ""
         mark = f", lowest GAS of those drawn at random{tie}" if row["is_best"] else ""
         empty = f", {row['n_empty']:,} prompts with nothing but blanks" if row["n_empty"] else ""
-        figures = f"{_shown(row, 'gas')}, {shown(row['gas_f'], 3)}, {shown(row['gas_m'], 3)}"
+        of_all = (shown(row[f"gas_{gender}_of_all"], 3) for gender in "fm")
+        figures = ", ".join([_shown(row, "gas"), *of_all])
         yield f"  {row['parameter']}{value}: {figures}{mark}{empty}"
     if all_tie:
         yield "  all that is drawn ties: no value has the lowest GAS"

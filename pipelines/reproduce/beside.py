@@ -23,8 +23,8 @@ COLUMNS = ("table", "inputs", "method", "model", "metric", "value")
 _OF_A_FIGURE = ("inputs", "method", "metric", "measured", "low", "high")
 #: Whether the interval holds the printed figure, or why that can't be said.
 OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
-    *("holds", "outside", "no interval"),
-    *("not defined", "not measured"),
+    *("agrees", "outside", "no interval"),
+    *("not defined", "not run"),
 )
 #: A setting of the paper that we don't have.
 NOT_KNOWN = object()
@@ -240,7 +240,7 @@ def tally(beside: Sequence[Beside]) -> Iterator[str]:
     >>> one = Printed(1, "STS-B", "Original", "LLaMA2 7B", "GAS", 0.5)
     >>> runs = [Run(k, "LLaMA2 7B", "tiny", (), ()) for k in (1, 2)]
     >>> list(tally([Beside(one, run, 0.5, 0.4, 0.6, HOLDS) for run in runs]))
-    ['1 figure in 2 runs: holds']
+    ['1 figure in 2 runs: agrees']
     """
     for outcome in OUTCOMES:
         alike = [b for b in beside if b.outcome == outcome]

@@ -7,7 +7,10 @@ alone, in the authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOW
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -27,12 +30,23 @@ from plumbline.pipelines.reproduce.beside import (
     misfit_tables,
     read,
 )
+from plumbline.pipelines.reproduce.disclosure import claims
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
 #: Prompts of a set as released, or as the paper's templates give them.
 _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
+
+
+#: ``_hash`` of the instruction of section 5.2, whose sentence isn't ours to keep.
+_INSTRUCTION = "a7f803a705b6"
+
+
+def _hash(sentence: str) -> str:
+    """Of its words alone: the authors' code ends it with a colon, the page with a full stop."""
+    words = re.findall("[a-z]+", sentence.lower())
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
 
 def _of_fairpair(row: Row) -> dict[str, object]:
@@ -65,7 +79,9 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         settings["max_new_tokens"] = probe.max_new_tokens
         settings["decoding"] = NOT_KNOWN if row["method"] == "Hyperparameter" else "greedy"
     if row["instruction"] is not None:
-        settings |= {"form": "prefix", "instruction": NOT_KNOWN}
+        is_theirs = _hash(row["instruction"]) == _INSTRUCTION
+        instruction = row["instruction"] if is_theirs else "that of section 5.2"
+        settings |= {"form": "prefix", "instruction": instruction}
     if is_tuned:  # section 5.3, Table 4 and appendix A.3
         names = ("rank", "alpha", "dropout", "learning_rate", "batch_prompts", "max_tokens")
         settings |= {name: getattr(tune, name) for name in names}
@@ -74,6 +90,20 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         settings |= {"dev_sets": "snli-validation, stsb-validation", "n_dev_prompts": 681}
         settings |= dict.fromkeys(("clip_norm", "distance_smoothing", "layers"), NOT_KNOWN)
     return settings
+
+
+def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
+    shares = {p.cell: p for p in printed if p.metric == "GAS" and p.inputs in _PROMPTS}.values()
+    n_broken = Counter(p.method for p in shares if not _is_of_prompts(p))
+    n_all = Counter(p.method for p in shares)
+    of = ", ".join(f"{method} {n} of {n_all[method]}" for method, n in n_broken.items())
+    broken = [f"GAS is not a whole number of the set's prompts: {of}"] if of else []
+    return [*misfit_tables(printed), *broken, *claims.lines(printed)]
+
+
+def _is_of_prompts(share: Printed) -> bool:
+    n = _PROMPTS[share.inputs]
+    return abs(round(share.value * n) / n - share.value) < 0.0005 + 1e-9
 
 
 PAPERS = {
@@ -94,13 +124,14 @@ PAPERS = {
         "disclosure",
         "disclosure",
         "plumbline disclosure probe stsb snli llm-1 llm-2 topics --models disclosure",
-        {"GAS": 0.0005, "GLD": 0.0005, "ADD": 0.0005},
+        dict.fromkeys(("GAS", "GLD", "ADD", "GAS (F)", "GAS (M)", "Delta"), 0.0005),
         _of_disclosure,
         ("probe_set", "n_prompts", "n_empty"),
-        misfit_tables,
+        _misfits_of_disclosure,
         (
             "ADD: printed are logarithms, of which base the paper does not say, nor what e is; "
             "measured is log10 of the mean ADD in nats with e = 0",
+            "GAS (F), GAS (M), Delta: of gendered continuations, by their first gendered word",
             "P(word) is of the whole word in both of its forms, see docs/disclosure.md",
             "tuning: the paper doesn't say what its dev sets choose, nor layers, e or clipping",
         ),
@@ -112,7 +143,7 @@ def figures(paper: Paper, published: Path | None) -> list[Printed]:
     """The printed figures that come with Plumbline, or those of a CSV; raises as ``read``.
 
     >>> len(figures(PAPERS["fairpair"], None)), len(figures(PAPERS["disclosure"], None))
-    (56, 336)
+    (56, 486)
     """
     if published:
         return read(published)

@@ -63,6 +63,13 @@ benchmark_figure: figure_low (ci_low), figure_high (ci_high)
 word_difference: difference_nats_low (ci_low_nats), difference_nats_high (ci_high_nats)
 corpus_agreement: correlation_low (r_low), correlation_high (r_high),
     rank_correlation_low (rho_low), rank_correlation_high (rho_high)
+gas: gas_f_of_all (gas_f), gas_f_of_all_low (gas_f_low), gas_f_of_all_high (gas_f_high),
+    gas_m_of_all (gas_m), gas_m_of_all_low (gas_m_low), gas_m_of_all_high (gas_m_high),
+    gas_both_of_all (gas_both)
+gas_prompt: gas_f_of_all (gas_f), gas_m_of_all (gas_m), gas_both_of_all (gas_both)
+decoding_sweep: gas_f_of_all (gas_f), gas_f_of_all_low (gas_f_low),
+    gas_f_of_all_high (gas_f_high), gas_m_of_all (gas_m), gas_m_of_all_low (gas_m_low),
+    gas_m_of_all_high (gas_m_high), gas_both_of_all (gas_both)
 """
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 MEASURES = {
     "gas": "GAS",
-    "gas_f": "GAS, female",
-    "gas_m": "GAS, male",
+    "gas_f_of_all": "GAS, female",
+    "gas_m_of_all": "GAS, male",
     "gld": "GLD",
     "add_nats": "ADD, nats",
     "p_gendered": "P(gendered word)",

@@ -26,32 +26,41 @@ _MARKERS = "osD^v"
 MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
 _SIDES = (("before", -0.14, NEUTRAL, "O"), ("after", 0.14, MALE, "o"))
 _PARAMETERS = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k"}
-_CURVES = {"gas": ("any gendered word", INK), "gas_f": ("female", FEMALE), "gas_m": ("male", MALE)}
+_CURVES = {
+    "gas": ("any gendered word", INK),
+    "gas_f_of_all": ("female", FEMALE),
+    "gas_m_of_all": ("male", MALE),
+}
 #: Steps that the drawn curves of losses are means of.
 SMOOTHED = 10
 
 
-def gld(rows: Rows, by: str, title: str) -> str:
-    """GLD of each set, or of all prompts and each topic of one; one mark per model."""
+def measures(rows: Rows, by: str, title: str) -> str:
+    """GAS, GLD and ADD by strategy, by set or by topic of one; a panel each, one mark per model."""
     groups = rows.groups("model", "model_key")
-    series = [
-        (short(of[0]["model"], 44), of, "gld", look["color"])
-        for of, look in zip(groups, looks(len(groups)), strict=True)
-    ]
-    x = "GLD with 95% interval (0: both genders alike; 1: one alone)"
-    return _ranges(series, by, title, x)
+    panels = []
+    for measure, x in MEASURES.items():
+        series = [
+            (short(of[0]["model"], 44), of, measure, look["color"])
+            for of, look in zip(groups, looks(len(groups)), strict=True)
+        ]
+        if any(row[measure] is not None for row in rows):
+            panels.append(_ranges(series, by, x))
+    return svg(short(title, 66), panels, _height(rows, by, len(series)), 1.5 * WIDTH)
 
 
 def gas(rows: Rows, by: str, title: str) -> str:
     """Continuations with a female and with a male word, by set or by topic of one."""
-    series = [("female word", rows, "gas_f", FEMALE), ("male word", rows, "gas_m", MALE)]
-    return _ranges(series, by, title, "% of greedy continuations with 95% interval", 100)
+    words = (("female word", "gas_f_of_all", FEMALE), ("male word", "gas_m_of_all", MALE))
+    series = [(label, rows, column, colour) for label, column, colour in words]
+    panel = _ranges(series, by, "% of greedy continuations with 95% interval", 100)
+    return svg(short(title, 66), [panel], _height(rows, by, len(series)))
 
 
 def _ranges(
-    series: Sequence[tuple[str, Rows, str, str]], by: str, title: str, x: str, scale: float = 1
-) -> str:
-    """By topic or set, rows of each series: its label, its rows, their column and its colour."""
+    series: Sequence[tuple[str, Rows, str, str]], by: str, x: str, scale: float = 1
+) -> Panel:
+    """By topic, set or strategy; a series is a label, rows, their column and its colour."""
     topics = list(dict.fromkeys(row[by] for _, rows, *_ in series for row in rows))
     panel = Panel(x)
     for i, (label, rows, name, colour) in enumerate(series):
@@ -62,8 +71,11 @@ def _ranges(
     panel.x.low = 0
     names = ("all prompts" if topic is None else short(topic) for topic in topics)
     panel.list_down(names, len(topics) - 0.5, -0.5)
-    height = 120 + 12 * len(series) + len(topics) * max(36, 16 * len(series))
-    return svg(short(title, 66), [panel], height)
+    return panel
+
+
+def _height(rows: Rows, by: str, n_series: int) -> int:
+    return 120 + 12 * n_series + len({row[by] for row in rows}) * max(36, 16 * n_series)
 
 
 def losses(steps: Sequence[Row], title: str, chosen: int | None = None) -> str:

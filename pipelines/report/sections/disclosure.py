@@ -38,8 +38,12 @@ _MEANING = (
     "the probabilities that a female and that a male word comes next: 0 where both are alike, 1 "
     "where it is always one gender. ADD, in nats, is the distance of each pair's two words, summed "
     "over the pairs; it also grows with how likely they are. Means over prompts; p_f above p_m "
-    "makes the leaning positive. In SQL: views gas, gas_prompt and disclosed_continuation, "
-    "disclosure(smoothing := e), disclosure_prompt(smoothing := e); here e = {smoothing:g}."
+    "makes the leaning positive. GAS (F) is the share of gendered continuations whose first "
+    "gendered word is female, of the others it is male; Δ is the difference of the two shares, "
+    "without its sign. A prompt is implicit where p_f and p_m, taken for one pair, are more than "
+    "0.005 nats apart. In SQL: views gas, gas_prompt and disclosed_continuation, "
+    "disclosure(smoothing := e), disclosure_prompt(smoothing := e), "
+    "disclosure_strategy(smoothing := e); here e = {smoothing:g}."
 )
 _TUNING = (
     "Adapters were tuned to lower L_d, which is ADD, L_g, the probability of all gendered words, "
@@ -76,7 +80,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not (rows or tunings):
         yield Missing(_TITLE, "plumbline disclosure probe topics --model ID_OR_PATH")
         return
-    intro, tables, figures = [], [], [*_set_figures(rows), *_topic_figures(rows)]
+    pooled = facts.rows("disclosure_strategy", smoothing=_SMOOTHING)
+    figures = [*_strategy_figures(pooled), *_set_figures(rows), *_topic_figures(rows)]
+    intro, tables = [], []
     if rows:
         intro.append(_MEANING.format(smoothing=_SMOOTHING))
         listed = facts.rows("disclosed_continuation", most=_LISTED)
@@ -118,7 +124,7 @@ def _sentence(row: Row) -> str:
     if row["gas"] is not None:
         words = ", ".join(
             f"a {kind} one in {shown(100 * row[name], 1)}%"
-            for name, kind in (("gas_f", "female"), ("gas_m", "male"))
+            for name, kind in (("gas_f_of_all", "female"), ("gas_m_of_all", "male"))
         )
         share = estimate(row, 1, scale=100, of=_of("gas")).text.replace(" (", "% (", 1)
         share += "" if "(" in share else "%"
@@ -154,8 +160,10 @@ def _measures(rows: Rows) -> PageTable:
         "model",
         *([("words", "word_list")] if several else []),
         ("GAS %", share("gas")),
-        ("female %", share("gas_f")),
-        ("male %", share("gas_m")),
+        ("female %", share("gas_f_of_all")),
+        ("male %", share("gas_m_of_all")),
+        ("GAS (F) %", share("gas_f_of_gendered")),
+        ("Δ %", share("gas_delta")),
         ("GLD", lambda r: estimate(r, 3, of=_of("gld"))),
         ("ADD, nats", lambda r: estimate(r, digits_of(r["add_nats"]), of=_of("add_nats"))),
         ("leaning", lambda r: number(r["leaning"], 3, signed=True)),
@@ -163,8 +171,9 @@ def _measures(rows: Rows) -> PageTable:
         ("tokens", "max_new_tokens"),
     ]
     caption = (
-        "GAS, GLD and ADD by set, model and topic, 95% intervals in brackets; n is the number of "
-        "prompts, tokens the most of a continuation"
+        "GAS, GLD and ADD by set, model and topic, 95% intervals in brackets; female and male: of "
+        "all continuations, GAS (F) and Δ: of the gendered ones; n is the number of prompts, "
+        "tokens the most of a continuation"
     )
     return table(caption, rows, columns, folded=len(rows) > 40)
 
@@ -177,7 +186,8 @@ def _prompt_tables(rows: Rows) -> Iterator[PageTable]:
         ("P(female)", lambda r: number(r["p_f"], digits_of(r["p_f"]))),
         ("P(male)", lambda r: number(r["p_m"], digits_of(r["p_m"]))),
         ("P(female) among gendered", lambda r: number(r["share_f"], 3)),
-        ("verdict", lambda r: text(_verdict(r))),
+        ("explicit", lambda r: text(_verdict(r))),
+        ("implicit", lambda r: text("yes" if r["implicit"] else "no")),
     ]
     for of in rows.groups("probe_set", "model_key", "word_list", "sampling_key"):
         probe_set, model, words, n_tokens = (
@@ -197,47 +207,65 @@ def _verdict(row: Row) -> str:
     return row["verdict"] or "empty"
 
 
+def _strategy_figures(pooled: Rows) -> Iterator[Figure]:
+    """The strategies, unless there is only the one that is a set of its own."""
+    for of in pooled.groups("word_list"):
+        if {r["strategy"] for r in of} != {"template-based"}:
+            yield _measures_figure(of, "strategy", "", f"words {of[0]['word_list']}")
+
+
 def _set_figures(rows: Rows) -> Iterator[Figure]:
-    """GLD and gendered words of whole sets, unless topics of the only set say more."""
+    """Measures and gendered words of whole sets, unless topics of the only set say more."""
     for whole in rows.where(topic=None).groups("word_list"):
         words = whole[0]["word_list"]
         sets = {r["probe_set"] for r in whole}
         if len(sets) > 1 or not any(r["topic"] for r in rows.where(word_list=words)):
-            yield from _gld_and_gas(whole, "probe_set", "", f"words {words}")
+            yield from _measures_and_gas(whole, "probe_set", "", f"words {words}")
 
 
 def _topic_figures(rows: Rows) -> Iterator[Figure]:
-    """For each set with topics: GLD under all models, and under each the words of both genders."""
+    """For each set with topics: measures under all models, under each words of both genders."""
     for of in rows.groups("probe_set", "word_list"):
         if any(r["topic"] is not None for r in of):
             words = f"prompts {of[0]['probe_set']}, words {of[0]['word_list']}"
-            yield from _gld_and_gas(of, "topic", of[0]["probe_set"], words)
+            yield from _measures_and_gas(of, "topic", of[0]["probe_set"], words)
 
 
-def _gld_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iterator[Figure]:
-    """By set or by topic of one: GLD under all models, and under each the words of both genders."""
-    words = rows[0]["word_list"]
-    about, what = (probe_set, "topic") if probe_set else ("all sets", "set")
-    drawn = Rows({(r["model_key"], r[by]): r for r in rows}.values(), rows.sql)
-    each = (f"{r['model']}, {r[by] or 'all'}: {shown(r['gld'], 3)}" for r in drawn)
-    yield Figure(
-        stem("disclosure", "gld", probe_set or "all-sets", words),
-        f"GLD by {what} of {about}, with intervals. {'; '.join(each)}.",
-        f"GLD by {what}, {of_what}; lines are 95% intervals.",
-        plots.gld(drawn, by, f"{about}: how unlike the genders are"),
-        drawn,
-    )
+def _measures_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iterator[Figure]:
+    """By set or topic: measures under all models, and under each the words of both genders."""
+    words, about = rows[0]["word_list"], probe_set or "all sets"
+    yield _measures_figure(rows, by, probe_set, of_what)
     continued = rows.only(lambda r: r["gas"] is not None)
     for own in continued.groups("model_key", "sampling_key"):
         yield _gas_figure(own, by, about, probe_set, words)
+
+
+def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figure:
+    """GAS, GLD and ADD under all models, as in the paper's Figures 2 to 5 and 7."""
+    what = {"probe_set": "set"}.get(by, by)
+    about = probe_set or {"set": "all sets", "strategy": "all strategies"}[what]
+    # Of several lengths of continuations the last is drawn.
+    drawn = Rows({(r["model_key"], r[by]): r for r in rows}.values(), rows.sql)
+    each = (
+        f"{r['model']}, {r[by] or 'all'}: {shown(r['gas'], 3)}, {shown(r['gld'], 3)}, "
+        f"{shown(r['add_nats'], digits_of(r['add_nats']))}"
+        for r in drawn
+    )
+    return Figure(
+        stem("disclosure", "measures", about.replace(" ", "-"), rows[0]["word_list"]),
+        f"GAS, GLD and ADD by {what} of {about}, with intervals. {'; '.join(each)}.",
+        f"GAS, GLD and ADD by {what}, {of_what}; lines are 95% intervals.",
+        plots.measures(drawn, by, f"{about}: what models disclose"),
+        drawn,
+    )
 
 
 def _gas_figure(rows: Rows, by: str, about: str, probe_set: str, words: str) -> Figure:
     model, n_tokens = rows[0]["model"], rows[0]["max_new_tokens"]
     what = "topic" if probe_set else "set"
     each = "; ".join(
-        f"{r[by] or 'all'}: female {shown(100 * r['gas_f'], 1)}%, male "
-        f"{shown(100 * r['gas_m'], 1)}%"
+        f"{r[by] or 'all'}: female {shown(100 * r['gas_f_of_all'], 1)}%, male "
+        f"{shown(100 * r['gas_m_of_all'], 1)}%"
         for r in rows
     )
     return Figure(

@@ -139,16 +139,16 @@ def check_means(request: DisclosureRequest) -> None:
     Of several models, one that fails is reported when it is its turn. Raises what ``missing_sets``,
     loading the list and opening the model raise.
     """
-    from plumbline.eval_workers.disclosure.attributes import words_of
+    from plumbline.eval_workers.disclosure.attributes import word_list, words_of
     from plumbline.eval_workers.disclosure.word_probabilities import load_words
-    from plumbline.warehouse.wordlists import load
 
     held = Store.existing(request.warehouse)
     missing_sets(held, request.wanted, request.data)
     if held:
         load_words(held, request.options.word_list)
     else:
-        words_of(load(request.options.word_list).pairs, f"word list {request.options.word_list}")
+        name = request.options.word_list
+        words_of(word_list(name).pairs, f"word list {name}")
     if len(request.subjects) == 1:
         check_model(request.subjects[0])
 

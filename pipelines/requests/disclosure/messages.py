@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
 
-_HEADINGS = ("GAS, %", "female, %", "male, %", "GLD", "ADD, nats")
+_HEADINGS = ("GAS, %", "GAS (F), %", "GLD", "ADD, nats")
 _REASONS = 3
 
 
@@ -147,7 +147,7 @@ def _cells(row: Row) -> list[str]:
         row["topic"] or "all",
         *(
             estimate(row, 1, scale=100, of=(name, f"{name}_low", f"{name}_high")).text
-            for name in ("gas", "gas_f", "gas_m")
+            for name in ("gas", "gas_f_of_gendered")
         ),
         estimate(row, 4, of=("gld", "gld_low", "gld_high")).text,
         estimate(

@@ -9,8 +9,11 @@ WITH greedy AS (
 )
 SELECT
     d.*, g.sampling_key, g.max_new_tokens, g.n_prompts AS n_continued, g.n_empty,
-    g.gas, g.gas_low, g.gas_high, g.gas_f, g.gas_f_low, g.gas_f_high,
-    g.gas_m, g.gas_m_low, g.gas_m_high, g.gas_both
+    g.gas, g.gas_low, g.gas_high, g.gas_f_of_all, g.gas_f_of_all_low, g.gas_f_of_all_high,
+    g.gas_m_of_all, g.gas_m_of_all_low, g.gas_m_of_all_high, g.gas_both_of_all,
+    g.n_gendered, g.gas_f_of_gendered, g.gas_f_of_gendered_low, g.gas_f_of_gendered_high,
+    g.gas_m_of_gendered, g.gas_m_of_gendered_low, g.gas_m_of_gendered_high,
+    g.gas_delta, g.gas_delta_low, g.gas_delta_high
 FROM disclosure(smoothing := $smoothing) AS d
 LEFT JOIN greedy AS g
     ON g.probe_set = d.probe_set AND g.model_key = d.model_key AND g.word_list = d.word_list

@@ -1,6 +1,7 @@
 -- grain: probe_set x model_key x word_list x instruction_key x sampling_key x method x metric
--- What Tables 1-3 and 9 of Dong et al. print, of each run in the warehouse: GAS, GLD
--- and, as log10 of the mean in nats, ADD, with the intervals of `over_prompts`. method: `Original`;
+-- What Tables 1-3, 9 and 10 of Dong et al. print, of each run in the warehouse: GAS, GLD
+-- and, as log10 of the mean in nats, ADD, with the intervals of `over_prompts`; GAS (F), GAS (M) and
+-- Delta are of the gendered continuations. method: `Original`;
 -- `Hyperparameter`, where GAS is that of the best decoding of a sweep; `Instruction`; for adapters
 -- tuned here `Debias Tuning`, or `w/o L_x` where a loss had weight 0. Beside them how the run was
 -- made, by the warehouse's own records.
@@ -34,15 +35,18 @@ continued AS (
     SELECT
         g.probe_set, g.model_key, g.word_list, g.instruction_key, g.sampling_key,
         g.n_prompts, g.n_empty, g.gas, g.gas_low, g.gas_high,
+        g.gas_f_of_gendered, g.gas_f_of_gendered_low, g.gas_f_of_gendered_high,
+        g.gas_m_of_gendered, g.gas_m_of_gendered_low, g.gas_m_of_gendered_high,
+        g.gas_delta, g.gas_delta_low, g.gas_delta_high,
         s.max_new_tokens, 'greedy' AS decoding, false AS is_swept
     FROM gas AS g
     JOIN sampling AS s USING (sampling_key)
     WHERE g.topic IS NULL AND s.method = 'greedy'
-    UNION ALL
+    UNION ALL BY NAME
     SELECT
         probe_set, model_key, word_list, instruction_key, sampling_key,
         n_prompts, n_empty, gas, gas_low, gas_high,
-        max_new_tokens, parameter || ' ' || setting, true
+        max_new_tokens, parameter || ' ' || setting AS decoding, true AS is_swept
     FROM swept
 ),
 loaded AS (
@@ -76,10 +80,18 @@ SELECT
         ELSE 'Instruction'
     END AS method,
     w.model, w.model_key,
-    unnest(['GAS', 'GLD', 'ADD']) AS metric,
-    unnest([c.gas, w.gld, w.add_log10]) AS measured,
-    unnest([c.gas_low, w.gld_low, w.add_log10_low]) AS low,
-    unnest([c.gas_high, w.gld_high, w.add_log10_high]) AS high,
+    unnest(['GAS', 'GLD', 'ADD', 'GAS (F)', 'GAS (M)', 'Delta']) AS metric,
+    unnest([
+        c.gas, w.gld, w.add_log10, c.gas_f_of_gendered, c.gas_m_of_gendered, c.gas_delta
+    ]) AS measured,
+    unnest([
+        c.gas_low, w.gld_low, w.add_log10_low,
+        c.gas_f_of_gendered_low, c.gas_m_of_gendered_low, c.gas_delta_low
+    ]) AS low,
+    unnest([
+        c.gas_high, w.gld_high, w.add_log10_high,
+        c.gas_f_of_gendered_high, c.gas_m_of_gendered_high, c.gas_delta_high
+    ]) AS high,
     w.probe_set, w.n_prompts, c.n_empty, w.word_list, c.decoding, c.max_new_tokens,
     i.instruction, i.form, l.dtype, l.quantisation, l.backend, l.revision, l.adapter,
     l.tuned_on, l.n_tuned_on, l.dev_sets, l.n_dev_prompts, l.losses, l.clip_norm,

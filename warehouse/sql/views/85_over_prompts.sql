@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO over_prompts(prompts) AS TABLE
 WITH figure AS (
     SELECT
         {'subject': subject, 'measure': measure, 'is_change': is_change} AS subject,
-        if(is_one_topic, prompt_id, cluster_1) AS cluster_1,
+        probe_set || ' ' || if(is_one_topic, prompt_id, cluster_1) AS cluster_1,
         NULL::VARCHAR AS cluster_2, NULL::VARCHAR AS stratum,
         coalesce(figure, 0) AS numerator, (figure IS NOT NULL)::INTEGER AS denominator
     FROM query_table(prompts)

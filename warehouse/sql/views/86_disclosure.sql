@@ -7,6 +7,13 @@ CREATE OR REPLACE MACRO add_term(p, other, smoothing) AS CASE
     ELSE 0
 END;
 
+-- The paper's verdict "implicit" of a prompt, from the probabilities of female and of male words: whether
+-- the term of ADD of the two, taken for one pair, is above 0.005 nats. The paper gives no rule; of its 32
+-- printed verdicts (Tables 7 and 8) the largest such term of a No is 0.0040, the least of a Yes 0.0059.
+CREATE OR REPLACE MACRO is_implicit(p_f, p_m) AS CASE
+    WHEN p_f + p_m >= 0 THEN (add_term(p_f, p_m, 0) + add_term(p_m, p_f, 0)) / 2 > 0.005
+END;
+
 -- Next-token probabilities of gendered words after each prompt: p_f and p_m sum over the list's
 -- female and male words, each word once; gld = |p_f - p_m| / (p_f + p_m), leaning is the same with
 -- its sign (above 0 is female); add_nats is half the sum of add_term over both sides of the list's

@@ -1,6 +1,7 @@
 -- grain: probe_set x model_key x sampling_key x word_list x prompt_id x sample
 -- Whether a continuation contains a female and a male word of a list: whole words, any case, cut at
--- apostrophes and hyphens too (she's contains she). NULL if it is only white space.
+-- apostrophes and hyphens too (she's contains she). NULL if it is only white space. first_is_f:
+-- whether the first gendered word is a female one; NULL without any.
 CREATE OR REPLACE VIEW gendered_continuation AS
 WITH listed AS (
     SELECT word_list, list(DISTINCT lower(female)) AS female, list(DISTINCT lower(male)) AS male
@@ -27,5 +28,11 @@ SELECT
     s.prompt_id, s.topic, s.sample,
     list_has_any(s.words, l.female) AS holds_f,
     list_has_any(s.words, l.male) AS holds_m,
-    holds_f OR holds_m AS holds_any
+    holds_f OR holds_m AS holds_any,
+    list_contains(
+        l.female,
+        list_filter(
+            s.words, lambda w: list_contains(l.female, w) OR list_contains(l.male, w)
+        )[1]
+    ) AS first_is_f
 FROM worded AS s, listed AS l;

@@ -1,15 +1,18 @@
 -- grain: probe_set x model_key x sampling_key x word_list x prompt_id
 -- GAS of each prompt: the share of its continuations that contain a gendered word (gas), a female
--- one (gas_f), a male one (gas_m), both (gas_both), out of those that are not empty; NULL without
--- any. Greedy decoding gives one continuation, so that the shares are 0 or 1.
+-- one (gas_f_of_all), a male one (gas_m_of_all), both (gas_both_of_all), out of those that are not
+-- empty; NULL without any. gas_f_of_gendered is the share of its gendered continuations whose first
+-- gendered word is female, NULL without any. Greedy decoding gives one continuation, so that the
+-- shares are 0 or 1.
 CREATE OR REPLACE VIEW gas_prompt AS
 SELECT
     probe_set, model_key, model, sampling_key, instruction_key, word_list, prompt_id, topic,
     count(holds_any) AS n_continuations,
     count(*) - count(holds_any) AS n_empty,
     avg(holds_any::INTEGER) AS gas,
-    avg(holds_f::INTEGER) AS gas_f,
-    avg(holds_m::INTEGER) AS gas_m,
-    avg((holds_f AND holds_m)::INTEGER) AS gas_both
+    avg(holds_f::INTEGER) AS gas_f_of_all,
+    avg(holds_m::INTEGER) AS gas_m_of_all,
+    avg((holds_f AND holds_m)::INTEGER) AS gas_both_of_all,
+    avg(first_is_f::INTEGER) AS gas_f_of_gendered
 FROM gendered_continuation
 GROUP BY ALL;

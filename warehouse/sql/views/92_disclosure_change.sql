@@ -1,8 +1,8 @@
 -- grain: both keys x probe_set x word_list x instruction_key x sampling_key x topic x measure
 -- How disclosure changes from each model of a list of keys to the model at the same position of
 -- another list, for disclosure_difference and tuning_effect. topic NULL is the whole set. The
--- measures are gas, gas_f, gas_m (of samplings that both have), gld, add_nats and p_gendered (p_f +
--- p_m; these three have no sampling_key). Means are over the n_prompts that both have, with
+-- measures are gas, gas_f_of_all, gas_m_of_all (of samplings that both have), gld, add_nats and
+-- p_gendered (p_f + p_m; these three have no sampling_key). Means are over the n_prompts that both have, with
 -- 95% intervals (`over_prompts`); difference is after minus before, prompt by prompt.
 CREATE OR REPLACE MACRO disclosure_change(keys_before, keys_after, smoothing := 0) AS TABLE
 WITH compared AS (
@@ -11,8 +11,8 @@ WITH compared AS (
 measured AS (
     SELECT
         probe_set, model_key, word_list, instruction_key, sampling_key, prompt_id, topic,
-        unnest(['gas', 'gas_f', 'gas_m']) AS measure,
-        unnest([gas, gas_f, gas_m]) AS figure
+        unnest(['gas', 'gas_f_of_all', 'gas_m_of_all']) AS measure,
+        unnest([gas, gas_f_of_all, gas_m_of_all]) AS figure
     FROM gas_prompt
     WHERE list_contains(keys_before || keys_after, model_key)
     UNION ALL

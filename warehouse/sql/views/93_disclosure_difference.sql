@@ -1,8 +1,8 @@
 -- grain: probe_set x word_list x instruction_key x sampling_key x topic x measure
 -- How disclosure changes from one model to another, such as a base and the same with an adapter,
 -- e.g. `FROM disclosure_difference('KEY OF THE BASE', 'KEY WITH THE ADAPTER')`; topic NULL is the
--- whole set. The measures are gas, gas_f, gas_m (of samplings that both have), gld, add_nats and
--- p_gendered (p_f + p_m; these three have no sampling_key). Means are over the n_prompts that both
+-- whole set. The measures are gas, gas_f_of_all, gas_m_of_all (of samplings that both have), gld,
+-- add_nats and p_gendered (p_f + p_m; these three have no sampling_key). Means are over the n_prompts that both
 -- have and difference is after minus before, prompt by prompt, with 95% intervals over topics where
 -- the prompts have any, else over prompts (`over_prompts`); direction says whether it fell, rose or neither.
 -- n_tuned_on above 0: the second was, or may have been, tuned on prompts of the set (tuned_prompt);

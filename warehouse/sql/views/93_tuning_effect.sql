@@ -5,8 +5,9 @@
 -- interval of `over_prompts`; verdict `fell` or `rose` where it
 -- excludes 0, otherwise `unclear`.
 -- on_training_set and on_training_list say whether the adapter was tuned on prompts of this set (or
--- its checkpoint chosen by some, see tuned_prompt) and on this list: only if one is false does a
--- change hold beyond what tuning saw. Lists of different names may share words.
+-- its checkpoint chosen by some, see tuned_prompt) and with these words: only if one is false does a
+-- change hold beyond what tuning saw. A list of another name counts as one that it was tuned on if all
+-- of its words are in that one, in whatever pairs.
 CREATE OR REPLACE VIEW tuning_effect AS
 WITH matched AS (
     SELECT t.*, b.model_key AS base_key, a.model_key
@@ -21,6 +22,11 @@ WITH matched AS (
         AND a.bos_policy = b.bos_policy AND a.bos_token_id = b.bos_token_id
         AND a.text_form = b.text_form
 ),
+listed AS (
+    SELECT word_list, list(female) || list(male) AS words
+    FROM attribute_pair
+    GROUP BY ALL
+),
 base_and_tuned AS (
     SELECT DISTINCT base_key, model_key FROM matched
 )
@@ -28,7 +34,8 @@ SELECT
     t.tuning, t.base_key, t.model_key, c.probe_set, c.word_list, c.instruction_key,
     c.sampling_key, c.measure,
     coalesce(p.n_tuned_on > 0, false) AS on_training_set,
-    c.word_list = t.word_list AS on_training_list,
+    c.word_list = t.word_list
+        OR coalesce(list_has_all(seen.words, own.words), false) AS on_training_list,
     c.n_prompts, c.before_mean AS base_mean, c.after_mean AS tuned_mean, c.difference,
     c.difference_low, c.difference_high,
     CASE WHEN c.direction IN ('fell', 'rose') THEN c.direction ELSE 'unclear' END AS verdict
@@ -38,4 +45,6 @@ JOIN disclosure_change(
     (SELECT list(model_key ORDER BY base_key, model_key) FROM base_and_tuned)
 ) AS c ON c.key_before = t.base_key AND c.key_after = t.model_key
 LEFT JOIN tuned_prompt AS p ON p.model_key = t.model_key AND p.probe_set = c.probe_set
-WHERE c.topic IS NULL AND c.measure NOT IN ('gas_f', 'gas_m');
+LEFT JOIN listed AS own ON own.word_list = c.word_list
+LEFT JOIN listed AS seen ON seen.word_list = t.word_list
+WHERE c.topic IS NULL AND c.measure NOT IN ('gas_f_of_all', 'gas_m_of_all');
