@@ -27,8 +27,10 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 CONSTANT, PAIR = "constant", "pair"
+#: Columns whose products have eigenvalues this much below the largest say nothing of their own.
+RCOND = 1e-9
 #: Who shares a part: models of all families, those of one family, none; and all of these.
-SHARED = ("all models", "a family", "none", "sum")
+SHARED = ("all models", "a family", "one model", "sum")
 #: What a property explains where several go together: the mean over all orders of adding them
 #: (Lindeman, Merenda and Gold 1980; Shapley), what it explains alone, and beyond all others.
 AVERAGE, FIRST, LAST = ORDERS = ("average", "first", "last")
@@ -160,7 +162,7 @@ class _Design:
         levels = _levels(of, squares, sizes)
         # Of no columns but a set's, with zeros elsewhere.
         inverses = np.linalg.pinv(
-            of.xx * self.is_in[:, None] * self.is_in[..., None], hermitian=True
+            of.xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
         )
         steps = np.tensordot(np.array(list(self.weights.values())), inverses, 1)
         chance = np.einsum("pij,lij->pl", steps, squares)
@@ -171,14 +173,19 @@ class _Design:
 
 
 def memberships(table: Table) -> dict[str, csr_array]:
-    """Which clusters of each kind every pair is in: 0 or 1, pairs by clusters."""
+    """Which clusters of each kind every pair is in: 0 or 1, pairs by clusters.
+
+    Without kinds whose clusters have one pair each: they can't be told from the pairs.
+    """
     found = {}
     for kind in dict.fromkeys(table.kinds):
         of = table.clusters[:, [k == kind for k in table.kinds]]
         pair, column = np.nonzero(of != NO_CLUSTER)
         numbers, cluster = np.unique(of[pair, column], return_inverse=True)
-        shape = len(of), len(numbers)
-        found[kind] = csr_array((np.ones(len(pair)), (pair, cluster)), shape=shape)
+        is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(of), len(numbers)))
+        is_in.data[:] = 1  # a pair is in a cluster once
+        if is_in.nnz > len(numbers):
+            found[kind] = is_in
     return found
 
 
@@ -203,7 +210,7 @@ def products(table: Table) -> dict[tuple[str, str], Floats]:
 
 def _levels(of: _Moments, squares: Floats, sizes: Floats) -> Floats:
     """Covariances of models over clusters of each kind and over pairs, [level, model, model]."""
-    inverse = np.linalg.pinv(of.xx, hermitian=True)
+    inverse = np.linalg.pinv(of.xx, rcond=RCOND, hermitian=True)
     slopes = inverse @ of.xy
     n_kinds = len(of.both)
     expected = np.empty((n_kinds + 1,) * 2)
@@ -312,6 +319,6 @@ def interval(figure: Floats, *errors: tuple[Floats, float]) -> tuple[Floats, Flo
     """
     variance = np.sum([v for v, _ in errors], axis=0)
     parts = np.sum([v**2 / df for v, df in errors], axis=0)
-    df = variance**2 / np.where(parts > 0, parts, 1)
-    half = stdtrit(np.where(parts > 0, df, 1), 0.975) * np.sqrt(variance)
+    df = np.where(parts == 0, 1, variance**2 / np.where(parts == 0, 1, parts))
+    half = stdtrit(df, 0.975) * np.sqrt(variance)
     return figure - half, figure + half

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from plumbline.eval_workers.statistics.clusters import NO_CLUSTER
-from plumbline.eval_workers.statistics.components import Floats, Ints
+from plumbline.eval_workers.statistics.components import RCOND, Floats, Ints
 
 
 def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -39,7 +39,8 @@ def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
     xx, xy, rest = design.T @ design, design.T @ y, np.empty_like(y)
     for pairs, near in cells(clusters):
         own, of = design[near], y[near]
-        slopes = np.linalg.pinv(xx - own.T @ own, hermitian=True) @ (xy - own.T @ of)
+        inverse = np.linalg.pinv(xx - own.T @ own, rcond=RCOND, hermitian=True)
+        slopes = inverse @ (xy - own.T @ of)
         rest[pairs] = y[pairs] - design[pairs] @ slopes
     return rest
 

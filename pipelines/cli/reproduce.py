@@ -331,8 +331,8 @@ def anatomy(
 
     Example: plumbline reproduce anatomy --data unstereo-eval --eta 0.65
     """
-    from plumbline.pipelines.reproduce import anatomy as study
-    from plumbline.pipelines.reproduce import anatomy_tables as tables
+    from plumbline.pipelines.reproduce.anatomy import anatomy_tables as tables
+    from plumbline.pipelines.reproduce.anatomy import study
 
     store = Store.open(warehouse)
     sets = list(study.tables(store, corpus))

@@ -159,9 +159,9 @@ def without(table: Table) -> Iterator[Without]:
         CONSTANT: centred,
         **{f"+ {name}": fitted(x) for name, x in varying.items()},
         f"+ {kinds}": clustered(centred),
-        "+ all properties": every,
-        f"+ all properties, {kinds}": words,
-        "+ these, other families": crossfit.without_near(words, others, clusters),
+        "+ all": every,
+        f"+ all, {kinds}": words,
+        "+ all, other families": crossfit.without_near(words, others, clusters),
     }
     epsilon = MeasureOptions().epsilon
     even = {name: 100.0 * (np.abs(rest) <= epsilon) for name, rest in rests.items()}

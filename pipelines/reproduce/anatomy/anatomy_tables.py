@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.eval_workers.statistics.components import AVERAGE, FIRST, LAST, SHARED, Share
-from plumbline.pipelines.reproduce.anatomy import Anatomy, Without
+from plumbline.pipelines.reproduce.anatomy.study import Anatomy, Without
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.text.csv_rows import as_csv
 
@@ -49,7 +49,7 @@ def lines(of: Anatomy) -> Iterator[str]:
     """What may be said of a benchmark: only what an interval shows."""
     yield (
         f"{of.benchmark}: {of.n_pairs:,} pairs in {of.n_clusters} clusters, {len(of.models)} "
-        f"models of {of.n_families} families; mean square of the log ratio {of.mean_square:.2f} nats²"
+        f"models of {of.n_families} families; mean square log ratio {of.mean_square:.2f} nats²"
     )
     parts = sorted((s for s in of.shares if s.order == AVERAGE), key=lambda s: -s.share)
     whole = [s for s in parts if s.shared == SHARED[-1]]
@@ -144,9 +144,7 @@ def _draw_us(axes: Any, of: Anatomy) -> None:
     for row, step in enumerate(of.us):
         axes.plot(step.us, [row] * len(step.us), "o", color=_COLORS[0], alpha=0.35, markersize=3.5)
         axes.plot(np.median(step.us), row, "k|", markersize=10)
-    axes.set_yticks(
-        range(len(of.us)), [step.taken.replace(", ", ",\n") for step in of.us], linespacing=0.9
-    )
+    axes.set_yticks(range(len(of.us)), [step.taken for step in of.us])
     axes.set_xlabel("US, % (bar: median)", fontsize=8)
     _plain(axes)
 
