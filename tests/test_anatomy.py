@@ -211,8 +211,8 @@ def test_noise_explains_no_us() -> None:
         )
     )
     assert [s.taken for s in found] == [
-        *("nothing", "constant", "+ start", "+ form", "+ word"),
-        *("+ all", "+ all, word", "+ all, other families"),
+        *("nothing", "constant", "and start", "and form", "and word"),
+        *("and all", "and all, word", "and all, other families"),
     ]
     assert all(s.gain < 0.5 for s in found)
     assert found[0].us == pytest.approx(100 * (np.abs(table.y) <= math.log(1.65)).mean(axis=0))
@@ -227,12 +227,12 @@ def test_us_rises_by_what_was_planted() -> None:
     table = Table(y, {"start": start}, word[:, None], ["word"], FAMILIES)
     found = {s.taken: s for s in without(table)}
     # What is left is normal with deviation 0.3: 90.5% are within ln 1.65.
-    assert found["+ start"].us == pytest.approx(90.5, abs=6)
-    assert found["+ start"].us.mean() == pytest.approx(90.5, abs=1.5)
+    assert found["and start"].us == pytest.approx(90.5, abs=6)
+    assert found["and start"].us.mean() == pytest.approx(90.5, abs=1.5)
     assert found["constant"].us.max() < 30
-    gain = found["+ start"].us - found["constant"].us
-    assert found["+ start"].gain == pytest.approx(gain.mean())
-    assert 0 < found["+ start"].gain_low < found["+ start"].gain < found["+ start"].gain_high
+    gain = found["and start"].us - found["constant"].us
+    assert found["and start"].gain == pytest.approx(gain.mean())
+    assert 0 < found["and start"].gain_low < found["and start"].gain < found["and start"].gain_high
 
 
 def test_only_what_an_interval_shows_is_said() -> None:
@@ -247,8 +247,8 @@ def test_only_what_an_interval_shows_is_said() -> None:
     us = [
         Without("nothing", np.array([20.0, 30.0]), 0, 0, 0, 0, 0),
         Without("constant", np.array([25.0, 40.0]), 7.5, 1.0, 14.0, -3.0, 18.0),
-        Without("+ start", np.array([20.0, 35.0]), -5.0, -6.0, -4.0, -7.0, -3.0),
-        Without("+ delta", np.array([20.0, 35.0]), 5.0, math.nan, math.nan, math.nan, math.nan),
+        Without("and start", np.array([20.0, 35.0]), -5.0, -6.0, -4.0, -7.0, -3.0),
+        Without("and delta", np.array([20.0, 35.0]), 5.0, math.nan, math.nan, math.nan, math.nan),
     ]
     said = list(lines(Anatomy("use-5", 9, 5, ("a", "b"), 2, 1.5, of, us)))
     assert said[1] == "  percent of it goes with start 20.0 (10.0 to 30.0)"
@@ -258,7 +258,7 @@ def test_only_what_an_interval_shows_is_said() -> None:
     ]
     assert said[-2:] == [
         "  points of US gained without: constant +7.5 (1.0 to 14.0)",
-        "  points of US lost without: + start -5.0 (-6.0 to -4.0; other families too)",
+        "  points of US lost without: and start -5.0 (-6.0 to -4.0; other families too)",
     ]
 
 
@@ -315,7 +315,7 @@ def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
     medians = {key: float(np.median(list(of.values()))) for key, of in us.items()}
     assert medians["use-5", "nothing"] == pytest.approx(20.5, abs=0.05)
     # Medians by start and number of pronouns, fitted on the same pairs, gave 32.0.
-    assert medians["use-5", "+ start"] == pytest.approx(32.0, abs=1)
+    assert medians["use-5", "and start"] == pytest.approx(32.0, abs=1)
     found = {
         (r["benchmark"], r["part"], r["shared"]): r
         for r in csv.DictReader((tmp_path / "out" / "shares.csv").open())

@@ -52,7 +52,7 @@ class Without:
     """US when something is taken away from each model's log ratios.
 
     ``us`` is each model's, in percent. ``gain`` is the mean over models of what US gains by it, in
-    points: the constant over nothing, what begins with ``+`` over the constant, which goes with it.
+    points: the constant over nothing, what begins with *and* over the constant, which goes too.
     Its 95% intervals are as those of ``Share``.
     """
 
@@ -157,16 +157,16 @@ def without(table: Table) -> Iterator[Without]:
     rests = {
         NOTHING: y,
         CONSTANT: centred,
-        **{f"+ {name}": fitted(x) for name, x in varying.items()},
-        f"+ {kinds}": clustered(centred),
-        "+ all": every,
-        f"+ all, {kinds}": words,
-        "+ all, other families": crossfit.without_near(words, others, clusters),
+        **{f"and {name}": fitted(x) for name, x in varying.items()},
+        f"and {kinds}": clustered(centred),
+        "and all": every,
+        f"and all, {kinds}": words,
+        "and all, other families": crossfit.without_near(words, others, clusters),
     }
     epsilon = MeasureOptions().epsilon
     even = {name: 100.0 * (np.abs(rest) <= epsilon) for name, rest in rests.items()}
     for name, of in even.items():
-        before = even[CONSTANT if name.startswith("+") else NOTHING]
+        before = even[CONSTANT if name.startswith("and ") else NOTHING]
         yield Without(name, of.mean(axis=0), *_gain(of - before, clusters, table.families))
 
 
