@@ -246,6 +246,7 @@ ENTRIES: Mapping[str, Group | str] = {
             "disclosure": "reproduce:disclosure",
             "lists": "reproduce:lists",
             "pythia": "reproduce:pythia",
+            "anatomy": "reproduce:anatomy",
             "cause": "reproduce:cause",
         },
     ),

@@ -314,6 +314,61 @@ def cause(
     say(f'Next: plumbline sql "FROM intervention_lean" --warehouse {warehouse}')
 
 
+def anatomy(
+    data: Annotated[Path, typer.Option(help="Folder of the UnStereoEval release.")],
+    warehouse: Annotated[
+        Path, typer.Option(help="Warehouse directory; the release is imported unless it is there.")
+    ] = Path("out/released"),
+    corpus: Annotated[str, typer.Option(help="Name for the released word statistics.")] = "pile",
+    eta: Annotated[
+        float, typer.Option(min=0, help="Only pairs whose MaxPMI is within this of 0, in nats.")
+    ] = math.inf,
+    out: Annotated[Path, typer.Option(help="Directory for CSV and PNG.")] = Path("out/anatomy"),
+) -> None:
+    """Split the lean of the released models into parts, on sentences whose words don't lean too.
+
+    A constant of the model, pronoun first, number and form of pronouns, the text's delta, length,
+    word and pair: each one's share, and US when what goes with it is taken away.
+
+    Example: plumbline reproduce anatomy --data unstereo-eval --eta 0.65
+    """
+    from plumbline.pipelines.reproduce.anatomy import anatomy_tables as tables
+    from plumbline.pipelines.reproduce.anatomy import study
+
+    store = Store.open(warehouse)
+    sets = list(study.tables(store, corpus))
+    if not sets:
+        config = {"data": str(data), "corpus": corpus}
+        with (
+            _progress() as announce,
+            recorded(store, "reproduce anatomy", config) as run_id,
+        ):
+            import_release(store, Release.at(data), corpus, run_id, announce)
+        sets = list(study.tables(store, corpus))
+    kept = [(name, models, study.within(table, eta)) for name, models, table in sets]
+    found = [study.anatomy(*one) for one in kept if len(one[-1].y)]
+    if not found:
+        problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
+        raise BadInput(f"{data}", problem, "give a larger --eta, or --data the whole release")
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    for of in found:
+        for title, headings, cells in (
+            ("shares of the mean square", tables.SHARE_HEADINGS, tables.share_cells(of)),
+            ("US", tables.US_HEADINGS, tables.us_cells(of)),
+        ):
+            table = Table(*headings, title=f"{of.benchmark}: {title}", show_edge=False)
+            for row in cells:
+                table.add_row(*map(terminal, row))
+            console.print(table, "")
+    for of in found:
+        for line in tables.lines(of):
+            console.print(terminal(line), soft_wrap=True)
+    for path in tables.write(found, out):
+        say(f"Wrote {path}")
+
+
 @contextmanager
 def _progress() -> Iterator[Announce]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())

@@ -1,0 +1,177 @@
+"""What ``reproduce anatomy`` shows: tables, sentences, CSV and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumbline.eval_workers.statistics.components import AVERAGE, FIRST, LAST, SHARED, Share
+from plumbline.pipelines.reproduce.anatomy.study import Anatomy, Without
+from plumbline.warehouse.query.finding import verdict
+from plumbline.warehouse.text.csv_rows import as_csv
+
+SHARE_HEADINGS = ("part", "share, %", "other families", FIRST, LAST, *SHARED[:-1])
+US_HEADINGS = ("taken away", "median US, %", "of models", "gain, points", "other families")
+_COLORS = ("#0072b2", "#56b4e9", "#e69f00")
+
+
+def share_cells(of: Anatomy) -> Iterator[tuple[str, ...]]:
+    """A row for each part, in percent: its share, that of first and last, and who shares it."""
+    shares = {(s.part, s.order, s.shared): s for s in of.shares}
+    for part in dict.fromkeys(s.part for s in of.shares):
+        whole, *others = (shares[part, AVERAGE, shared] for shared in (SHARED[-1], *SHARED[:-1]))
+        alone = (shares.get((part, order, SHARED[-1])) for order in (FIRST, LAST))
+        yield (
+            part,
+            _percent(whole),
+            _ends(whole.families_low, whole.families_high, 100),
+            *("" if s is None else f"{100 * s.share:.1f}" for s in alone),
+            *map(_percent, others),
+        )
+
+
+def us_cells(of: Anatomy) -> Iterator[tuple[str, ...]]:
+    """A row for each thing that is taken away."""
+    for step in of.us:
+        ends = (
+            _ends(step.gain_low, step.gain_high),
+            _ends(step.families_low, step.families_high),
+        )
+        change = ("", "") if step is of.us[0] else (f"{step.gain:+.1f} ({ends[0]})", ends[1])
+        yield (step.taken, f"{np.median(step.us):.1f}", _range(step), *change)
+
+
+def lines(of: Anatomy) -> Iterator[str]:
+    """What may be said of a benchmark: only what an interval shows."""
+    yield (
+        f"{of.benchmark}: {of.n_pairs:,} pairs in {of.n_clusters} clusters, {len(of.models)} "
+        f"models of {of.n_families} families; mean square log ratio {of.mean_square:.2f} nats²"
+    )
+    parts = sorted((s for s in of.shares if s.order == AVERAGE), key=lambda s: -s.share)
+    whole = [s for s in parts if s.shared == SHARED[-1]]
+    shown = list(filter(_is_shown, whole))
+    yield f"  percent of it goes with {_listed(map(_named, shown))}"
+    yield f"  not shown to differ from 0: {_listed(s.part for s in whole if s not in shown)}"
+    wide = [s for s in shown if verdict(s.share, s.families_low, s.families_high) == "above"]
+    yield f"  shown for other families of models too: {_listed(s.part for s in wide)}"
+    whose = ("shared by all models", "shared in a family", "a model's own")
+    for shared, words in zip(SHARED, whose, strict=False):
+        some = [s for s in parts if s.shared == shared and _is_shown(s)]
+        yield f"  {words}: {_listed(map(_named, some))}"
+    yield f"  points of US gained without: {_listed(_gains(of, 'above'))}"
+    yield f"  points of US lost without: {_listed(_gains(of, 'below'))}"
+
+
+def _is_shown(of: Share) -> bool:
+    return verdict(of.share, of.share_low, of.share_high) == "above"
+
+
+def _gains(of: Anatomy, found: str) -> Iterator[str]:
+    for step in of.us[1:]:
+        if verdict(step.gain, step.gain_low, step.gain_high) == found:
+            ends = _ends(step.gain_low, step.gain_high)
+            wide = verdict(step.gain, step.families_low, step.families_high) == found
+            also = "; other families too" if wide else ""
+            yield f"{step.taken} {step.gain:+.1f} ({ends}{also})"
+
+
+def as_rows(found: Sequence[Anatomy]) -> dict[str, list[Mapping[str, object]]]:
+    """Rows of the two CSV files by their name; what is not defined is empty."""
+    of_shares = [{"benchmark": a.benchmark, **asdict(s)} for a in found for s in a.shares]
+    of_us = [
+        {"benchmark": a.benchmark, "model": model, **asdict(step), "us": float(us)}
+        for a in found
+        for step in a.us
+        for model, us in zip(a.models, step.us, strict=True)
+    ]
+    return {"shares.csv": _known(of_shares), "us.csv": _known(of_us)}
+
+
+def _known(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, object]]:
+    return [{k: None if v != v else v for k, v in row.items()} for row in rows]
+
+
+def write(found: Sequence[Anatomy], out: Path) -> list[Path]:
+    """Write ``shares.csv``, ``us.csv`` and ``anatomy.png`` into a directory; returns the paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, rows in as_rows(found).items():
+        (out / name).write_text(as_csv(rows), encoding="utf-8", newline="")
+    draw(found, out / "anatomy.png")
+    return [out / name for name in ("shares.csv", "us.csv", "anatomy.png")]
+
+
+def draw(found: Sequence[Anatomy], path: Path) -> None:
+    """Write a figure as PNG: shares of each benchmark by who shares them, and every model's US."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.5 + 2.4 * len(found), 6.8), layout="constrained")
+    axes = figure.subplots(2, len(found), squeeze=False, sharex="row")
+    for of, shares, us in zip(found, *axes, strict=True):
+        _draw_shares(shares, of)
+        _draw_us(us, of)
+    axes[0, 0].set_title(f"Shares of the mean square of log ratios\n{found[0].benchmark}", **_TITLE)
+    axes[1, 0].set_title("US of each model, less what goes with", **_TITLE)
+    keys = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*keys, loc="outside lower center", ncols=3, fontsize=8, title="shared by")
+    figure.savefig(path, dpi=130)
+
+
+_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 9}
+
+
+def _draw_shares(axes: Any, of: Anatomy) -> None:
+    shares = [s for s in of.shares if s.order == AVERAGE]
+    parts = list(dict.fromkeys(s.part for s in shares))
+    left = np.zeros(len(parts))
+    for shared, color in zip(SHARED, _COLORS, strict=False):
+        width = np.array([max(100 * s.share, 0) for s in shares if s.shared == shared])
+        axes.barh(parts, width, left=left, color=color, height=0.65, label=shared)
+        left += width
+    whole = [s for s in shares if s.shared == SHARED[-1]]
+    ends = np.array([[100 * s.share_low, 100 * s.share_high] for s in whole]).T
+    axes.hlines(parts, *ends, color="k", linewidth=1.2)
+    axes.plot([100 * s.share for s in whole], parts, "k|", markersize=7)
+    axes.set_title(of.benchmark, **_TITLE)
+    axes.set_xlabel("% (95% interval over words)", fontsize=8)
+    _plain(axes)
+
+
+def _draw_us(axes: Any, of: Anatomy) -> None:
+    for row, step in enumerate(of.us):
+        axes.plot(step.us, [row] * len(step.us), "o", color=_COLORS[0], alpha=0.35, markersize=3.5)
+        axes.plot(np.median(step.us), row, "k|", markersize=10)
+    axes.set_yticks(range(len(of.us)), [step.taken for step in of.us])
+    axes.set_xlabel("US, % (bar: median)", fontsize=8)
+    _plain(axes)
+
+
+def _plain(axes: Any) -> None:
+    axes.invert_yaxis()
+    axes.tick_params(labelsize=7, length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="x", color="0.9")
+    axes.set_axisbelow(True)
+
+
+def _named(of: Share) -> str:
+    return f"{of.part} {_percent(of)}"
+
+
+def _percent(of: Share) -> str:
+    return f"{100 * of.share:.1f} ({_ends(of.share_low, of.share_high, 100)})"
+
+
+def _ends(low: float, high: float, scale: float = 1) -> str:
+    return "no interval" if np.isnan(low) else f"{scale * low:.1f} to {scale * high:.1f}"
+
+
+def _range(step: Without) -> str:
+    return f"{step.us.min():.1f} to {step.us.max():.1f}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words) or "nothing"

@@ -1,0 +1,183 @@
+"""What the lean of released models goes with, and US without it (UnStereoEval, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plumbline.eval_workers.model_texts import family
+from plumbline.eval_workers.statistics import crossfit
+from plumbline.eval_workers.statistics.clusters import (
+    NO_CLUSTER,
+    clustered_variance,
+    influences,
+    n_clusters,
+    variances,
+)
+from plumbline.eval_workers.statistics.components import (
+    CONSTANT,
+    Floats,
+    Ints,
+    Share,
+    Table,
+    freedom,
+    interval,
+    shares,
+)
+from plumbline.pipelines.settings import MeasureOptions
+from plumbline.warehouse.query.connection import connect, query, sql
+
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.opening import OpenWarehouse
+
+#: Properties of a pair and their columns in ``reproduce/anatomy_pair``.
+PROPERTIES = {
+    "start": ("pronoun_first",),
+    "number": ("n_pronouns",),
+    "form": ("n_own", "n_object", "n_self"),
+    "delta": ("max_pmi_nats", "sum_delta_nats"),
+    "length": ("n_words",),
+}
+NOTHING = "nothing"
+_PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
+
+
+@dataclass(frozen=True)
+class Without:
+    """US when something is taken away from each model's log ratios.
+
+    ``us`` is each model's, in percent. ``gain`` is the mean over models of what US gains by it, in
+    points: the constant over nothing, what begins with *and* over the constant, which goes too.
+    Its 95% intervals are as those of ``Share``.
+    """
+
+    taken: str
+    us: Floats
+    gain: float
+    gain_low: float
+    gain_high: float
+    families_low: float
+    families_high: float
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """One benchmark: its log ratios' mean square (nats squared), shares of it, and US."""
+
+    benchmark: str
+    n_pairs: int
+    n_clusters: int
+    models: tuple[str, ...]
+    n_families: int
+    mean_square: float
+    shares: Sequence[Share]
+    us: Sequence[Without]
+
+
+def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], Table]]:
+    """Name, models and table of each benchmark that released scores are of.
+
+    Of natural pairs, and of models that scored all of them; nothing where the warehouse doesn't
+    hold released scores and MaxPMI of the corpus.
+    """
+    with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
+        params = {"corpus": corpus}
+        pairs, scores = (query(connection, name, params) for name in (_PAIRS, _SCORES))
+    benchmarks = pc.unique(pairs["benchmark"]).to_pylist()
+    for benchmark in sorted(benchmarks, key=lambda name: (len(name), name)):
+        of = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
+        found = scores.filter(pc.equal(scores["benchmark"], benchmark))
+        counted = found.group_by("model").aggregate([([], "count_all")]).to_pydict()
+        complete = [m for m, n in zip(*counted.values(), strict=True) if n == of.num_rows]
+        models = sorted(complete, key=str.lower)
+        if models:
+            ratios = [found.filter(pc.equal(found["model"], m))["log_ratio_nats"] for m in models]
+            yield benchmark, models, _table(of, np.column_stack(ratios), models)
+
+
+def within(table: Table, eta_nats: float) -> Table:
+    """The pairs whose MaxPMI is within ``eta_nats`` of 0."""
+    return table.only(np.abs(table.properties["delta"][:, 0]) <= eta_nats)
+
+
+def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> Table:
+    every = [pairs[column] for column in ("cluster_1", "cluster_2")]
+    used = [of for of in every if pc.count_distinct(of).as_py() > 1] or every[:1]
+    names = pa.chunked_array([chunk for of in used for chunk in of.chunks], pa.string())
+    numbers = pc.fill_null(pc.index_in(names, pc.unique(names.drop_null())), NO_CLUSTER)
+    properties = {
+        name: np.column_stack([pairs[column] for column in columns])
+        for name, columns in PROPERTIES.items()
+    }
+    return Table(
+        y,
+        properties,
+        numbers.to_numpy().astype(np.int64).reshape(len(used), -1).T,
+        [next(filter(None, of.to_pylist())).partition(": ")[0] for of in used],
+        np.unique([family(m) for m in models], return_inverse=True)[1],
+    )
+
+
+def anatomy(benchmark: str, models: Sequence[str], table: Table) -> Anatomy:
+    """Shares of the mean square, and US without what goes with each part."""
+    return Anatomy(
+        benchmark,
+        len(table.y),
+        n_clusters(table.clusters),
+        tuple(models),
+        len(np.unique(table.families)),
+        float((table.y**2).mean()),
+        shares(table),
+        list(without(table)),
+    )
+
+
+def without(table: Table) -> Iterator[Without]:
+    """US as it is, and when what goes with a part is taken away, cross-fitted (``crossfit``)."""
+    y, clusters = table.y, table.clusters
+    varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
+    none = np.empty((len(y), 0))
+
+    def fitted(x: Floats) -> Floats:
+        return crossfit.without_fit(y, x, clusters)
+
+    def clustered(rest: Floats) -> Floats:
+        return crossfit.without_near(rest, crossfit.of_cluster(rest, clusters), clusters)
+
+    centred = fitted(none)
+    every = fitted(np.hstack([none, *varying.values()]))
+    kinds = " and ".join(dict.fromkeys(table.kinds))
+    words = clustered(every)
+    others = crossfit.of_other_families(words, table.families)
+    rests = {
+        NOTHING: y,
+        CONSTANT: centred,
+        **{f"and {name}": fitted(x) for name, x in varying.items()},
+        f"and {kinds}": clustered(centred),
+        "and all": every,
+        f"and all, {kinds}": words,
+        "and all, other families": crossfit.without_near(words, others, clusters),
+    }
+    epsilon = MeasureOptions().epsilon
+    even = {name: 100.0 * (np.abs(rest) <= epsilon) for name, rest in rests.items()}
+    for name, of in even.items():
+        before = even[CONSTANT if name.startswith("and ") else NOTHING]
+        yield Without(name, of.mean(axis=0), *_gain(of - before, clusters, table.families))
+
+
+def _gain(gains: Floats, clusters: Ints, families: Ints) -> tuple[float, ...]:
+    """The mean of figures [pair, model] with its intervals, over clusters and over families too."""
+    mean = gains.mean(keepdims=True)[0]
+
+    def error(of: Floats, ids: Ints) -> tuple[Floats, float]:
+        return variances(clustered_variance(influences(of[:, None]), ids)), freedom(ids)
+
+    words = error(gains.mean(axis=1), clusters)
+    other = error(gains.mean(axis=0), families[:, None])
+    ends = (*interval(mean, words), *interval(mean, words, other))
+    return tuple(float(of[0]) for of in (mean, *ends))

@@ -1,0 +1,328 @@
+"""What a lean goes with: parts against brute force, US without them, and the command."""
+
+from __future__ import annotations
+
+import csv
+import math
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plumbline.eval_workers.statistics import crossfit
+from plumbline.eval_workers.statistics.clusters import NO_CLUSTER, degrees_of_freedom
+from plumbline.eval_workers.statistics.components import (
+    AVERAGE,
+    FIRST,
+    LAST,
+    SHARED,
+    Floats,
+    Table,
+    by_family,
+    interval,
+    products,
+    shares,
+)
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.reproduce.anatomy.anatomy_tables import lines
+from plumbline.pipelines.reproduce.anatomy.study import Anatomy, Without, without
+from plumbline.pipelines.reproduce.figures import packaged
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
+from tests.released_files import score_rows, write_scores
+from tests.test_reproduce import released
+
+FAMILIES = np.array([0, 0, 0, 1, 1, 2, 3, 3, 4])
+
+
+def small(kinds: list[str], n: int = 60, seed: int = 1) -> Table:
+    """Pairs of words and frames, or of two occupations, with properties that go together."""
+    draw = np.random.default_rng(seed)
+    word, frame = draw.integers(0, 12, n), draw.integers(0, 9, n)
+    frame[:3] = NO_CLUSTER
+    if kinds == ["word", "frame"]:
+        frame[3:] += 12
+    clusters = np.column_stack([word, frame])[:, : len(kinds)]
+    start = draw.integers(0, 2, n).astype(float)
+    number = start + draw.poisson(1.0, n)
+    form = np.column_stack([draw.poisson(0.5, n), draw.normal(size=n)])
+    y = draw.normal(size=(n, 9)) + draw.normal(size=(12, 9))[word] + start[:, None] + 0.5
+    columns = {"start": start[:, None], "number": number[:, None], "form": form}
+    return Table(y, {**columns, "length": np.ones((n, 1))}, clusters, kinds, FAMILIES)
+
+
+def brute(table: Table, order: str) -> dict[str, Floats]:
+    """The same by matrices of pairs by pairs, and by every order of the properties."""
+    n = len(table.y)
+    names = [name for name, x in table.properties.items() if np.ptp(x)]
+    z = {}
+    for kind in dict.fromkeys(table.kinds):
+        of = np.zeros((n, 100))
+        for column, name in enumerate(table.kinds):
+            for i, k in enumerate(table.clusters[:, column]):
+                if name == kind and k != NO_CLUSTER:
+                    of[i, k] = 1
+        z[kind] = of
+    k = {**{kind: of @ of.T for kind, of in z.items()}, "pair": np.eye(n)}
+
+    def hat(chosen: Any) -> Floats:
+        x = np.hstack([np.ones((n, 1)), *(table.properties[name] for name in chosen)])
+        return np.asarray(x @ np.linalg.pinv(x))
+
+    q = np.eye(n) - hat(names)
+    expected = [[np.trace(q @ a @ q @ b) for b in k.values()] for a in k.values()]
+    rest = q @ table.y
+    seen = [rest.T @ a @ rest for a in k.values()]
+    level = np.einsum("ab,bij->aij", np.linalg.inv(expected), seen)
+
+    def signal(h: Floats) -> Floats:
+        chance = sum(np.trace(h @ a) * s for a, s in zip(k.values(), level, strict=True))
+        return np.asarray((table.y.T @ h @ table.y - chance) / n)
+
+    found = {"constant": signal(hat([]))}
+    every = list(permutations(names))
+    for name in names:
+        steps = []
+        for one in every:
+            place = one.index(name)
+            if order == AVERAGE or place == {FIRST: 0, LAST: len(names) - 1}[order]:
+                steps.append(signal(hat(one[: place + 1])) - signal(hat(one[:place])))
+        found[name] = np.mean(steps, axis=0)
+    sizes = [np.trace(a) / n for a in k.values()]
+    return found | {kind: size * s for kind, size, s in zip(k, sizes, level, strict=True)}
+
+
+@pytest.mark.parametrize("kinds", [["word"], ["word", "frame"], ["word", "word"]])
+def test_parts_are_those_of_brute_force_and_add_up(kinds: list[str]) -> None:
+    table = small(kinds)
+    found = products(table)
+    for order in (AVERAGE, FIRST, LAST):
+        for part, expected in brute(table, order).items():
+            if order == AVERAGE or part in table.properties:
+                assert found[part, order] == pytest.approx(expected, abs=1e-9), (part, order)
+    total = sum(of for (_, order), of in found.items() if order == AVERAGE)
+    assert total == pytest.approx(table.y.T @ table.y / len(table.y))
+    assert ("length", AVERAGE) not in found  # it doesn't vary
+
+
+def test_the_balanced_table_is_the_analysis_of_variance() -> None:
+    """One model, ten words of four pairs: mean squares of a textbook."""
+    y = np.random.default_rng(2).normal(size=(40, 1)) + np.repeat(np.arange(10.0), 4)[:, None]
+    word = np.repeat(np.arange(10), 4)
+    found = products(Table(y, {}, word[:, None], ["word"], np.array([0])))
+    groups = y.reshape(10, 4)
+    within = groups.var(axis=1, ddof=1).mean()
+    between = 4 * groups.mean(axis=1).var(ddof=1)
+    assert found["pair", AVERAGE][0, 0] == pytest.approx(within)
+    assert found["word", AVERAGE][0, 0] == pytest.approx((between - within) / 4)
+    assert found["constant", AVERAGE][0, 0] == pytest.approx(y.mean() ** 2 - between / 40)
+
+
+def test_what_families_share_is_the_nested_analysis_of_variance() -> None:
+    same = FAMILIES[:, None] == FAMILIES
+    planted = 3.0 + 2.0 * same + 0.5 * np.eye(9)  # expected products
+    assert by_family(planted, FAMILIES) == pytest.approx([3.0, 2.0, 0.5, 5.5])
+    m = np.random.default_rng(4).normal(size=9) + 2
+    groups = [m[f == FAMILIES] for f in range(5)]
+    own = sum(((g - g.mean()) ** 2).sum() for g in groups) / (9 - 5)
+    between = sum(len(g) * (g.mean() - m.mean()) ** 2 for g in groups) / 4
+    size = (9 - sum(len(g) ** 2 for g in groups) / 9) / 4
+    family = (between - own) / size
+    every = (m**2).mean() - own - family
+    assert by_family(np.outer(m, m), FAMILIES) == pytest.approx([every, family, own, (m**2).mean()])
+    # A constant of all models is nobody's own.
+    moved = by_family(np.outer(m + 9, m + 9), FAMILIES)
+    assert moved[1:3] == pytest.approx([family, own])
+    alone = by_family(np.outer(m, m), np.arange(9))
+    assert alone == pytest.approx([(m**2).mean() - m.var(ddof=1), 0, m.var(ddof=1), (m**2).mean()])
+    one = by_family(np.outer(m, m), np.zeros(9))
+    assert one == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("kinds", [["word"], ["word", "frame"]])
+def test_errors_are_those_of_leaving_out_a_word_or_a_family(kinds: list[str]) -> None:
+    table = small(kinds)
+
+    def figures(of: Table) -> Floats:
+        found = {k: by_family(p, of.families) for k, p in products(of).items()}
+        total = sum(p[-1] for (_, order), p in found.items() if order == AVERAGE)
+        return np.array(list(found.values())) / total
+
+    whole = figures(table)
+    numbers = [k for k in np.unique(table.clusters) if k != NO_CLUSTER]
+    kept = [~(table.clusters == k).any(axis=1) for k in numbers]
+    words = sum((figures(table.only(some)) - whole) ** 2 for some in kept)
+    families: Any = 0.0
+    for k in range(5):
+        some = k != FAMILIES
+        left = Table(table.y[:, some], table.properties, table.clusters, kinds, FAMILIES[some])
+        families = families + (figures(left) - whole) ** 2
+    low, high = interval(whole, (np.asarray(words), degrees_of_freedom(table.clusters)))
+    wide = interval(
+        whole,
+        (np.asarray(words), degrees_of_freedom(table.clusters)),
+        (families, degrees_of_freedom(FAMILIES[:, None])),
+    )
+    found = shares(table)
+    assert [s.share for s in found] == pytest.approx(whole.reshape(-1))
+    assert [s.share_low for s in found] == pytest.approx(low.reshape(-1))
+    assert [s.share_high for s in found] == pytest.approx(high.reshape(-1))
+    assert [s.families_high for s in found] == pytest.approx(wide[1].reshape(-1))
+    assert [s.shared for s in found[:4]] == list(SHARED)
+
+
+def test_fewer_than_five_words_have_no_interval() -> None:
+    table = small(["word"])
+    few = shares(table.only(table.clusters[:, 0] < 4))
+    assert all(math.isnan(s.share_low) and math.isnan(s.families_low) for s in few)
+
+
+def test_what_is_taken_away_was_fitted_on_other_words() -> None:
+    table = small(["word", "frame"])
+    x = np.hstack(list(table.properties.values()))
+    found = crossfit.without_fit(table.y, x, table.clusters)
+    near = crossfit.of_cluster(found, table.clusters)
+    left = crossfit.without_near(found, near, table.clusters)
+    design = np.hstack([np.ones((len(x), 1)), x[:, :-1]])  # without what doesn't vary
+    for i, ids in enumerate(table.clusters):
+        known = ids[ids != NO_CLUSTER]
+        shared = np.isin(table.clusters, known).any(axis=1)
+        slopes = np.linalg.lstsq(design[~shared], table.y[~shared])[0]
+        assert found[i] == pytest.approx(table.y[i] - design[i] @ slopes)
+        others = shared & (np.arange(len(x)) != i)
+        assert near[i] == pytest.approx(found[others].mean(axis=0))
+        far = ~shared
+        slope = (found[far] * near[far]).sum(axis=0) / (near[far] ** 2).sum(axis=0)
+        assert left[i] == pytest.approx(found[i] - slope * near[i])
+
+
+def test_noise_explains_no_us() -> None:
+    """Properties, words and families of nothing: US doesn't rise by taking them away."""
+    draw = np.random.default_rng(5)
+    n = 400
+    noise = {name: draw.normal(size=(n, 1)) for name in ("start", "form")}
+    word = draw.integers(0, 40, n)
+    table = Table(draw.normal(size=(n, 9)), noise, word[:, None], ["word"], FAMILIES)
+    found = list(
+        without(
+            table,
+        )
+    )
+    assert [s.taken for s in found] == [
+        *("nothing", "constant", "and start", "and form", "and word"),
+        *("and all", "and all, word", "and all, other families"),
+    ]
+    assert all(s.gain < 0.5 for s in found)
+    assert found[0].us == pytest.approx(100 * (np.abs(table.y) <= math.log(1.65)).mean(axis=0))
+
+
+def test_us_rises_by_what_was_planted() -> None:
+    draw = np.random.default_rng(6)
+    n = 400
+    start = draw.integers(0, 2, (n, 1)).astype(float)
+    word = draw.integers(0, 40, n)
+    y = 0.3 * draw.normal(size=(n, 9)) + 3 * start * draw.choice([-1, 1], 9) + 0.7
+    table = Table(y, {"start": start}, word[:, None], ["word"], FAMILIES)
+    found = {s.taken: s for s in without(table)}
+    # What is left is normal with deviation 0.3: 90.5% are within ln 1.65.
+    assert found["and start"].us == pytest.approx(90.5, abs=6)
+    assert found["and start"].us.mean() == pytest.approx(90.5, abs=1.5)
+    assert found["constant"].us.max() < 30
+    gain = found["and start"].us - found["constant"].us
+    assert found["and start"].gain == pytest.approx(gain.mean())
+    assert 0 < found["and start"].gain_low < found["and start"].gain < found["and start"].gain_high
+
+
+def test_only_what_an_interval_shows_is_said() -> None:
+    from plumbline.eval_workers.statistics.components import Share
+
+    def share(part: str, shared: str, low: float, high: float) -> Share:
+        return Share(part, AVERAGE, shared, (low + high) / 2, low, high, low - 0.2, high + 0.2)
+
+    of = [share("start", s, 0.1, 0.3) for s in SHARED] + [
+        share("delta", s, -0.1, 0.3) for s in SHARED
+    ]
+    us = [
+        Without("nothing", np.array([20.0, 30.0]), 0, 0, 0, 0, 0),
+        Without("constant", np.array([25.0, 40.0]), 7.5, 1.0, 14.0, -3.0, 18.0),
+        Without("and start", np.array([20.0, 35.0]), -5.0, -6.0, -4.0, -7.0, -3.0),
+        Without("and delta", np.array([20.0, 35.0]), 5.0, math.nan, math.nan, math.nan, math.nan),
+    ]
+    said = list(lines(Anatomy("use-5", 9, 5, ("a", "b"), 2, 1.5, of, us)))
+    assert said[1] == "  percent of it goes with start 20.0 (10.0 to 30.0)"
+    assert said[2:4] == [
+        "  not shown to differ from 0: delta",
+        "  shown for other families of models too: nothing",
+    ]
+    assert said[-2:] == [
+        "  points of US gained without: constant +7.5 (1.0 to 14.0)",
+        "  points of US lost without: and start -5.0 (-6.0 to -4.0; other families too)",
+    ]
+
+
+def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
+    where = released(tmp_path, score_rows())
+    write_scores(
+        where / "results", score_rows("EleutherAI__pythia-70m"), "EleutherAI__pythia-70m.csv"
+    )
+    common = ["--data", where, "--warehouse", where / "w", "--out", where / "out"]
+    arguments = ["reproduce", "anatomy", *map(str, common)]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "4 pairs in 3 clusters, 2 models of 2 families" in shown
+    assert "percent of it goes with nothing" in shown  # three words have no interval
+    assert "points of US gained without: nothing" in shown
+    found = list(csv.DictReader((where / "out" / "shares.csv").open()))
+    whole = [float(r["share"]) for r in found if (r["order"], r["shared"]) == ("average", "sum")]
+    assert sum(whole) == pytest.approx(1) and {r["share_low"] for r in found} == {""}
+    us = list(csv.DictReader((where / "out" / "us.csv").open()))
+    assert {(r["model"], r["us"]) for r in us if r["taken"] == "nothing"} == {
+        ("EleutherAI/pythia-70m", "100.0"),
+        ("org/m", "100.0"),
+    }
+    assert (where / "out" / "anatomy.png").read_bytes().startswith(b"\x89PNG")
+    store = Store.open(where / "w")
+    (n_runs,) = rows_of(store, "SELECT count(*) AS n FROM run")
+    assert main(arguments) == 0
+    assert rows_of(store, "SELECT count(*) AS n FROM run") == [n_runs]  # nothing imported again
+    assert capsys.readouterr().out == shown
+    assert main([*arguments, "--eta", "0"]) == 3
+    assert "give a larger --eta" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.reference
+def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
+    arguments = ["--data", data / "unstereo-eval", "--warehouse", tmp_path / "w"]
+    arguments += ["--out", tmp_path / "out"]
+    assert main(["reproduce", "anatomy", *map(str, arguments)]) == 0
+    us: dict[tuple[str, str], dict[str, float]] = {}
+    for row in csv.DictReader((tmp_path / "out" / "us.csv").open()):
+        us.setdefault((row["benchmark"], row["taken"]), {})[row["model"]] = float(row["us"])
+    printed = {
+        (f.benchmark, f.model): f.value
+        for f in packaged()
+        if f.metric == "US" and f.eta_nats is None and f.value is not None
+    }
+    of_nothing = {
+        (b, m): v for (b, step), of in us.items() if step == "nothing" for m, v in of.items()
+    }
+    assert len(of_nothing) == 5 * 28 and printed
+    for key, value in printed.items():
+        assert of_nothing[key] == pytest.approx(value, abs=0.011)
+    medians = {key: float(np.median(list(of.values()))) for key, of in us.items()}
+    assert medians["use-5", "nothing"] == pytest.approx(20.5, abs=0.05)
+    # Medians by start and number of pronouns, fitted on the same pairs, gave 32.0.
+    assert medians["use-5", "and start"] == pytest.approx(32.0, abs=1)
+    found = {
+        (r["benchmark"], r["part"], r["shared"]): r
+        for r in csv.DictReader((tmp_path / "out" / "shares.csv").open())
+        if r["order"] == "average"
+    }
+    for benchmark in ("use-5", "use-10", "use-20"):
+        start, delta = (found[benchmark, part, "sum"] for part in ("start", "delta"))
+        assert float(start["share_low"]) > 4 * float(delta["share_high"])
+    for benchmark in ("winobias", "winogender"):
+        assert float(found[benchmark, "delta", "all models"]["share_low"]) > 0.05
