@@ -17,6 +17,7 @@ from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.evidence.clusters import cluster_counts
 from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.reproduce.heatmap import draw
+from plumbline.pipelines.reproduce.pile_pairs import claims, near_pronouns, printed
 from plumbline.pipelines.reproduce.tau import FEWEST_CLUSTERS, kendall, tau_errors, tau_interval
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
@@ -52,7 +53,9 @@ class Agreement:
 class Compared:
     """Rows of ``sql/lists/coverage.sql`` in list order, and the agreement of every two pairs.
 
-    ``intervals`` says what the intervals of tau are over, or why there are none.
+    A row has ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, ``None`` for pairs
+    that are not in it. ``near`` says which share of words co-occurs with *he*, *she* and both, if
+    the list has them. ``intervals`` says what the intervals of tau are over, or why there are none.
     """
 
     corpus: str
@@ -60,6 +63,7 @@ class Compared:
     coverage: tuple[dict[str, Any], ...]
     agreements: tuple[Agreement, ...]
     intervals: str
+    near: str | None
 
 
 def compare_list(
@@ -100,9 +104,16 @@ def compare_list(
         fix = f"plumbline corpus associate --corpus {corpus}"
         raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {word_list.name}", fix)
     params = {"corpus": corpus, "contrasts": contrasts}
-    coverage = rows_of(store.root, sql("lists/coverage"), params)
+    coverage = [
+        row | dict(zip(("n_words_pile", "percent_pile"), printed().get(row["contrast"], (None, None)), strict=True))
+        for row in rows_of(store.root, sql("lists/coverage"), params)
+    ]
+    near = None
+    if "she/he" in contrasts:
+        [row_near] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
+        near = near_pronouns(row_near)
     agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
-    return Compared(corpus, word_list.name, tuple(coverage), agreements, over)
+    return Compared(corpus, word_list.name, tuple(coverage), agreements, over, near)
 
 
 def _with_intervals(
@@ -181,7 +192,8 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ag
 
 
 def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
-    """Whether pairs rank words alike, in lines: Kendall's tau of those with 50 words in common.
+    """Whether pairs rank words alike, in lines: Kendall's tau of those with 50 words in common, and
+    what the paper says of them in the Pile.
 
     Nothing for a list of one pair.
 
@@ -189,6 +201,8 @@ def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
     >>> print(*alike([*tau, Agreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
     Do two pairs rank words alike (as in Figure 5)? Kendall's tau: 1 for the same order, 0 for none
       0.50 (95% interval 0.40 to 0.60) for she/he and her/him, 90 words in common
+    What App. A says of pairs in the Pile, and Kendall's tau here
+      she/he is positive with most: here with 1 of 1 (1 with the interval above 0)
     """
     if not agreements:
         return
@@ -206,6 +220,7 @@ def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
         each = f"all {len(enough):,} that have {_FEWEST_WORDS} or more words in common"
         yield f"  {middle:.2f} in the median of {each}; the lowest and the highest:"
     yield from map(_of_two, dict.fromkeys((enough[0], enough[-1])))
+    yield from claims(enough)
 
 
 def _of_two(one: Agreement) -> str:
