@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from string import Formatter
@@ -18,28 +18,39 @@ from plumbline.warehouse.text.toml_file import parsed, read_text
 _PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "generate": (frozenset({"word", "pronoun", "n", "max_words"}), frozenset({"forms"})),
     "revise": (frozenset({"word", "pronoun", "sentence"}), frozenset({"max_words", "forms"})),
-    "convert": (frozenset({"sentence", "pronoun"}), frozenset({"forms"})),
+    "convert": (frozenset({"sentence", "pronoun"}), frozenset({"forms", "from"})),
     "judge": (frozenset({"sentence"}), frozenset()),
 }
 _SEVERAL = ("revise", "judge")
-#: What ``{forms}`` stands for: subject, possessive, object and reflexive, as UnStereoEval's
-#: wordings name a pronoun.
-_FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
+#: What ``{forms}`` stands for, and ``{from}`` for the other pronoun: subject, possessive, object and
+#: reflexive, as UnStereoEval's wordings name a pronoun (its App. C has the same words).
+FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """Wordings by role; of ``revise`` and ``judge`` any number, used in turn."""
+    """Wordings by role; of ``revise`` and ``judge`` any number, used in turn.
+
+    ``generate_he`` is asked for sentences with *he* where it isn't ``None``. ``sources`` say for
+    each role where its wordings come from.
+    """
 
     generate: str
     revise: tuple[str, ...]
     convert: str
     judge: tuple[str, ...]
+    generate_he: str | None = None
+    sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    def generating(self, pronoun: str) -> str:
+        """The wording that asks for sentences with a pronoun."""
+        return self.generate_he or self.generate if pronoun == "he" else self.generate
 
     @property
     def hash(self) -> str:
         """Hash of all wordings (16 hex digits), to be recorded with a build."""
-        roles = [self.generate, self.revise, self.convert, self.judge]
+        roles: list[object] = [self.generate, self.revise, self.convert, self.judge]
+        roles += [self.generate_he] if self.generate_he else []
         return hashlib.sha256(json.dumps(roles).encode()).hexdigest()[:16]
 
 
@@ -52,7 +63,7 @@ def load(path: Path | None = None) -> Prompts:
     >>> len(load().revise), len(load().judge)
     (4, 2)
     """
-    what = f"prompts {path or ''}".rstrip()
+    what = f"prompts {path}" if path else "prompts of Plumbline"
     file = path or resources.files("plumbline.eval_workers.generation") / "prompts.toml"
     return parse(what, read_text(file, what))
 
@@ -66,7 +77,11 @@ def parse(what: str, text: str) -> Prompts:
         raise BadInput(what, f"{wrong[0]} {state}", f"the roles are {known}")
     found = {role: _wordings(what, role, content[role]) for role in _PLACEHOLDERS}
     return Prompts(
-        found["generate"][0], tuple(found["revise"]), found["convert"][0], tuple(found["judge"])
+        found["generate"][0],
+        tuple(found["revise"]),
+        found["convert"][0],
+        tuple(found["judge"]),
+        sources=tuple((role, f"{len(own)} of {what}") for role, own in found.items()),
     )
 
 
@@ -75,6 +90,11 @@ def _wordings(what: str, role: str, value: Any) -> list[str]:
     if not wordings or not all(isinstance(wording, str) for wording in wordings):
         wanted = "text or a list of texts" if role in _SEVERAL else "text"
         raise BadInput(what, f"{role} has to be {wanted}")
+    return made(what, role, wordings)
+
+
+def made(what: str, role: str, wordings: list[str]) -> list[str]:
+    """The wordings of a role, stripped; raises ``BadInput`` for wrong placeholders."""
     for number, wording in enumerate(wordings, 1):
         where = f"{role}, wording {number}" if role in _SEVERAL else role
         if problem := _problem(role, wording):
@@ -106,8 +126,9 @@ def fill_prompt(wording: str, **values: object) -> str:
 
     >>> fill_prompt("Is '{sentence}' {{fine}}?", sentence="She {ran}.")
     "Is 'She {ran}.' {fine}?"
-    >>> fill_prompt("one of {forms}", pronoun="he")
-    'one of he/his/him/himself'
+    >>> fill_prompt("{from} to {forms}", pronoun="he")
+    'she/her/her/herself to he/his/him/himself'
     """
-    forms = _FORMS.get(str(values.get("pronoun")), "")
-    return wording.format_map({"forms": forms, **{n: str(value) for n, value in values.items()}})
+    pronoun = str(values.get("pronoun"))
+    forms = {"forms": FORMS.get(pronoun, ""), "from": FORMS["he" if pronoun == "she" else "she"]}
+    return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})

@@ -13,6 +13,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.client import checked_url
 from plumbline.eval_workers.chat.options import AskingOptions
 from plumbline.eval_workers.generation import prompts
+from plumbline.eval_workers.generation.released import is_released, load_released, settings
 from plumbline.eval_workers.generation.write import WritingSpec
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
@@ -66,7 +67,9 @@ class BuildSpec(AskingOptions):
     eta: Annotated[
         float, Field(ge=0, description="Bound on |MaxPMI|, in nats, of pairs that are shared.")
     ] = 0.65
-    prompts: Annotated[str, Field(description="Wordings of your own (TOML).")] = ""
+    prompts: Annotated[
+        str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
+    ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,7 +97,7 @@ class BuildSpec(AskingOptions):
             raise UsageProblem("model", "is not given", fix)
         return WritingSpec(
             self.chat_model(),
-            prompts.load(Path(self.prompts) if self.prompts else None),
+            self.wordings(),
             n_sentences=self.n_sentences,
             max_words=self.max_words,
             reject_longer=self.reject_longer,
@@ -103,6 +106,11 @@ class BuildSpec(AskingOptions):
             generate_rounds=self.generate_rounds,
             judge=replace(self.chat_model(), name=self.judge_model) if self.judge_model else None,
         )
+
+    def wordings(self) -> prompts.Prompts:
+        """The wordings of the file or folder ``prompts``, or ours. Raises as ``prompts.load``."""
+        path = Path(self.prompts) if self.prompts else None
+        return load_released(path) if path and is_released(self.prompts) else prompts.load(path)
 
     def judging(self) -> AskingOptions:
         """How the judge is asked, as these options say of the model that writes."""
@@ -113,7 +121,12 @@ class BuildSpec(AskingOptions):
 def load(path: Path | None, given: Mapping[str, object]) -> BuildSpec:
     """Read a configuration file, if one is named; see ``options.load``.
 
+    With the wordings of UnStereoEval's release its model, temperature and numbers are defaults.
+
     >>> load(None, {"model": "m", "n_words": None}).model
     'm'
     """
-    return options.load(BuildSpec(), path, given)
+    spec = options.load(BuildSpec(), path, given)
+    if not is_released(spec.prompts):
+        return spec
+    return options.load(replace(BuildSpec(), **settings(Path(spec.prompts))), path, given)
