@@ -362,18 +362,23 @@ def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:
     path.write_text("word,weight\ntea,0.5\nunheard,9\n")
     done = associate(store, "c", word_weights=path)
     assert done.n_weighted == 1 and "gendered-sum-toxicity" in done.contrasts
-    found = {r["contrast"]: r for r in store.read("word_delta", corpus="c").to_pylist()
-             if r["word"] == "tea"}
+    found = {
+        r["contrast"]: r
+        for r in store.read("word_delta", corpus="c").to_pylist()
+        if r["word"] == "tea"
+    }
     plain, weighted = found["gendered-sum"], found["gendered-sum-toxicity"]
     assert weighted["delta_nats"] == pytest.approx(plain["delta_nats"] / 2, abs=1e-12)
     assert weighted["n_defined"] == plain["n_defined"] == 2
-    own = [r for r in rows_of(store.root, "FROM word_lean WHERE contrast = 'gendered-sum-toxicity'")]
+    own = [
+        r for r in rows_of(store.root, "FROM word_lean WHERE contrast = 'gendered-sum-toxicity'")
+    ]
     assert [r["word"] for r in own] == ["tea"], "army has no weight"
     se = own[0]["delta_nats_se"]
     assert own[0]["lean_nats_low"] == pytest.approx(own[0]["delta_nats"] - 1.959964 * se)
     config = json.loads(store.read("run").sort_by("started_at").to_pylist()[-1]["config"])
     assert config["word_weights_hash"] == WordWeights.read(path).hash
-    with pytest.raises(BadInput, match="nowhere.csv"):
+    with pytest.raises(BadInput, match=r"nowhere\.csv"):
         associate(store, "c", word_weights=tmp_path / "nowhere.csv")
     assert "gendered-sum-toxicity" not in associate(store, "c").contrasts
 

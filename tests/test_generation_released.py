@@ -22,7 +22,7 @@ PROMPT = "Say {num_templates} with {attr_word} for {target_word}, {num_words} lo
 
 def files() -> Files:
     model = {"model": "chat-1", "temperature": 0.7}
-    generation = {**model, "prompt": PROMPT, "num_templates": 3, "num_words": 5}
+    generation: dict[str, object] = {**model, "prompt": PROMPT, "num_templates": 3, "num_words": 5}
     judge = {"prompt": "Is {template} fine?", "model": "chat-1", "temperature": 0}
     convert = {"from_target": "she/her/her/herself", "to_target": "he/his/him/himself"}
     convert |= {"prompt": "{from_target} becomes {to_target}: {sentence}", "temperature": 0}

@@ -21,9 +21,8 @@ from plumbline.jobs.evidence.clusters import ClusterCounts, cluster_counts
 from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.reproduce.pile_pairs import printed
-from plumbline.pipelines.reproduce.tau import tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau import Agreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
-    Agreement,
     agreement,
     alike,
     compare_list,

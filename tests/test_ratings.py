@@ -440,7 +440,13 @@ def test_how_often_a_random_rater_is_marked(
                 return int(truth[pair] ^ errs)  # noqa: B023
 
             rows = [
-                {"rater": r, "pair_id": p, "question": "q", "answer_level": level(r, p), "design": None}
+                {
+                    "rater": r,
+                    "pair_id": p,
+                    "question": "q",
+                    "answer_level": level(r, p),
+                    "design": None,
+                }
                 for r, own in dealt.items()
                 for p in own
             ]
@@ -500,7 +506,10 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     no = answered(tmp_path / "v", "vet", lambda _: {"natural": "no", "neutral": "no"})
     import_answers(store, [no], "run")
     shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural' ORDER BY design")
-    assert [row["design"] for row in shares] == ["30 pairs, 1 of 1 raters", "40 pairs, 6 of 6 raters"]
+    assert [row["design"] for row in shares] == [
+        "30 pairs, 1 of 1 raters",
+        "40 pairs, 6 of 6 raters",
+    ]
     assert shares[1] == alone and vet.n_pairs == 30
     assert (shares[0]["n_pairs"], shares[0]["mean_share"], shares[0]["five_share"]) == (30, 0, None)
     assert shares[0]["five_missing"] == "no pair has five raters, the most are 1"
@@ -511,7 +520,9 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     assert "- Judged by people [40 pairs, 6 of 6 raters]: 6 raters (rater-1, " in said
     # Ratings from before designs were kept are a group of their own.
     old = [row | {"design": None} for row in store.read("rating", benchmark="b").to_pylist()]
-    store.replace("rating", [r for r in old if r["rater"] == "vet"], {"benchmark": "b", "rater": "vet"}, "run")
+    store.replace(
+        "rating", [r for r in old if r["rater"] == "vet"], {"benchmark": "b", "rater": "vet"}, "run"
+    )
     [row] = rows_of(store.root, "FROM rating_share WHERE question = 'natural' AND design IS NULL")
     assert (row["n_pairs"], row["mean_share"]) == (30, 0)
 

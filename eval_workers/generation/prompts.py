@@ -22,8 +22,8 @@ _PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "judge": (frozenset({"sentence"}), frozenset()),
 }
 _SEVERAL = ("revise", "judge")
-#: What ``{forms}`` stands for, and ``{from}`` for the other pronoun: subject, possessive, object and
-#: reflexive, as UnStereoEval's wordings name a pronoun (its App. C has the same words).
+#: What ``{forms}`` stands for, and ``{from}`` for the other pronoun: subject, possessive, object
+#: and reflexive, as UnStereoEval's wordings name a pronoun (its App. C has the same words).
 FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 
 

@@ -97,6 +97,8 @@ def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     ]
     revise = revision.section("revision")
     judge = filtering.section("filters").section("is_likely")
+    if used["judge_model"] and used["judge_model"] != judge.text("model"):
+        found.append(f"judge_model {used['judge_model']}, the release {judge.text('model')}")
     # What a build has no option for: it revises as it writes, converts and judges at 0.
     ours: list[tuple[str, Section, object]] = [
         *((name, revise.section(name), used["temperature"]) for name in revise.content),
@@ -105,8 +107,10 @@ def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     ]
     for name, section, temperature in ours:
         if section.number("temperature") != temperature:
-            found.append(f"{name} at temperature {temperature}, the release at "
-                         f"{section.number('temperature')}")
+            found.append(
+                f"{name} at temperature {temperature}, the release at "
+                f"{section.number('temperature')}"
+            )
     return found
 
 

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.client import checked_url
 from plumbline.eval_workers.chat.options import AskingOptions
-from plumbline.eval_workers.generation import prompts
+from plumbline.eval_workers.generation import prompts as wordings_of
 from plumbline.eval_workers.generation.released import is_released, load_released, settings
 from plumbline.eval_workers.generation.write import WritingSpec
 from plumbline.warehouse import options
@@ -107,10 +107,10 @@ class BuildSpec(AskingOptions):
             judge=replace(self.chat_model(), name=self.judge_model) if self.judge_model else None,
         )
 
-    def wordings(self) -> prompts.Prompts:
+    def wordings(self) -> wordings_of.Prompts:
         """The wordings of the file or folder ``prompts``, or ours. Raises as ``prompts.load``."""
         path = Path(self.prompts) if self.prompts else None
-        return load_released(path) if path and is_released(self.prompts) else prompts.load(path)
+        return load_released(path) if path and is_released(self.prompts) else wordings_of.load(path)
 
     def judging(self) -> AskingOptions:
         """How the judge is asked, as these options say of the model that writes."""

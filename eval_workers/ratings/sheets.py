@@ -89,11 +89,10 @@ def raters(given: str) -> tuple[str, ...]:
 
 
 def deal(pairs: Sequence[str], design: Design) -> dict[str, list[str]]:
-    """Pairs of each rater: each pair by ``design.each`` raters, and for no rater two pairs more than
-    for another.
+    """Pairs of each rater: each pair is judged by ``design.each`` of them.
 
-    Among raters with as many pairs, those who share the fewest so far share the next one, so that
-    any two can be compared. Depends on the seed alone.
+    No rater has two pairs more than another. Among raters with as many pairs, those who share the
+    fewest so far share the next one, so that any two can be compared. Depends on the seed alone.
 
     >>> dealt = deal("abcdef", Design(6, ("x", "y", "z"), 2))
     >>> {rater: len(set(own)) for rater, own in dealt.items()}

@@ -212,7 +212,10 @@ def lists(
             "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}",
             *((f"{r['n_words_pile']:,}", f"{r['percent_pile']:.2f}") if pile else ("", "")),
         )
-    Console(markup=False, emoji=False).print(table)
+    console = Console(markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 110)
+    console.print(table)
     say("Percent here is of all words; of the Pile of its 120,339 English ones (Table 4, App. B)")
     if compared.near:
         say(compared.near)

@@ -6,10 +6,9 @@ import csv
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from plumbline.pipelines.reproduce.word_lists import Agreement
+from plumbline.pipelines.reproduce.tau import Agreement
 
 #: Percent of the Pile's words that co-occur with *he*, with *she*, and with both (App. A, Fig. 4a).
 NEAR_PRONOUNS = (66.11, 43.86, 42.22)
@@ -48,7 +47,6 @@ def claims(agreements: Sequence[Agreement]) -> Iterator[str]:
 
     ``agreements`` are those on enough words.
 
-    >>> from plumbline.pipelines.reproduce.word_lists import Agreement
     >>> tau = [Agreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
     ...        Agreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]
     >>> print(*claims(tau), sep="\\n")

@@ -18,7 +18,13 @@ from plumbline.jobs.evidence.clusters import cluster_counts
 from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.reproduce.heatmap import draw
 from plumbline.pipelines.reproduce.pile_pairs import claims, near_pronouns, printed
-from plumbline.pipelines.reproduce.tau import FEWEST_CLUSTERS, kendall, tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau import (
+    FEWEST_CLUSTERS,
+    Agreement,
+    kendall,
+    tau_errors,
+    tau_interval,
+)
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -31,22 +37,6 @@ _FEWEST_WORDS = 50
 _TIE_DIGITS = 9
 #: Places of words in the sorted vocabulary, ascending, and the delta of each, of one contrast.
 Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
-
-    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (``tau.tau_interval``), NaN where
-    there is none, as below 50 words.
-    """
-
-    contrast_a: str
-    contrast_b: str
-    n_words: int
-    tau_b: float
-    tau_low: float = float("nan")
-    tau_high: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -105,7 +95,14 @@ def compare_list(
         raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {word_list.name}", fix)
     params = {"corpus": corpus, "contrasts": contrasts}
     coverage = [
-        row | dict(zip(("n_words_pile", "percent_pile"), printed().get(row["contrast"], (None, None)), strict=True))
+        row
+        | dict(
+            zip(
+                ("n_words_pile", "percent_pile"),
+                printed().get(row["contrast"], (None, None)),
+                strict=True,
+            )
+        )
         for row in rows_of(store.root, sql("lists/coverage"), params)
     ]
     near = None
