@@ -10,8 +10,12 @@ import yaml
 
 from plumbline.eval_workers.generation.judge import PairToJudge, judgement
 from plumbline.eval_workers.generation.pairing import conversion
-from plumbline.eval_workers.generation.prompts import fill_prompt
-from plumbline.eval_workers.generation.released import differences, load_released, settings
+from plumbline.eval_workers.generation.prompts import (
+    differences,
+    fill_prompt,
+    load_released,
+    settings,
+)
 from plumbline.eval_workers.generation.spec import BuildSpec, load
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem

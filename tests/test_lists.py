@@ -20,13 +20,13 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.clusters import ClusterCounts, cluster_counts
 from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.reproduce.pile_pairs import printed
 from plumbline.pipelines.reproduce.tau import Agreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,
     alike,
     compare_list,
     matrix,
+    printed,
     write_compared,
 )
 from plumbline.warehouse import wordlists

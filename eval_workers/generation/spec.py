@@ -12,8 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.client import checked_url
 from plumbline.eval_workers.chat.options import AskingOptions
-from plumbline.eval_workers.generation import prompts as wordings_of
-from plumbline.eval_workers.generation.released import is_released, load_released, settings
+from plumbline.eval_workers.generation import prompts
 from plumbline.eval_workers.generation.write import WritingSpec
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
@@ -97,7 +96,7 @@ class BuildSpec(AskingOptions):
             raise UsageProblem("model", "is not given", fix)
         return WritingSpec(
             self.chat_model(),
-            self.wordings(),
+            prompts.load(Path(self.prompts) if self.prompts else None),
             n_sentences=self.n_sentences,
             max_words=self.max_words,
             reject_longer=self.reject_longer,
@@ -106,11 +105,6 @@ class BuildSpec(AskingOptions):
             generate_rounds=self.generate_rounds,
             judge=replace(self.chat_model(), name=self.judge_model) if self.judge_model else None,
         )
-
-    def wordings(self) -> wordings_of.Prompts:
-        """The wordings of the file or folder ``prompts``, or ours. Raises as ``prompts.load``."""
-        path = Path(self.prompts) if self.prompts else None
-        return load_released(path) if path and is_released(self.prompts) else wordings_of.load(path)
 
     def judging(self) -> AskingOptions:
         """How the judge is asked, as these options say of the model that writes."""
@@ -127,6 +121,7 @@ def load(path: Path | None, given: Mapping[str, object]) -> BuildSpec:
     'm'
     """
     spec = options.load(BuildSpec(), path, given)
-    if not is_released(spec.prompts):
+    if not prompts.is_released(spec.prompts):
         return spec
-    return options.load(replace(BuildSpec(), **settings(Path(spec.prompts))), path, given)
+    usual = replace(BuildSpec(), **prompts.settings(Path(spec.prompts)))
+    return options.load(usual, path, given)

@@ -22,7 +22,7 @@ from plumbline.eval_workers.generation.forecast import Remaining, forecast, rema
 from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.eval_workers.generation.opinion import Opinion, check_model
 from plumbline.eval_workers.generation.pairing import Paired
-from plumbline.eval_workers.generation.released import differences, is_released
+from plumbline.eval_workers.generation.prompts import differences, is_released
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.generation.write import Progress
 from plumbline.jobs.corpus_lookup import corpus_deltas
@@ -187,7 +187,7 @@ def before(request: BuildRequest, words: Sequence[str], store: Store | None) -> 
 
 def _wordings(spec: BuildSpec) -> Iterator[str]:
     """Which wordings are used and from which file, and how a build differs from a release's."""
-    used = spec.wordings()
+    used = spec.writing().prompts
     yield f"wordings, hash {used.hash}:"
     yield from (f"  {role}: {source}" for role, source in used.sources)
     if is_released(spec.prompts):

@@ -362,15 +362,17 @@ def _row_problems(table: Table, file: File, rows: pa.Table) -> Iterator[str]:
 def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Problem]:
     if not paths:
         return
-    key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
-    query = (
-        f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
-    )
+    files = {"files": list(map(str, paths))}
     with duckdb.connect() as connection:
-        found = connection.execute(query, {"files": list(map(str, paths))}).fetchone()
+        held = connection.execute(f"DESCRIBE SELECT * FROM {source}", files).fetchall()
+        # Files of older versions lack columns that came to the key later, which NULL stands for.
+        names = [name for name in table.key if name in {row[0] for row in held}]
+        key = ", ".join(f'"{name}"' for name in names)
+        query = f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key}"
+        found = connection.execute(f"{query} HAVING count(*) > 1 LIMIT 1", files).fetchone()
     if found is not None:
-        first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, found[1:], strict=True))
+        first = ", ".join(f"{n} {v!r}" for n, v in zip(names, found[1:], strict=True))
         problem = f"{found[0]:,} keys more than once, such as {first}"
         fix = "run again the command that wrote it, see `plumbline runs list`"
         yield Problem(store.root / table.name, problem, fix)
