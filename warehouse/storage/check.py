@@ -362,17 +362,19 @@ def _row_problems(table: Table, file: File, rows: pa.Table) -> Iterator[str]:
 def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Problem]:
     if not paths:
         return
+    key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
-    files = {"files": list(map(str, paths))}
+    # Files that are all older lack a column that came later.
+    later = [f'NULL AS "{c.name}"' for c in table.columns if c.nullable and c.name in table.key]
+    if later:
+        source = f"(FROM {source} UNION ALL BY NAME SELECT {', '.join(later)} WHERE false)"
+    query = (
+        f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
+    )
     with duckdb.connect() as connection:
-        held = connection.execute(f"DESCRIBE SELECT * FROM {source}", files).fetchall()
-        # Files of older versions lack columns that came to the key later, which NULL stands for.
-        names = [name for name in table.key if name in {row[0] for row in held}]
-        key = ", ".join(f'"{name}"' for name in names)
-        query = f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key}"
-        found = connection.execute(f"{query} HAVING count(*) > 1 LIMIT 1", files).fetchone()
+        found = connection.execute(query, {"files": list(map(str, paths))}).fetchone()
     if found is not None:
-        first = ", ".join(f"{n} {v!r}" for n, v in zip(names, found[1:], strict=True))
+        first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, found[1:], strict=True))
         problem = f"{found[0]:,} keys more than once, such as {first}"
         fix = "run again the command that wrote it, see `plumbline runs list`"
         yield Problem(store.root / table.name, problem, fix)
