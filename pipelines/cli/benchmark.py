@@ -468,7 +468,7 @@ def export_ratings(
     """Write a rating sheet for each rater: a form that works offline, and the same as CSV.
 
     By default six raters judge the same 100 pairs, as in UnStereoEval (section 6, footnote 7); its
-    authors' own check is --pairs 250 --raters 1. With --per-pair raters share the pairs.
+    authors' own check is --pairs 250 --raters vet. With --per-pair raters share the pairs.
 
     Example: plumbline benchmark ratings export use-5 --raters ana,ben,cleo --per-pair 2
     """
