@@ -118,7 +118,7 @@ def test_equals_a_fresh_count(
     if little:
         kept, found = (list(store.root.glob(f"_work/{name}")) for name in _FILES)
         assert len(kept) > 8 and len(found) > 12
-    assert done.contrasts == ("she/he", "queen/king", "nurse/tea", "added", "added-by-word")
+    assert done.contrasts == ("she/he", "queen/king", "nurse/tea", "added", "added-sum")
     assert_equal(store, "c", "fresh")
     made = [json.loads(line)["text"] for path in shards for line in path.open(encoding="utf-8")]
     expected = oracle(made, OWN, rule, 4, [*OWN, *ADDED])
@@ -150,7 +150,7 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
     }
     more = word_list(tmp_path / "more.toml", ("queen", "tea"), ("she", "he"))
     assert associate(store, "c", more).contrasts == (
-        *("she/he", "nurse/king", "queen/tea", "more", "more-by-word"),
+        *("she/he", "nurse/king", "queen/tea", "more", "more-sum"),
     )
     names = [x.name for x in corpus_lists(store, corpus_row(store, "c"))]
     assert names == ["she-he", "more", "nobles"]

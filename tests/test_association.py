@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -21,11 +22,13 @@ from plumbline.jobs.association.measures import (
     dispersion,
     pmi_nats,
 )
+from plumbline.jobs.association.word_weights import WordWeights
 from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList, WordPair
 
@@ -94,43 +97,51 @@ def test_deltas_of_pairs_and_of_the_list() -> None:
     assert rows["two", "army"]["n_defined"] == 1
 
 
-def test_weights_of_words_are_divided_by_side() -> None:
-    (rows,) = (
-        {r["word"]: r for r in delta_rows(counts(), "x", LIST.pairs, by_word=True).to_pylist()},
-    )
-    assert set(rows) == {"tea", "army"}, "rare co-occurs with no male word"
-    by_pair = {r["word"]: r for t in all_delta_rows(counts(), LIST)[-1:] for r in t.to_pylist()}
-    assert rows["tea"]["delta_nats"] == pytest.approx(by_pair["tea"]["delta_nats"], abs=1e-12)
-    # army was never near "she": its mean by pair is of queen/king alone, by word "he" counts too.
-    male = (pmi("army", "he") + 3 * pmi("army", "king")) / 4
-    assert rows["army"]["delta_nats"] == pytest.approx(pmi("army", "queen") - male, abs=1e-12)
-    assert by_pair["army"]["delta_nats"] != pytest.approx(rows["army"]["delta_nats"], abs=0.1)
-    assert [rows["army"][c] for c in ("n_pair_f", "n_pair_m", "n_defined")] == [1, 7, 1]
-    assert rows["army"]["delta_nats_se"] is None, "which words it was near is chance"
-    whole = rows["tea"]["delta_nats_se"]
-    assert whole == pytest.approx(by_pair["tea"]["delta_nats_se"], abs=1e-12)
+def test_equation_4_by_hand(tmp_path: Path) -> None:
+    """A plain sum over pairs; army was never near *she*, so that its sum is of one pair."""
+    path = tmp_path / "toxicity.csv"
+    path.write_text("word,weight\ntea,0.5\narmy,-2\nunheard,9\n")
+    weights = WordWeights.read(path)
+    assert weights.name == "toxicity"
+    nobles = {w: pmi(w, "queen") - pmi(w, "king") for w in ("tea", "army")}
+    sums = {"tea": pmi("tea", "she") - pmi("tea", "he") + nobles["tea"], "army": nobles["army"]}
+    d_she = 1 + 17 / 9 * 0.2
+    variance = {"tea": d_she / 6 + 1 / 3 + 1 / 2 + 1, "army": 1 + 1 / 2}
+    made = counts()
+    for v, of in ((np.ones(len(WORDS)), (1.0, 1.0)), (weights.of(made.words), (0.5, -2.0))):
+        # Weights of pairs are no part of it.
+        for pairs in (LIST.pairs, [WordPair(p.female, p.male, 0.0) for p in LIST.pairs]):
+            rows = {r["word"]: r for r in delta_rows(made, "x", pairs, v).to_pylist()}
+            assert set(rows) == {"tea", "army"}
+            for word, scale in zip(("tea", "army"), of, strict=True):
+                row = rows[word]
+                assert row["delta_nats"] == pytest.approx(scale * sums[word], abs=1e-12)
+                se = abs(scale) * math.sqrt(variance[word])
+                assert row["delta_nats_se"] == pytest.approx(se, abs=1e-12)
+            counted = [[rows[w][c] for w in rows] for c in ("n_defined", "n_pair_f", "n_pair_m")]
+            assert counted == [[2, 1], [8, 1], [4, 2]]
+    only_tea = delta_rows(made, "x", LIST.pairs, WordWeights("t", {"tea": 0.0}).of(made.words))
+    assert [(r["word"], r["delta_nats"]) for r in only_tea.to_pylist()] == [("tea", 0.0)]
 
 
-def test_by_word_a_rare_target_met_by_chance_is_no_lean() -> None:
-    """Words thrown at random: no word leans, and none is said to."""
-    rng = np.random.default_rng(3)
-    pairs = [WordPair("she", "he"), WordPair("aunt", "uncle"), WordPair("aunts", "uncles")]
-    n_target = {"she": 9000, "he": 9000, "aunt": 300, "uncle": 300, "aunts": 9, "uncles": 9}
-    words = {f"w{k}": 20 for k in range(400)}
-    met = [
-        {"word": word, "target": target, "n_pair": int(k)}
-        for target, n in n_target.items()
-        for word, k in zip(words, rng.poisson(4e-4 * n, len(words)), strict=True)
-        if k
-    ]
-    named = {"word": [*words, *n_target], "n_word": [*words.values(), *n_target.values()]}
-    made = Counts(pa.table(named), pa.Table.from_pylist(met), 100_000, 1_000_000)
-    for by_word, least, most in ((True, 0.0, 0.0), (False, 0.001, 0.08)):
-        rows = delta_rows(made, "x", pairs, by_word=by_word).to_pylist()
-        with_error = [r for r in rows if r["delta_nats_se"] is not None]
-        clear = sum(abs(r["delta_nats"]) > 1.96 * r["delta_nats_se"] for r in with_error)
-        assert len(rows) > 300 and least <= clear / len(rows) <= most
-        assert by_word or len(with_error) == len(rows)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("word,weight\ntea,high\n", "row 1: weight 'high' of tea is not a finite number"),
+        ("word,weight\ntea,inf\n", "row 1: weight 'inf' of tea is not a finite number"),
+        ("word,weight\ntea,1\ntea,2\n", "row 2: 'tea' is listed twice"),
+        ("word,weight\nTea,1\n", "row 1: 'Tea' is not one lowercase word"),
+        ("word,weight\ntea\n", "row 1: the row holds 1 fields, expected 2"),
+        ("word,weight\n", "has no rows"),
+        ("word,toxicity\ntea,1\n", "no column weight"),
+    ],
+)
+def test_weights_of_words_that_do_not_fit(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=r"v\.csv") as raised:
+        WordWeights.read(path)
+    assert problem in str(raised.value)
 
 
 PEOPLE = ("she", "her", "queen", "he", "his", "him", "king")
@@ -140,7 +151,7 @@ PEOPLE = ("she", "her", "queen", "he", "his", "him", "king")
     st.lists(st.integers(0, 3), min_size=28, max_size=28),
     st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=4, max_size=4),
 )
-def test_both_forms_of_equation_4_against_a_loop(n: list[int], v: list[float]) -> None:
+def test_means_and_sums_of_pairs_against_a_loop(n: list[int], v: list[float]) -> None:
     """Zero counts in any place, words of several pairs, weights of 0: every sum written out."""
     kinds = [("she", "he"), ("her", "his"), ("her", "him"), ("queen", "king")]
     pairs = [WordPair(f, m, weight) for (f, m), weight in zip(kinds, v, strict=True)]
@@ -158,28 +169,14 @@ def test_both_forms_of_equation_4_against_a_loop(n: list[int], v: list[float]) -
     for word in ("w0", "w1", "w2", "w3"):
         there = [p for p in pairs if met[word, p.female] and met[word, p.male]]
         total = sum(p.weight for p in there)
-        means = {}
-        for side in ("female", "male"):
-            weight = {getattr(p, side): 0.0 for p in pairs}
-            for p in pairs:
-                weight[getattr(p, side)] += p.weight
-            own = {t: x for t, x in weight.items() if met[word, t]}
-            if sum(own.values()) > 0:
-                means[side] = sum(x * value(word, t) for t, x in own.items()) / sum(own.values())
-        for by_word in (False, True):
-            rows = delta_rows(made, "x", pairs, by_word=by_word).to_pylist()
+        differences = [(p.weight, value(word, p.female) - value(word, p.male)) for p in there]
+        expected = {"sum": 3 * sum(d for _, d in differences)} if there else {}
+        if total > 0:
+            expected["mean"] = sum(weight * d for weight, d in differences) / total
+        for name, of_words in (("mean", None), ("sum", np.full(len(words), 3.0))):
+            rows = delta_rows(made, "x", pairs, of_words).to_pylist()
             found = {r["word"]: r["delta_nats"] for r in rows}
-            if by_word and len(means) == 2:
-                expected = means["female"] - means["male"]
-            elif not by_word and total > 0:
-                differences = [
-                    p.weight * (value(word, p.female) - value(word, p.male)) for p in there
-                ]
-                expected = sum(differences) / total
-            else:
-                assert word not in found
-                continue
-            assert found[word] == pytest.approx(expected, abs=1e-12)
+            assert found.get(word) == pytest.approx(expected.get(name), abs=1e-12)
 
 
 def standard_errors(table: pa.Table, value: str) -> dict[tuple[str, str], float]:
@@ -344,10 +341,46 @@ def test_associate_writes_both_tables(store: Store) -> None:
     found = {(r["contrast"], r["word"]): r["delta_nats"] for r in rows}
     assert found["she/he", "tea"] == pytest.approx(math.log(4), abs=1e-12)
     assert ("gendered", "tea") in found and "she-he" not in done.contrasts
-    assert ("gendered-by-word", "army") in found and done.contrasts[-1] == "pronouns-by-word"
+    # The mean over a list's pairs, and Eq. 4's sum of the deltas of its pairs.
+    own = [d for (name, word), d in found.items() if word == "tea" and "/" in name]
+    listed = {(w.female, w.male) for w in wordlists.load("gendered").pairs}
+    assert {("she", "he"), ("queen", "king")} <= listed and len(own) == 2
+    assert found["gendered-sum", "tea"] == pytest.approx(sum(own), abs=1e-12)
+    assert found["gendered", "tea"] == pytest.approx(sum(own) / 2, abs=1e-12)
+    assert done.contrasts[-1] == "pronouns-sum"
+    bounds = store.read("word_bound", corpus="c")["contrast"].to_pylist()
+    assert "gendered" in bounds and "gendered-sum" not in bounds
     again = associate(store, "c")
     assert again == done
     assert store.read("word_delta", corpus="c").num_rows == done.n_deltas
+
+
+def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:
+    """A contrast of its own, recorded with the hash of the weights; gone without the file."""
+    counted(store)
+    path = tmp_path / "toxicity.csv"
+    path.write_text("word,weight\ntea,0.5\nunheard,9\n")
+    done = associate(store, "c", word_weights=path)
+    assert done.n_weighted == 1 and "gendered-sum-toxicity" in done.contrasts
+    found = {
+        r["contrast"]: r
+        for r in store.read("word_delta", corpus="c").to_pylist()
+        if r["word"] == "tea"
+    }
+    plain, weighted = found["gendered-sum"], found["gendered-sum-toxicity"]
+    assert weighted["delta_nats"] == pytest.approx(plain["delta_nats"] / 2, abs=1e-12)
+    assert weighted["n_defined"] == plain["n_defined"] == 2
+    own = [
+        r for r in rows_of(store.root, "FROM word_lean WHERE contrast = 'gendered-sum-toxicity'")
+    ]
+    assert [r["word"] for r in own] == ["tea"], "army has no weight"
+    se = own[0]["delta_nats_se"]
+    assert own[0]["lean_nats_low"] == pytest.approx(own[0]["delta_nats"] - 1.959964 * se)
+    config = json.loads(store.read("run").sort_by("started_at").to_pylist()[-1]["config"])
+    assert config["word_weights_hash"] == WordWeights.read(path).hash
+    with pytest.raises(BadInput, match=r"nowhere\.csv"):
+        associate(store, "c", word_weights=tmp_path / "nowhere.csv")
+    assert "gendered-sum-toxicity" not in associate(store, "c").contrasts
 
 
 def test_associate_needs_a_counted_corpus(store: Store) -> None:

@@ -20,13 +20,13 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.clusters import ClusterCounts, cluster_counts
 from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.reproduce.tau import tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau import Agreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
-    Agreement,
     agreement,
     alike,
     compare_list,
     matrix,
+    printed,
     write_compared,
 )
 from plumbline.warehouse import wordlists
@@ -64,6 +64,15 @@ def filled(store: Store) -> Store:
     rows += deltas("woman/man", {f"w{k}": round(draw(), 1) for k in range(5, 85)})
     rows += deltas("gendered", {"w1": 1.0})
     store.publish("word_delta", rows, unit="a", run_id="r")
+    # 20 of 100 words near "he", 30 near "she", 10 of them near both.
+    near = {"he": range(20), "she": range(10, 40), "woman": range(90)}
+    fixed_near = {"corpus": "c", "n_word": 1, "n_target": 9, "n_pair": 1, "pmi_nats": 0.1}
+    met = [
+        {**fixed_near, "word": f"w{k}", "target": target, "pmi_nats_se": 0.1}
+        for target, own in near.items()
+        for k in own
+    ]
+    store.publish("word_association", met, unit="a", run_id="r")
     return store
 
 
@@ -236,6 +245,10 @@ def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     with (tmp_path / "o" / "c-gendered-kendall.csv").open(encoding="utf-8") as file:
         (tau,) = (row for row in csv.DictReader(file) if row["tau_b"])
     assert f"{float(tau['tau_b']):.2f} for she/he and woman/man, 55 words" in shown
+    assert "55,476" in shown and "46.10" in shown, "Table 4"
+    sign = 1 if float(tau["tau_b"]) > 0 else 0
+    assert f"she/he is positive with most: here with {sign} of 1 (0 with the int" in shown
+    assert "20.00%, 30.00%, 10.00% (of the Pile 66.11%, 43.86%, 42.22%, Figure 4)" in shown
     assert main(["reproduce", "lists", *options, "d"]) == 2
     assert main(["reproduce", "lists", *options, "c", "--list", "names"]) == 2
     assert "mary of list names was not counted" in capsys.readouterr().err
@@ -248,12 +261,49 @@ def test_several_pairs_have_a_median_and_ends() -> None:
     taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
     ends = {"c": (-0.3, -0.1)}
     rows = [Agreement("a", k, n, t, *ends.get(k, ())) for k, (t, n) in taus.items()]
-    _, summed, lowest, highest = alike(rows)
+    _, summed, lowest, highest = alike(rows)  # none of them is in the paper
     assert "0.30 in the median of all 3" in summed
     assert lowest.startswith("  -0.20 (95% interval -0.30 to -0.10)")
     assert lowest.endswith(" for a and c, 80 words in common")
     assert highest == "  0.90 for a and b, 60 words in common"
     assert len(list(alike(rows[3:]))) == 1 and not list(alike([]))
+
+
+def test_what_the_paper_says_of_pairs_stands_beside_ours() -> None:
+    rows = [
+        Agreement("aunt/uncle", "she/he", 90, -0.2, -0.3, -0.1),
+        Agreement("aunt/uncle", "her/his", 90, -0.2, -0.5, 0.1),
+        Agreement("her/him", "aunt/uncle", 90, 0.2, 0.1, 0.3),
+        Agreement("her/him", "her/his", 90, 0.8, 0.7, 0.9),
+        Agreement("wife/husband", "her/his", 49, 0.8, 0.7, 0.9),
+        Agreement("mummy/daddy", "her/his", 80, math.nan),
+    ]
+    shown = list(alike(rows))
+    at = shown.index("What App. A says of pairs in the Pile, and Kendall's tau here")
+    assert shown[at + 1 :] == [
+        "  her/him and her/his are strongly positive: here 0.80 (95% interval 0.70 to 0.90)",
+        "  she/he is positive with most: here with 0 of 1 (0 with the interval above 0)",
+        "  aunt/uncle is negative with most: here with 2 of 3 (1 with the interval below 0)",
+    ]
+
+
+@pytest.mark.reference
+def test_the_printed_figures_of_pairs_are_the_papers(data: Path) -> None:
+    path = data.parent / "reference" / "unstereoeval_gender_pairs.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    expected = {
+        f"{r['female']}/{r['male']}": (
+            int(r["well_defined_words"]),
+            float(r["percent_of_vocabulary"]),
+        )
+        for r in rows
+    }
+    assert printed() == expected
+    assert set(expected) == {p.contrast for p in wordlists.load("gendered").pairs}
+    # All percentages are of one vocabulary, within their rounding.
+    ends = [(100 * n / (p + 0.005), 100 * n / (p - 0.005)) for n, p in expected.values() if n]
+    assert max(low for low, _ in ends) < 120_339 < min(high for _, high in ends)
 
 
 @pytest.mark.parametrize("name", wordlists.LISTS.names())
@@ -335,7 +385,7 @@ def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_
     # The file may change or go: what was counted is in the warehouse.
     listed.unlink()
     done = associate(store, "c")
-    assert done.contrasts == ("she/he", "queen/king", "nobles", "nobles-by-word")
+    assert done.contrasts == ("she/he", "queen/king", "nobles", "nobles-sum")
     found = connect(store.root).execute(
         "SELECT target, n_pair FROM word_association WHERE word = 'tea' ORDER BY target"
     )

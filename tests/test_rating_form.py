@@ -31,7 +31,7 @@ def form(store: Store, tmp_path: Path) -> Path:
         for k, a in enumerate(names)
     ]
     fill(store, "benchmark_pair", rows)
-    make(store, "b", Design(3, ("ana",), 3), load(), tmp_path / "out", "run")
+    make(store, "b", Design(3, ("ana",)), load(), tmp_path / "out", "run")
     return tmp_path / "out" / "ana.html"
 
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 from scipy.stats import binomtest
+from scipy.stats import t as student
 
 from plumbline.eval_workers.generation.card import write_card
 from plumbline.eval_workers.ratings.agreement import agreement, alpha
@@ -48,7 +49,7 @@ def benchmark(store: Store, n: int = 30, **given: object) -> list[Row]:
 
 
 def exported(store: Store, out: Path, **given: Any) -> Sheets:
-    named = {"n_pairs": 24, "raters": raters("4"), "n_per_rater": 15, "with_unnatural": True}
+    named = {"n_pairs": 20, "raters": raters("4"), "n_per_pair": 3, "with_unnatural": True}
     return make(store, "b", Design(**{**named, **given}), load(), out, "export")
 
 
@@ -132,6 +133,7 @@ def test_alpha_of_ordered_answers_by_brute_force() -> None:
 def ratings(say: Callable[[str, int], bool], n_raters: int = 5, n_pairs: int = 80) -> list[Row]:
     return [
         {"rater": f"r{r}", "pair_id": f"{p}", "question": "natural", "answer_level": level}
+        | {"design": None}
         for r in range(n_raters)
         for p in range(n_pairs)
         if (level := int(say(f"r{r}", p))) >= 0
@@ -171,32 +173,39 @@ def test_agreement_where_nothing_can_be_said() -> None:
     assert rare["alpha"] == pytest.approx(0.0) and rare["alpha_low"] is None
 
 
-@given(st.integers(1, 8), st.integers(1, 20), st.integers(1, 40), st.integers(0, 3))
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 40), st.integers(0, 3))
 def test_pairs_are_dealt_evenly(n_raters: int, n_each: int, n_pairs: int, seed: int) -> None:
-    n_each = min(n_each, n_pairs)
+    n_each = min(n_each, n_raters)
     pairs = [str(k) for k in range(n_pairs)]
     dealt = deal(pairs, Design(n_pairs, raters(str(n_raters)), n_each, seed))
-    assert all(len(own) == len(set(own)) == n_each for own in dealt.values())
+    assert all(len(own) == len(set(own)) for own in dealt.values())
+    n_own = [len(own) for own in dealt.values()]
+    assert max(n_own) - min(n_own) <= 1
     counts = Counter(itertools.chain.from_iterable(dealt.values()))
-    assert max(counts.values()) - min(counts[p] for p in pairs) <= 1
+    assert counts == dict.fromkeys(pairs, n_each)
+
+
+def test_all_raters_judge_the_same_pairs_by_default() -> None:
+    dealt = deal([str(k) for k in range(100)], Design(100, raters("6")))
+    assert all(set(own) == {str(k) for k in range(100)} for own in dealt.values())
 
 
 def test_any_two_raters_share_pairs() -> None:
-    """2.4 raters a pair are 450 shared pairs in all, for the 15 twos of raters 30 each."""
-    dealt = deal([str(k) for k in range(250)], Design(250, raters("6"), 100))
+    """Two raters a pair are 240 shared pairs in all, for the 15 twos of raters 16 each."""
+    dealt = deal([str(k) for k in range(240)], Design(240, raters("6"), 2))
     shared = [len(set(a) & set(b)) for a, b in itertools.combinations(dealt.values(), 2)]
-    assert sum(shared) == 450 and max(shared) - min(shared) <= 2
+    assert sum(shared) == 240 and max(shared) - min(shared) <= 2
 
 
 def test_a_sample_takes_the_pairs_that_metrics_use(store: Store) -> None:
     rows = benchmark(store, 50)
-    drawn = sample(rows, Design(20, (), 1))
+    drawn = sample(rows, Design(20, ()))
     assert len(drawn) == 20 and all(row["is_natural"] for row in drawn)
-    assert len(sample(rows, Design(99, (), 1))) == 40
-    assert {r["is_natural"] for r in sample(rows, Design(50, (), 1, 0, True))} == {True, False}
-    fewer = sample(rows[:45], Design(20, (), 1))
+    assert len(sample(rows, Design(99, ()))) == 40
+    assert {r["is_natural"] for r in sample(rows, Design(50, (), None, 0, True))} == {True, False}
+    fewer = sample(rows[:45], Design(20, ()))
     assert len({r["pair_id"] for r in drawn} & {r["pair_id"] for r in fewer}) >= 15
-    assert sample(rows, Design(20, (), 1, 1)) != drawn
+    assert sample(rows, Design(20, (), None, 1)) != drawn
 
 
 def test_sheets_differ_in_order_and_sides_and_come_back_the_same(
@@ -204,7 +213,7 @@ def test_sheets_differ_in_order_and_sides_and_come_back_the_same(
 ) -> None:
     benchmark(store)
     made = exported(store, tmp_path / "a")
-    assert (made.n_pairs, made.n_raters) == (24, (2, 3))
+    assert (made.n_pairs, made.n_each) == (20, (15, 15))
     assert len({path.suffix for path in made.paths}) == 3 and len(made.paths) == 9
     again = exported(store, tmp_path / "b")
     assert [p.read_bytes() for p in made.paths] == [p.read_bytes() for p in again.paths]
@@ -213,7 +222,7 @@ def test_sheets_differ_in_order_and_sides_and_come_back_the_same(
     sides, orders = Counter(row["shown_first"] for row in kept), {}
     for row in kept:
         orders.setdefault(row["pair_id"], set()).add(row["position"])
-    assert min(sides.values()) > 15 and sum(len(o) > 1 for o in orders.values()) > 20
+    assert min(sides.values()) > 15 and sum(len(o) > 1 for o in orders.values()) > 16
     text = (tmp_path / "a" / "rater-1.csv").read_text(encoding="utf-8-sig")
     assert "pair" not in text and "female" not in text, "an item tells nothing about the pair"
 
@@ -342,7 +351,7 @@ def test_sheets_of_who_has_answered_stay(store: Store, tmp_path: Path) -> None:
     import_answers(store, [answered(tmp_path, "rater-1", yes)], "run")
     with pytest.raises(UsageProblem, match="rater-1: has answered a sheet of b with other pairs"):
         exported(store, tmp_path, seed=1)
-    exported(store, tmp_path, seed=1, raters=raters("ana,ben"), n_pairs=20)
+    exported(store, tmp_path, seed=1, raters=raters("ana,ben"), n_pairs=15, n_per_pair=None)
     assert store.read("rating_sheet", benchmark="b").num_rows == 60 + 30
     own = tmp_path / "own.toml"
     own.write_text(
@@ -350,7 +359,7 @@ def test_sheets_of_who_has_answered_stay(store: Store, tmp_path: Path) -> None:
         'answers = ["no", "partly", "yes"]\nyes = ["yes"]\n'
     )
     with pytest.raises(UsageProblem, match=r"judged already \(rater-1\) with other questions"):
-        make(store, "b", Design(20, ("cleo",), 20), load(own), tmp_path, "run")
+        make(store, "b", Design(20, ("cleo",)), load(own), tmp_path, "run")
 
 
 @pytest.mark.parametrize(
@@ -384,15 +393,17 @@ def test_raters_and_designs_that_do_not_fit(store: Store, tmp_path: Path) -> Non
         exported(store, tmp_path)
     benchmark(store)
     with pytest.raises(
-        UsageProblem, match=r"4 raters by 2 can judge 8 .* --pairs 8, or --per-rater 6\)"
+        UsageProblem, match=r"5 raters of each pair: there are 4 .* --raters 5, or --per-pair 4\)"
     ):
-        exported(store, tmp_path, n_per_rater=2)
+        exported(store, tmp_path, n_per_pair=5)
+    with pytest.raises(UsageProblem, match="3 pairs: are too few for 4 raters by 1 of each pair"):
+        exported(store, tmp_path, n_pairs=3, n_per_pair=1)
 
 
 def opinions(store: Store, out: Path, is_random: str = "") -> list[Path]:
     """Six raters of 40 pairs, each of whom sees a pair's truth nine times in ten."""
     benchmark(store, 40)
-    exported(store, out, n_pairs=40, n_per_rater=40, raters=raters("6"))
+    exported(store, out, n_pairs=40, n_per_pair=None, raters=raters("6"))
 
     def say(draw: random.Random, rater: str, row: Row) -> dict[str, str]:
         truth = number(row) % 4 > 0
@@ -410,16 +421,18 @@ def opinions(store: Store, out: Path, is_random: str = "") -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n_pairs", "wrong", "n_marked"),
-    [(100, 0.05, 40), (250, 0.05, 40), (100, 0.15, 38), (250, 0.15, 31)],
+    ("n_pairs", "n_each", "wrong", "n_marked", "n_false"),
+    [(100, 6, 0.05, 40, 0), (200, 3, 0.05, 40, 1), (100, 6, 0.15, 38, 0), (200, 3, 0.15, 36, 0)],
 )
-def test_how_often_a_random_rater_is_marked(n_pairs: int, wrong: float, n_marked: int) -> None:
+def test_how_often_a_random_rater_is_marked(
+    n_pairs: int, n_each: int, wrong: float, n_marked: int, n_false: int
+) -> None:
     """The table of docs/ratings.md."""
-    found = 0
+    found: list[bool] = []
     for trial in range(40):
         draw = random.Random(trial)
         truth = {str(k): draw.random() < 0.85 for k in range(n_pairs)}
-        dealt = deal(sorted(truth), Design(n_pairs, raters("6"), 100, trial))
+        dealt = deal(sorted(truth), Design(n_pairs, raters("6"), n_each, trial))
         for at_random in ("", "rater-4"):
 
             def level(rater: str, pair: str) -> int:
@@ -427,14 +440,19 @@ def test_how_often_a_random_rater_is_marked(n_pairs: int, wrong: float, n_marked
                 return int(truth[pair] ^ errs)  # noqa: B023
 
             rows = [
-                {"rater": r, "pair_id": p, "question": "q", "answer_level": level(r, p)}
+                {
+                    "rater": r,
+                    "pair_id": p,
+                    "question": "q",
+                    "answer_level": level(r, p),
+                    "design": None,
+                }
                 for r, own in dealt.items()
                 for p in own
             ]
             marked = {r["without_rater"] for r in agreement(rows) if (r.get("gain_low") or -1) > 0}
-            assert marked <= {at_random}
-            found += len(marked)
-    assert found == n_marked
+            found += [who == at_random for who in marked]
+    assert Counter(found) == Counter({True: n_marked, False: n_false})
 
 
 def test_shares_and_verdicts_by_hand(store: Store, tmp_path: Path) -> None:
@@ -455,6 +473,17 @@ def test_shares_and_verdicts_by_hand(store: Store, tmp_path: Path) -> None:
         low, high = binomtest(k, 32).proportion_ci(method="wilson")
         ends = (found[f"{name}_share_low"], found[f"{name}_share_high"])
         assert ends == pytest.approx((low, high), abs=0.03)  # over pairs, each its own cluster
+    mean = np.array([sum(v) / 6 for v in natural.values()])
+    assert found["mean_share"] == pytest.approx(mean.mean())
+    # Wilson's interval with Student's t, as of the rows that have this error; three pairs of no yes
+    # are few exceptions, so of 32 rows at most.
+    p, t = mean.mean(), student.ppf(0.975, 31)
+    n = min(32, p * (1 - p) / (mean.var(ddof=1) / 32))
+    half = t * (p * (1 - p) / n + t**2 / (4 * n**2)) ** 0.5 / (1 + t**2 / n)
+    centre = (p + t**2 / (2 * n)) / (1 + t**2 / n)
+    ends = found["mean_share_low"], found["mean_share_high"]
+    assert ends == pytest.approx((centre - half, centre + half), abs=1e-3)
+    assert found["five_missing"] is None
     table = Counter((int(p) % 5 > 0, 2 * sum(v) > 6) for p, v in said.items() if 2 * sum(v) != 6)
     [verdict] = rows_of(store.root, "FROM rating_verdict")
     cells = [table[True, True], table[True, False], table[False, True], table[False, False]]
@@ -468,6 +497,36 @@ def test_shares_and_verdicts_by_hand(store: Store, tmp_path: Path) -> None:
     assert verdict["kappa"] == pytest.approx(AnnotationTask(data=data).kappa(), abs=1e-9)
 
 
+def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) -> None:
+    """Six raters of the same pairs, and one who vets more of them and finds none natural."""
+    import_answers(store, opinions(store, tmp_path), "run")
+    [alone] = rows_of(store.root, "FROM rating_share WHERE question = 'natural'")
+    agreed = rows_of(store.root, "FROM rating_agreement ORDER BY ALL")
+    vet = make(store, "b", Design(30, ("vet",), None, 1), load(), tmp_path / "v", "run")
+    no = answered(tmp_path / "v", "vet", lambda _: {"natural": "no", "neutral": "no"})
+    import_answers(store, [no], "run")
+    shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural' ORDER BY design")
+    assert [row["design"] for row in shares] == [
+        "30 pairs, 1 of 1 raters",
+        "40 pairs, 6 of 6 raters",
+    ]
+    assert shares[1] == alone and vet.n_pairs == 30
+    assert (shares[0]["n_pairs"], shares[0]["mean_share"], shares[0]["five_share"]) == (30, 0, None)
+    assert shares[0]["five_missing"] == "no pair has five raters, the most are 1"
+    six = "FROM rating_agreement WHERE design LIKE '40%' ORDER BY ALL"
+    assert rows_of(store.root, six) == agreed
+    said = write_card(store, "b", tmp_path / "card").paths[0].read_text(encoding="utf-8")
+    assert "- Judged by people [30 pairs, 1 of 1 raters]: 1 rater (vet), 30 pairs" in said
+    assert "- Judged by people [40 pairs, 6 of 6 raters]: 6 raters (rater-1, " in said
+    # Ratings from before designs were kept are a group of their own.
+    old = [row | {"design": None} for row in store.read("rating", benchmark="b").to_pylist()]
+    store.replace(
+        "rating", [r for r in old if r["rater"] == "vet"], {"benchmark": "b", "rater": "vet"}, "run"
+    )
+    [row] = rows_of(store.root, "FROM rating_share WHERE question = 'natural' AND design IS NULL")
+    assert (row["n_pairs"], row["mean_share"]) == (30, 0)
+
+
 def test_questions_of_ones_own(store: Store, tmp_path: Path) -> None:
     """Of three answers the last two count as yes; a tab parts the columns, and one is missing."""
     benchmark(store)
@@ -477,7 +536,7 @@ def test_questions_of_ones_own(store: Store, tmp_path: Path) -> None:
         'yes = ["1"]\n[questions.natural]\nwording = "How natural are both?"\n'
         'answers = ["not at all", "partly", "fully"]\nyes = ["partly", "fully"]\n'
     )
-    made = make(store, "b", Design(6, ("ana",), 6), load(own), tmp_path, "export")
+    made = make(store, "b", Design(6, ("ana",)), load(own), tmp_path, "export")
     form = (tmp_path / "ana.html").read_text(encoding="utf-8")
     assert form.count("How natural are both?") == form.count('value="partly"') == 6
     items = [row["item"] for row in made.rows["ana"]]
@@ -529,7 +588,7 @@ def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     command = ["benchmark", "ratings", "export", "b", "--raters", "ana,ben", "--out"]
     assert main([*command, str(tmp_path / "out"), *where]) == 0
     said = capsys.readouterr().out
-    assert "b: 24 pairs, each for 2 of 2 raters\n24 pairs per rater, 2 questions" in said
+    assert "b: 24 pairs, 2 of 2 raters\n24 pairs per rater, 2 questions" in said
     files = [str(answered(tmp_path / "out", rater, yes)) for rater in ("ana", "ben")]
     assert main(["benchmark", "ratings", "import", *files, *where]) == 0
     said = capsys.readouterr().out
@@ -550,7 +609,7 @@ def test_few_pairs_have_no_interval_and_it_says_so(
     benchmark(store)
     where = ["--warehouse", str(store.root)]
     out = tmp_path / "out"
-    few = ["--pairs", "3", "--per-rater", "3", "--raters", "ana,ben", "--out", str(out)]
+    few = ["--pairs", "3", "--raters", "ana,ben", "--out", str(out)]
     assert main(["benchmark", "ratings", "export", "b", *few, *where]) == 0
     files = [str(answered(out, rater, yes)) for rater in ("ana", "ben")]
     assert main(["benchmark", "ratings", "import", *files, *where]) == 0

@@ -176,7 +176,9 @@ def test_cards_and_shards_of_hostile_names(tmp_path: Path, store: Store) -> None
 
 
 def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
-    """Archives are written, never unpacked; no pickle, YAML or code is read from data."""
+    """Archives are written, never unpacked; no pickle or code is read from data. YAML is in one
+    module, which reads the wordings of UnStereoEval's release, as plain data."""
+    plain_yaml = REPOSITORY / "eval_workers" / "generation" / "prompts.py"
     forbidden = {"extractall", "extract", "unpack_archive", "eval", "exec", "yaml", "pickle"}
     forbidden |= {"dill", "joblib", "cloudpickle", "shelve", "marshal", "tarfile", "allow_pickle"}
     for room in ("warehouse", "jobs", "eval_workers", "pipelines"):
@@ -194,5 +196,9 @@ def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
                             k.arg == "weights_only" and ast.unparse(k.value) == "True"
                             for k in node.keywords
                         ), f"{path.name}:{node.lineno}"
+                if path == plain_yaml:
+                    names -= {"yaml"}
+                    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "yaml":
+                        assert node.attr in ("safe_load", "YAMLError")
                 found = names & forbidden
                 assert not found, f"{path.relative_to(REPOSITORY)}:{node.lineno}: {found}"

@@ -199,8 +199,8 @@ def test_lists_targets_and_seeds(store: Store) -> None:
     arguments = ("tea", "--corpus", "c", "--contrast", "gendered", "--target", "queen")
     found = json.loads(why(store, *arguments, "--format", "json").stdout)["word_snippet"]
     assert {row["target"] for row in found} == {"queen"}
-    by_word = ["why", "tea", "--corpus", "c", "--contrast", "gendered-by-word"]
-    refused = CliRunner().invoke(app, [*by_word, "--warehouse", str(store.root)])
+    summed = ["why", "tea", "--corpus", "c", "--contrast", "gendered-sum"]
+    refused = CliRunner().invoke(app, [*summed, "--warehouse", str(store.root)])
     assert "give --contrast gendered" in repr(refused.exception)
 
 

@@ -66,7 +66,9 @@ class BuildSpec(AskingOptions):
     eta: Annotated[
         float, Field(ge=0, description="Bound on |MaxPMI|, in nats, of pairs that are shared.")
     ] = 0.65
-    prompts: Annotated[str, Field(description="Wordings of your own (TOML).")] = ""
+    prompts: Annotated[
+        str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
+    ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,7 +115,13 @@ class BuildSpec(AskingOptions):
 def load(path: Path | None, given: Mapping[str, object]) -> BuildSpec:
     """Read a configuration file, if one is named; see ``options.load``.
 
+    With the wordings of UnStereoEval's release its model, temperature and numbers are defaults.
+
     >>> load(None, {"model": "m", "n_words": None}).model
     'm'
     """
-    return options.load(BuildSpec(), path, given)
+    spec = options.load(BuildSpec(), path, given)
+    if not prompts.is_released(spec.prompts):
+        return spec
+    usual = replace(BuildSpec(), **prompts.settings(Path(spec.prompts)))
+    return options.load(usual, path, given)

@@ -76,7 +76,7 @@ class WritingSpec:
     def generate(self, word: str, pronoun: Pronoun, round: int, n: int) -> Request:
         """The request for n sentences."""
         values = {"word": word, "pronoun": pronoun, "n": n, "max_words": self.max_words}
-        prompt = fill_prompt(self.prompts.generate, **values)
+        prompt = fill_prompt(self.prompts.generating(pronoun), **values)
         return self._request("generate", prompt, word, pronoun, round, n)
 
     def revise(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:

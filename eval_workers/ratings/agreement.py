@@ -57,7 +57,8 @@ def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
 
 
 def agreement(ratings: Sequence[Row]) -> list[Row]:
-    """Rows of `rating_agreement` without benchmark and run: per question, and without each rater.
+    """Rows of `rating_agreement` without benchmark and run: per design and question, and without
+    each rater.
 
     ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs, whose
     draws are the same each time; NULL below ten pairs with two answers, and where more than 5% of
@@ -65,15 +66,15 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
     of its gain is paired, and adjusted for the number of raters (Bonferroni).
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
-    ...                                   "answer_level": level}
+    ...                                   "answer_level": level, "design": None}
     >>> [row] = agreement([ask(r, p, int(p == "x")) for r in "ab" for p in "xyz"])
     >>> row["alpha"], row["n_pairs"], row["n_answers"]
     (1.0, 3, 6)
     """
     found = []
-    for question in dict.fromkeys(row["question"] for row in ratings):
-        own = [row for row in ratings if row["question"] == question]
-        found += [{"question": question, **row} for row in _of_question(own)]
+    for of in dict.fromkeys((row["design"], row["question"]) for row in ratings):
+        own = [row for row in ratings if (row["design"], row["question"]) == of]
+        found += [{"design": of[0], "question": of[1], **row} for row in _of_question(own)]
     return found
 
 

@@ -171,7 +171,7 @@ class _Reader:
         return f"{said}, expected {' or '.join(answers)}"
 
     def _use(self, record: Record, sheet: Row, question: Question, given: str) -> None:
-        known = {name: sheet[name] for name in ("benchmark", "rater", "pair_id")}
+        known = {name: sheet[name] for name in ("benchmark", "design", "rater", "pair_id")}
         self.into.rows.append(
             {
                 **known,

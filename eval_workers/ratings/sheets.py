@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -26,17 +25,31 @@ _RATER = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 
 @dataclass(frozen=True)
 class Design:
-    """How many pairs are judged, by whom, how many by each.
+    """How many pairs are judged, by whom, and how many raters judge each pair.
 
     Attributes:
+        n_per_pair: raters of each pair; ``None`` for all of them, who then judge the same pairs.
         with_unnatural: draw from the pairs that their source or judge calls unnatural too.
     """
 
     n_pairs: int
     raters: tuple[str, ...]
-    n_per_rater: int
+    n_per_pair: int | None = None
     seed: int = 0
     with_unnatural: bool = False
+
+    @property
+    def each(self) -> int:
+        """Raters of each pair."""
+        return len(self.raters) if self.n_per_pair is None else self.n_per_pair
+
+    def named(self, n_pairs: int) -> str:
+        """The design by which ``n_pairs`` are judged, as `rating_sheet` names it.
+
+        >>> Design(100, raters("6")).named(100), Design(250, raters("3"), 1).named(240)
+        ('100 pairs, 6 of 6 raters', '240 pairs, 1 of 3 raters')
+        """
+        return f"{n_pairs} pairs, {self.each} of {len(self.raters)} raters"
 
 
 @dataclass(frozen=True)
@@ -52,9 +65,9 @@ class Sheets:
         return len({row["pair_id"] for rows in self.rows.values() for row in rows})
 
     @property
-    def n_raters(self) -> tuple[int, int]:
-        """Fewest and most raters of a pair."""
-        counts = Counter(row["pair_id"] for rows in self.rows.values() for row in rows).values()
+    def n_each(self) -> tuple[int, int]:
+        """Fewest and most pairs of a rater."""
+        counts = [len(rows) for rows in self.rows.values()]
         return min(counts), max(counts)
 
 
@@ -76,13 +89,12 @@ def raters(given: str) -> tuple[str, ...]:
 
 
 def deal(pairs: Sequence[str], design: Design) -> dict[str, list[str]]:
-    """Pairs of each rater: as many for each, each pair by as many raters as near equal as can be.
+    """Pairs of each rater: each pair is judged by ``design.each`` of them.
 
-    Each rater gets ``n_per_rater`` different pairs, and no pair has two raters more than another.
-    Among raters with as much room left, those who share the fewest pairs so far share the next one,
-    so that any two can be compared. Depends on the seed alone.
+    No rater has two pairs more than another. Among raters with as many pairs, those who share the
+    fewest so far share the next one, so that any two can be compared. Depends on the seed alone.
 
-    >>> dealt = deal("abcdef", Design(6, ("x", "y", "z"), 4))
+    >>> dealt = deal("abcdef", Design(6, ("x", "y", "z"), 2))
     >>> {rater: len(set(own)) for rater, own in dealt.items()}
     {'x': 4, 'y': 4, 'z': 4}
     >>> sorted("".join(p for own in dealt.values() for p in own))
@@ -91,11 +103,10 @@ def deal(pairs: Sequence[str], design: Design) -> dict[str, list[str]]:
     draw = random.Random(f"deal {design.seed}")
     own: dict[str, list[str]] = {rater: [] for rater in design.raters}
     shared = dict.fromkeys(map(frozenset, combinations(own, 2)), 0)
-    fewest, n_more = divmod(len(own) * design.n_per_rater, len(pairs))
-    for k, pair in enumerate(draw.sample(list(pairs), len(pairs))):
+    for pair in draw.sample(list(pairs), len(pairs)):
         chosen: list[str] = []
-        for _ in range(fewest + (k < n_more)):
-            # Who has the most room comes first: so room never differs by more than one pair.
+        for _ in range(design.each):
+            # Who has the fewest comes first: so numbers never differ by more than one pair.
             rater = min(
                 (r for r in own if r not in chosen),
                 key=lambda r: (
@@ -131,26 +142,27 @@ def make(
     """Draw pairs, deal them out, keep the sheets in the warehouse, write a form and a CSV for each.
 
     The same options on the same pairs give the same files. Raises ``UsageProblem`` for a benchmark
-    without pairs, for more pairs than the raters can judge, and for raters or questions whose
+    without pairs, for more raters of a pair than there are, and for raters or questions whose
     answers are there already and who would get others.
     """
+    if design.each > len(design.raters):
+        problem = f"there are {len(design.raters)} raters"
+        fix = f"give --raters {design.each}, or --per-pair {len(design.raters)}"
+        raise UsageProblem(f"{design.each} raters of each pair", problem, fix)
     pairs = sample(store.read("benchmark_pair", benchmark=benchmark).to_pylist(), design)
     if not pairs:
         fix = f"run `plumbline benchmark import {benchmark}`"
         raise UsageProblem(f"benchmark {benchmark!r}", "has no pair to judge", fix)
-    n_each = min(design.n_per_rater, len(pairs))
-    if len(pairs) > (n_most := n_each * len(design.raters)):
-        problem = f"{len(design.raters)} raters by {n_each} can judge {n_most} of them"
-        n_needed = -(-len(pairs) // len(design.raters))
-        fix = f"give --pairs {n_most}, or --per-rater {n_needed}"
-        raise UsageProblem(f"{len(pairs)} pairs", problem, fix)
     by_id = {row["pair_id"]: row for row in pairs}
-    design = Design(len(pairs), design.raters, n_each, design.seed, design.with_unnatural)
+    dealt = deal(sorted(by_id), design)
+    if not all(dealt.values()):
+        problem = f"are too few for {len(dealt)} raters by {design.each} of each pair"
+        raise UsageProblem(f"{len(pairs)} pairs", problem, "name fewer raters")
     rows = {
         rater: _sheet(benchmark, rater, [by_id[i] for i in own], design.seed)
-        for rater, own in deal(sorted(by_id), design).items()
+        for rater, own in dealt.items()
     }
-    _keep(store, benchmark, rows, wordings, run_id)
+    _keep(store, benchmark, rows, design.named(len(pairs)), wordings, run_id)
     return Sheets(rows, _write(out, rows, by_id, wordings))
 
 
@@ -168,7 +180,12 @@ def _sheet(benchmark: str, rater: str, pairs: Sequence[Row], seed: int) -> list[
 
 
 def _keep(
-    store: Store, benchmark: str, rows: dict[str, list[Row]], wordings: Wordings, run_id: str
+    store: Store,
+    benchmark: str,
+    rows: dict[str, list[Row]],
+    design: str,
+    wordings: Wordings,
+    run_id: str,
 ) -> None:
     """Sheets and questions into the warehouse; answers that are there must stay readable."""
     asked = [q.row(k) for k, q in enumerate(wordings.questions, 1)]
@@ -190,7 +207,7 @@ def _keep(
         new = [{"benchmark": benchmark, **row, "run_id": run_id} for row in asked]
         store.replace("rating_question", new, {"benchmark": benchmark}, run_id)
         for rater, own in rows.items():
-            sheet = [{**row, "run_id": run_id} for row in own]
+            sheet = [{**row, "design": design, "run_id": run_id} for row in own]
             store.replace("rating_sheet", sheet, {"benchmark": benchmark, "rater": rater}, run_id)
 
 

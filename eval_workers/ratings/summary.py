@@ -15,12 +15,16 @@ SELECT s.*, q.position, q.wording, a.alpha, a.alpha_low, a.alpha_high, a.n_pairs
 FROM rating_share AS s
 JOIN rating_question AS q USING (benchmark, question)
 JOIN rating_agreement AS a
-    ON a.benchmark = s.benchmark AND a.question = s.question AND a.without_rater = ''
+    ON a.benchmark = s.benchmark AND a.design IS NOT DISTINCT FROM s.design
+    AND a.question = s.question AND a.without_rater = ''
 WHERE s.benchmark = $benchmark
-ORDER BY q.position
+ORDER BY s.design NULLS FIRST, q.position
 """
 _UNLIKE = "FROM rater_agreement WHERE benchmark = $benchmark AND is_unlike ORDER BY question, rater"
-_RATERS = "SELECT DISTINCT rater FROM rating WHERE benchmark = $benchmark ORDER BY rater"
+_RATERS = """
+SELECT design, list(DISTINCT rater ORDER BY rater) AS raters FROM rating
+WHERE benchmark = $benchmark GROUP BY design ORDER BY design NULLS FIRST
+"""
 #: Without a pair that the verdict calls unnatural there is nothing to compare.
 _VERDICT = "FROM rating_verdict WHERE benchmark = $benchmark AND n_people_only + n_neither > 0"
 
@@ -31,36 +35,45 @@ def people_say(root: Path, benchmark: str) -> dict[str, str]:
     figures = rows_of(root, _FIGURES, about)
     if not figures:
         return {}
-    raters = [row["rater"] for row in rows_of(root, _RATERS, about)]
-    n_pairs = max(row["n_pairs"] for row in figures)
-    who = f"{_raters(len(raters))} ({', '.join(raters)})"
-    said = {"Judged by people": f"{who}, {n_pairs:,} pairs"}
-    for row in figures:
-        said[f"People on `{row['question']}` ({row['wording']})"] = _of_question(row)
+    said = {}
+    # Two designs on one benchmark are apart: each has lines of its own.
+    for group in rows_of(root, _RATERS, about):
+        own = [row for row in figures if row["design"] == group["design"]]
+        of = f" [{group['design']}]" if len(figures) > len(own) else ""
+        who = f"{_raters(len(group['raters']))} ({', '.join(group['raters'])})"
+        n_pairs = max((row["n_pairs"] for row in own), default=0)
+        said[f"Judged by people{of}"] = f"{who}, {n_pairs:,} pairs"
+        for row in own:
+            said[f"People on `{row['question']}` ({row['wording']}){of}"] = _of_question(row)
     if unlike := rows_of(root, _UNLIKE, about):
         said["Answers unlike the others'"] = "; ".join(map(_unlike, unlike))
-    for row in rows_of(root, _VERDICT, about):
-        said["People (majority) and the pairs' own verdict"] = _verdict(row)
+    for row in (verdicts := rows_of(root, _VERDICT, about)):
+        of = f" [{row['design']}]" if len(verdicts) > 1 else ""
+        said[f"People (majority) and the pairs' own verdict{of}"] = _verdict(row)
     return said
 
 
 def _of_question(row: Row) -> str:
     least, most = row["n_raters_least"], row["n_raters_most"]
     each = _raters(most) if least == most else f"{least} to {most} raters"
-    parts = [f"yes by a majority of {each} for {_share(row, 'majority', row['n_pairs'])}"]
-    if row["n_pairs_five"]:
-        parts.append(f"by at least five for {_share(row, 'five', row['n_pairs_five'])}")
-    return f"{', '.join(parts)}; {_alpha(row)}"
+    mean, majority, five = (_share(row, of) for of in ("mean", "majority", "five"))
+    at_least = f"by at least five for {five} of {row['n_pairs_five']:,} pairs"
+    return (
+        f"yes by {mean} of raters in the mean of {row['n_pairs']:,} pairs, by a majority of {each} "
+        f"for {majority}, {row['five_missing'] or at_least}; {_alpha(row)}"
+    )
 
 
 def _raters(n: int) -> str:
     return f"{n} rater" if n == 1 else f"{n} raters"
 
 
-def _share(row: Row, of: str, n_pairs: int) -> str:
+def _share(row: Row, of: str) -> str:
     share, low, high = (row[f"{of}_share{end}"] for end in ("", "_low", "_high"))
+    if share is None:
+        return "–"
     ends = "no interval: too few words" if low is None else f"{100 * low:.1f} to {100 * high:.1f}"
-    return f"{100 * share:.1f}% of {n_pairs:,} pairs ({ends})"
+    return f"{100 * share:.1f}% ({ends})"
 
 
 def _alpha(row: Row) -> str:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from plumbline.jobs.association.measures import (
+    SUM,
     Counts,
     association_rows,
     bound_rows,
     contrasts,
-    contrasts_by_word,
     delta_rows,
 )
 from plumbline.jobs.association.target_lists import (
@@ -27,6 +29,7 @@ from plumbline.jobs.association.target_lists import (
     targets_of,
     with_list,
 )
+from plumbline.jobs.association.word_weights import WordWeights
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.warehouse import wordlists
@@ -45,7 +48,8 @@ class Associated:
     """Rows written to ``word_association``, ``word_delta`` and ``word_bound``; names of contrasts.
 
     ``dropped`` are the tables that held rows made from older deltas, and how many; ``rare`` the
-    words of the added list that don't occur, or were pruned as too rare.
+    words of the added list that don't occur, or were pruned as too rare; ``n_weighted`` the words
+    of the corpus that have a weight of their own, ``None`` without a file of weights.
     """
 
     n_associations: int
@@ -54,6 +58,7 @@ class Associated:
     contrasts: tuple[str, ...]
     dropped: dict[str, int]
     rare: tuple[str, ...] = ()
+    n_weighted: int | None = None
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
@@ -72,20 +77,26 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
 
 @writes_corpus
 def associate(
-    store: Store, corpus: str, targets: str = "", how: Recounting | None = None
+    store: Store,
+    corpus: str,
+    targets: str = "",
+    how: Recounting | None = None,
+    word_weights: Path | None = None,
 ) -> Associated:
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
-    Contrasts are all pairs of the word lists whose words were counted, and each such list of
-    several pairs (Eq. 4), by pair under its name and by word as ``NAME-by-word``. PMI and delta
-    have rows only where every count needed is above 0; bounds have one for every word with a
-    co-occurrence. MaxPMI of benchmarks and seed words computed from
-    older deltas are dropped.
+    Contrasts are all pairs of the word lists whose words were counted, and of each such list of
+    several pairs their mean, under its name, and their sum ``NAME-sum`` (UnStereoEval, App. A,
+    Eq. 4). PMI and delta have rows only where every count needed is above 0; bounds have one for
+    every word with a co-occurrence, and none of sums. MaxPMI of benchmarks and seed words computed
+    from older deltas are dropped.
 
     Args:
         targets: name or path of a word list that the corpus has from now on: the pairs of its words
             are counted from the documents that counting kept.
         how: where and how these are counted.
+        word_weights: a file of v(w) of Eq. 4 (:class:`WordWeights`): the sums with it are further
+            contrasts ``NAME-sum-STEM``, STEM the file's name. A word without a weight has none.
 
     Raises:
         UsageProblem: the corpus is unknown, or was imported and so has no counts; or the list can't
@@ -96,9 +107,12 @@ def associate(
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no counts to associate")
+    weights = WordWeights.read(word_weights) if word_weights else None
     counted = with_list(store, row, targets) if targets else corpus_lists(store, row)
     lists, words = usable_lists(counted), targets_of(counted)
-    with recorded(store, "corpus associate", {"corpus": corpus, "lists": sorted(lists)}) as run_id:
+    config = {"corpus": corpus, "lists": sorted(lists)}
+    config |= {"word_weights": weights.name, "word_weights_hash": weights.hash} if weights else {}
+    with recorded(store, "corpus associate", config) as run_id:
         try:
             staged = stage_pairs(store, row, words, run_id, how or Recounting())
         except KeyboardInterrupt:
@@ -112,13 +126,19 @@ def associate(
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window"])
         counts = Counts(word_count, pairs, *totals)
-        words_of = contrasts_by_word(lists.values())
-        by_name = contrasts(lists.values()) | words_of
+        by_name = contrasts(lists.values())
+        v_of = {SUM: np.ones(len(counts.n_word))}
+        if weights:
+            v_of[f"{SUM}-{weights.name}"] = weights.of(counts.words)
+        sums = {
+            f"{x.name}{end}": (x.pairs, v)
+            for end, v in v_of.items()
+            for x in lists.values()
+            if len(x.pairs) > 1 and f"{x.name}{end}" not in by_name
+        }
+        kinds = {name: (pairs, None) for name, pairs in by_name.items()} | sums
         associations = association_rows(counts, words)
-        deltas = (
-            delta_rows(counts, name, pairs, by_word=name in words_of)
-            for name, pairs in by_name.items()
-        )
+        deltas = (delta_rows(counts, name, pairs, v) for name, (pairs, v) in kinds.items())
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
         snapshot, where = store.snapshot(), {"corpus": corpus}
         dropped = {t: sum(f.n_rows for f in snapshot.files(t, where)) for t in _FROM_DELTAS}
@@ -134,13 +154,14 @@ def associate(
                 shown = _shown(associations, len(words), update)
                 n_associations = _write(store, "word_association", corpus, run_id, shown)
             with progress(f"deltas of {corpus}", "contrasts") as update:
-                shown = _shown(deltas, len(by_name), update)
+                shown = _shown(deltas, len(kinds), update)
                 n_deltas = _write(store, "word_delta", corpus, run_id, shown)
             with progress(f"bounds of {corpus}", "contrasts") as update:
                 shown = _shown(bounds, len(by_name), update)
                 n_bounds = _write(store, "word_bound", corpus, run_id, shown)
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
-    return Associated(n_associations, n_deltas, n_bounds, tuple(by_name), dropped, rare)
+    n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
+    return Associated(n_associations, n_deltas, n_bounds, tuple(kinds), dropped, rare, n_weighted)
 
 
 def rows_of(staged: Staged) -> pa.Table:

@@ -30,8 +30,8 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: End of the name of a list's contrast whose weights are those of words.
-BY_WORD = "-by-word"
+#: End of the name of a list's sum over its pairs.
+SUM = "-sum"
 
 
 def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pairs: int) -> Floats:
@@ -201,52 +201,46 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     return single | {x.name: x.pairs for x in lists if len(x.pairs) > 1}
 
 
-def contrasts_by_word(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """By name, the lists of several pairs, for ``delta_rows`` with weights of words.
-
-    >>> from plumbline.warehouse import wordlists
-    >>> list(contrasts_by_word([wordlists.load("she-he"), wordlists.load("gendered")]))
-    ['gendered-by-word']
-    """
-    several = {x.name: x.pairs for x in lists if len(x.pairs) > 1}
-    return {f"{n}{BY_WORD}": p for n, p in several.items() if f"{n}{BY_WORD}" not in several}
-
-
 def delta_rows(
-    counts: Counts, contrast: str, pairs: Sequence[WordPair], *, by_word: bool = False
+    counts: Counts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
-    """Lean of each word for one contrast, a weighted mean over ``pairs`` (Eqs. 1 and 4).
+    """Lean of each word for one contrast: of a pair (UnStereoEval, Eq. 1), or of a list's pairs.
 
-    By pair: delta(w) = sum_i v_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i v_i over the pairs i for which
-    both counts of w are above 0. By word: delta(w) = sum_f V_f PMI(w, f) / sum_f V_f
-    - sum_m V_m PMI(w, m) / sum_m V_m, each sum over the words of its side that w co-occurs with; a
-    word's weight V is the sum of the weights of its pairs. The two are equal where w has every
-    count, and for a single pair. A word without such a pair, or without a word on either side, has
-    no row, nor has one whose weights sum to 0.
+    Without ``v`` the mean over the pairs i for which both counts of w are above 0:
+    delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i, u the weights of the pairs. With
+    ``v``, weights of the scored words, App. A's Eq. 4 over the same pairs:
+    delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)), whose scale grows with the number of pairs. A
+    word without such a pair has no row, nor has one whose pairs' weights sum to 0, or whose v is
+    NaN.
 
-    The mean is a weighted sum of ln c over the targets, with a weight a_g for target g: its
-    variance is sum_g a_g^2 D_g / c_g. By word that holds only for a word that co-occurs with every
-    word of the list that has a weight and occurs in the corpus: otherwise each side is a mean over
-    other words, and a rare one that is there by chance has a large PMI. NULL stands there.
+    Both are weighted sums of ln c over the targets, with a weight a_g for target g: the variance is
+    sum_g a_g^2 D_g / c_g.
+
+    Args:
+        v: float64[words], in the order of the counts' words, no unit.
 
     Returns:
-        contrast, word, n_word, n_pair_f and n_pair_m (sums over what the mean is of), n_defined
-        (pairs with both counts), delta_nats (above 0 leans female), delta_nats_se (may be NULL).
+        contrast, word, n_word, n_pair_f and n_pair_m (sums over what the figure is of), n_defined
+        (pairs with both counts), delta_nats (above 0 leans female), delta_nats_se.
     """
     n = len(counts.n_word)
-    terms, n_f, n_m = (_terms_of_words if by_word else _terms_of_pairs)(counts, pairs)
+    n_f, n_m, n_defined = (np.zeros(n, np.int64) for _ in range(3))
+    total, terms = np.zeros(n), list[tuple[str, float, NDArray[np.bool_]]]()
+    for pair in pairs:
+        female, male = counts.n_pair(pair.female), counts.n_pair(pair.male)
+        both = (female > 0) & (male > 0)
+        weight = pair.weight if v is None else 1.0
+        n_f, n_m, n_defined = n_f + female * both, n_m + male * both, n_defined + both
+        total += weight * both
+        terms += [(pair.female, weight, both), (pair.male, -weight, both)]
+    total[total == 0] = np.nan
+    scale = 1 / total if v is None else np.where(n_defined > 0, v, np.nan)
     delta, variance = np.zeros(n), np.zeros(n)
-    for target in dict.fromkeys(term.target for term in terms):
-        own = (term for term in terms if term.target == target)
-        share = sum((x.weight * x.counted / x.total for x in own), start=np.zeros(n))
+    for target in dict.fromkeys(target for target, _, _ in terms):
+        share = scale * sum(weight * both for own, weight, both in terms if own == target)
         delta += share * np.nan_to_num(counts.pmi(target))
         variance += share**2 * np.nan_to_num(counts.variance(target))
-    if by_word:
-        weighed = {w for p in pairs if p.weight > 0 for w in (p.female, p.male)}
-        for target in filter(counts.n_target, weighed):
-            variance[counts.n_pair(target) == 0] = np.nan
     rows = np.flatnonzero(np.isfinite(delta))
-    both = ((counts.n_pair(p.female) > 0) & (counts.n_pair(p.male) > 0) for p in pairs)
     return pa.table(
         {
             "contrast": pa.array([contrast] * len(rows), pa.string()),
@@ -254,9 +248,9 @@ def delta_rows(
             "n_word": counts.n_word[rows],
             "n_pair_f": n_f[rows],
             "n_pair_m": n_m[rows],
-            "n_defined": sum(both, start=np.zeros(n, np.int64))[rows],
+            "n_defined": n_defined[rows],
             "delta_nats": delta[rows],
-            "delta_nats_se": pa.array(np.sqrt(variance[rows]), from_pandas=True),
+            "delta_nats_se": np.sqrt(variance[rows]),
         }
     )
 
@@ -307,46 +301,3 @@ def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
             "q": adjusted(columns["p"]),
         }
     )
-
-
-class _Term(NamedTuple):
-    """A target's signed weight, the words it counts for, and by what it is divided there."""
-
-    target: str
-    weight: float
-    counted: NDArray[np.bool_]
-    total: Floats
-
-
-def _terms_of_pairs(counts: Counts, pairs: Sequence[WordPair]) -> tuple[list[_Term], Ints, Ints]:
-    """The terms of the mean by pair, and the co-occurrences with either side that it is of."""
-    n = len(counts.n_word)
-    n_f, n_m, total = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
-    terms: list[_Term] = []
-    for pair in pairs:
-        female, male = counts.n_pair(pair.female), counts.n_pair(pair.male)
-        both = (female > 0) & (male > 0)
-        n_f, n_m = n_f + female * both, n_m + male * both
-        total += pair.weight * both
-        terms.append(_Term(pair.female, pair.weight, both, total))
-        terms.append(_Term(pair.male, -pair.weight, both, total))
-    total[total == 0] = np.nan
-    return terms, n_f, n_m
-
-
-def _terms_of_words(counts: Counts, pairs: Sequence[WordPair]) -> tuple[list[_Term], Ints, Ints]:
-    """As ``_terms_of_pairs``, of the mean by word: each side is divided by its own weights."""
-    n = len(counts.n_word)
-    terms: list[_Term] = []
-    n_pairs: list[Ints] = []
-    for sign, words in ((1, [p.female for p in pairs]), (-1, [p.male for p in pairs])):
-        n_pair, total = np.zeros(n, np.int64), np.zeros(n)
-        for word in dict.fromkeys(words):
-            weight = sum(p.weight for p, own in zip(pairs, words, strict=True) if own == word)
-            met = counts.n_pair(word)
-            n_pair = n_pair + met
-            total += weight * (met > 0)
-            terms.append(_Term(word, sign * weight, met > 0, total))
-        total[total == 0] = np.nan
-        n_pairs.append(n_pair)
-    return terms, n_pairs[0], n_pairs[1]

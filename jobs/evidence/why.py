@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from plumbline.jobs.association.associations import usable_lists
-from plumbline.jobs.association.measures import BY_WORD, contrasts
+from plumbline.jobs.association.measures import SUM, contrasts
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
@@ -146,8 +146,8 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
     by_name = contrasts(usable_lists(corpus_lists(store, evidence.corpus)).values())
     if contrast in by_name:
         return by_name[contrast]
-    if contrast.endswith(BY_WORD):
-        fix = f"give --contrast {contrast.removesuffix(BY_WORD)}"
+    if (listed := contrast.rpartition(SUM)[0]) in by_name:
+        fix = f"give --contrast {listed}"
         raise UsageProblem(f"contrast {contrast!r}", "its evidence is that of its list", fix)
     problem = f"is not one of corpus {evidence.corpus['corpus']}"
     raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")

@@ -448,9 +448,11 @@ def build(
 
 def export_ratings(
     name: Annotated[str, typer.Argument(help="A benchmark in the warehouse.")],
-    pairs: Annotated[int, typer.Option(min=1, help="Pairs to judge, drawn at random.")] = 250,
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs to judge, drawn at random.")] = 100,
     raters: Annotated[str, typer.Option(help="How many raters, or names as ana,ben.")] = "6",
-    per_rater: Annotated[int, typer.Option(min=1, help="Pairs that each rater judges.")] = 100,
+    per_pair: Annotated[
+        int | None, typer.Option(min=1, help="Raters of each pair; default: all of them.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = 0,
     questions: Annotated[
         Path | None, typer.Option(help="TOML file with questions of your own (docs/ratings.md).")
@@ -465,9 +467,10 @@ def export_ratings(
 ) -> None:
     """Write a rating sheet for each rater: a form that works offline, and the same as CSV.
 
-    Every rater judges as many pairs, and each pair has as many raters as near equal as can be.
+    By default six raters judge the same 100 pairs, as in UnStereoEval (section 6, footnote 7); its
+    authors' own check is --pairs 250 --raters vet. With --per-pair raters share the pairs.
 
-    Example: plumbline benchmark ratings export use-5 --raters ana,ben,cleo --pairs 100
+    Example: plumbline benchmark ratings export use-5 --raters ana,ben,cleo --per-pair 2
     """
     from plumbline.eval_workers.ratings.questions import load
     from plumbline.eval_workers.ratings.sheets import Design, make
@@ -475,24 +478,19 @@ def export_ratings(
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store
 
-    wordings, design = (
-        load(questions),
-        Design(pairs, named(raters), per_rater, seed, with_unnatural),
-    )
-    directory, store = (
-        out or Path("out/ratings") / segment(name),
-        Store.open(warehouse, create=False),
-    )
+    wordings = load(questions)
+    design = Design(pairs, named(raters), per_pair, seed, with_unnatural)
+    directory = out or Path("out/ratings") / segment(name)
+    store = Store.open(warehouse, create=False)
     config = {"benchmark": name, **asdict(design), **asdict(wordings)}
     with recorded(store, "benchmark ratings export", config) as run_id:
         sheets = make(store, name, design, wordings, directory, run_id)
-    least, most = sheets.n_raters
-    each = f"{least}" if least == most else f"{least} or {most}"
-    n_each = len(next(iter(sheets.rows.values())))
-    say(f"{name}: {sheets.n_pairs:,} pairs, each for {each} of {len(sheets.rows)} raters")
-    say(f"{n_each:,} pairs per rater, {len(wordings.questions)} questions about each")
-    if most < 5 <= len(sheets.rows):
-        say(f"For shares by at least five raters: --pairs {n_each} gives every pair to all of them")
+    least, most = sheets.n_each
+    n_each = f"{most:,}" if least == most else f"{least:,} or {most:,}"
+    say(f"{name}: {design.named(sheets.n_pairs)}")
+    say(f"{n_each} pairs per rater, {len(wordings.questions)} questions about each")
+    if design.each < 5:
+        say("No share by at least five raters: no pair has five")
     say(f"Wrote {directory}: {len(sheets.paths)} files, a form (.html) and a .csv for each rater")
     say("Next: send each rater one of the two, then plumbline benchmark ratings import FILE...")
 

@@ -105,6 +105,9 @@ def associate(
     targets: Annotated[
         str, typer.Option(help="Add a word list: its name, or the path of its TOML file.")
     ] = "",
+    word_weights: Annotated[
+        Path | None, typer.Option(help="CSV word,weight: sums of lists with these weights, too.")
+    ] = None,
     memory: Annotated[
         str, typer.Option(help="Most memory of each process that counts for --targets.")
     ] = CorpusOptions.memory,
@@ -119,6 +122,10 @@ def associate(
     are counted from the documents that counting kept, and are in `pair_count` from then on, until
     the corpus is counted again. After an interruption run the same command again to resume.
 
+    Of a list there are the mean of its pairs' deltas (contrast `gendered`) and their sum
+    (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
+    `gendered-sum-toxicity`, each word's sum times its weight; words without a weight have none.
+
     MaxPMI of benchmarks and samples of seed words made from older deltas are dropped; the command
     says which, and what makes them again.
 
@@ -128,7 +135,7 @@ def associate(
     from plumbline.jobs.association.target_lists import Recounting
 
     how = Recounting(master, CorpusOptions(memory=memory).memory_bytes)
-    done = run(open_existing(warehouse), corpus, targets, how)
+    done = run(open_existing(warehouse), corpus, targets, how, word_weights)
     say(
         f"{corpus}: {done.n_associations:,} rows in `word_association`, {done.n_deltas:,} in "
         f"`word_delta`, {done.n_bounds:,} in `word_bound` ({len(done.contrasts)} contrasts, "
@@ -136,6 +143,8 @@ def associate(
     )
     if done.rare:
         say(f"No rows: {', '.join(done.rare)} (not in the corpus, or rarer than its --min-count)")
+    if done.n_weighted is not None:
+        say(f"{word_weights}: weights of {done.n_weighted:,} words of the corpus")
     added = "word_list, pair_count, " if targets else ""
     say(f"Tables: {added}word_association, word_delta, word_bound")
     again = {

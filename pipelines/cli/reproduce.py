@@ -194,7 +194,8 @@ def lists(
 ) -> None:
     """Compare the pairs of a word list: how many words have a delta, whether they rank them alike.
 
-    What Table 4 and Figure 5 of UnStereoEval show of the Pile, for a corpus of your own.
+    What App. A of UnStereoEval shows of the Pile (Table 4, Figures 4 and 5), beside a corpus of
+    your own.
 
     Example: plumbline reproduce lists --corpus novels --list gendered
     """
@@ -203,12 +204,22 @@ def lists(
     with progress("draw documents again", "resamples") as update:
         compared = compare_list(Store.open(warehouse, create=False), corpus, list_, update)
     say("Words with a delta: those that co-occur with both words of a pair (as in Table 4)")
-    table = Table("pair", "words", "% of vocabulary", "median SE of delta, nats")
+    headings = ("words", "% of vocabulary", "median SE of delta, nats", "printed (Pile)", "%")
+    table = Table("pair", *headings)
     for r in compared.coverage:
-        se = "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}"
-        share = f"{r['percent_of_vocabulary']:.2f}"
-        table.add_row(terminal(r["contrast"]), f"{r['n_words']:,}", share, se)
-    Console(markup=False, emoji=False).print(table)
+        pile = r["n_words_pile"] is not None
+        table.add_row(
+            *(terminal(r["contrast"]), f"{r['n_words']:,}", f"{r['percent_of_vocabulary']:.2f}"),
+            "" if r["median_se_nats"] is None else f"{r['median_se_nats']:.2f}",
+            *((f"{r['n_words_pile']:,}", f"{r['percent_pile']:.2f}") if pile else ("", "")),
+        )
+    console = Console(markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 110)
+    console.print(table)
+    say("Percent here is of all words; of the Pile of its 120,339 English ones (Table 4, App. B)")
+    if compared.near:
+        say(compared.near)
     for line in alike(compared.agreements):
         say(line)
     say(f"  {compared.intervals}")

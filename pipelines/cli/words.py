@@ -129,6 +129,7 @@ def constrain(
     Example: plumbline constrain --corpus novels --benchmark winobias
     """
     from plumbline.jobs.association.max_pmi import constrain as run
+    from plumbline.jobs.association.measures import SUM
     from plumbline.jobs.association.verdicts import verdict_lines
 
     store = open_existing(warehouse)
@@ -136,6 +137,8 @@ def constrain(
         done = run(store, corpus, name, contrast, least_count)
         for line in verdict_lines(store, corpus, name, done):
             say(line)
+    if SUM in (contrast or ""):
+        say(f"{contrast} is a sum over pairs: limits that fit a single pair are too small for it")
     say("Table: pair_association")
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")
 

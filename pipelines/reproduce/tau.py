@@ -7,6 +7,7 @@ come together, so that words aren't independent: an interval over words is too n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,22 @@ Floats = NDArray[np.float64]
 RESAMPLES = 100
 #: Fewer clusters than these give no interval.
 FEWEST_CLUSTERS = 10
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
+
+    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`), NaN where
+    there is none, as below 50 words.
+    """
+
+    contrast_a: str
+    contrast_b: str
+    n_words: int
+    tau_b: float
+    tau_low: float = float("nan")
+    tau_high: float = float("nan")
 
 
 def kendall(x: Floats, y: Floats) -> float:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,13 @@ from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.evidence.clusters import cluster_counts
 from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.reproduce.heatmap import draw
-from plumbline.pipelines.reproduce.tau import FEWEST_CLUSTERS, kendall, tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau import (
+    FEWEST_CLUSTERS,
+    Agreement,
+    kendall,
+    tau_errors,
+    tau_interval,
+)
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -28,31 +37,28 @@ from plumbline.warehouse.text.csv_rows import as_csv
 _FEWEST_WORDS = 50
 #: Deltas nearer than this are ties: those of equal quotients of counts differ by rounding alone.
 _TIE_DIGITS = 9
+#: Percent of the Pile's words that co-occur with *he*, with *she*, and with both (App. A, Fig. 4a).
+NEAR_PRONOUNS = (66.11, 43.86, 42.22)
+#: Two pairs whose deltas are strongly correlated, and signs of a pair's tau with others (App. A).
+_STRONG = ("her/him", "her/his")
+_SIGNS = (
+    ("she/he", 1, "most"),
+    ("mummy/daddy", -1, "most"),
+    ("aunt/uncle", -1, "most"),
+    ("wife/husband", -1, "several"),
+    ("girlfriend/boyfriend", -1, "several"),
+)
 #: Places of words in the sorted vocabulary, ascending, and the delta of each, of one contrast.
 Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
-
-    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (``tau.tau_interval``), NaN where
-    there is none, as below 50 words.
-    """
-
-    contrast_a: str
-    contrast_b: str
-    n_words: int
-    tau_b: float
-    tau_low: float = float("nan")
-    tau_high: float = float("nan")
 
 
 @dataclass(frozen=True)
 class Compared:
     """Rows of ``sql/lists/coverage.sql`` in list order, and the agreement of every two pairs.
 
-    ``intervals`` says what the intervals of tau are over, or why there are none.
+    A row has ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, ``None`` for pairs
+    that are not in it. ``near`` says which share of words co-occurs with *he*, *she* and both, if
+    the list has them. ``intervals`` says what the intervals of tau are over, or why there are none.
     """
 
     corpus: str
@@ -60,6 +66,7 @@ class Compared:
     coverage: tuple[dict[str, Any], ...]
     agreements: tuple[Agreement, ...]
     intervals: str
+    near: str | None
 
 
 def compare_list(
@@ -100,9 +107,23 @@ def compare_list(
         fix = f"plumbline corpus associate --corpus {corpus}"
         raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {word_list.name}", fix)
     params = {"corpus": corpus, "contrasts": contrasts}
-    coverage = rows_of(store.root, sql("lists/coverage"), params)
+    coverage = [
+        row
+        | dict(
+            zip(
+                ("n_words_pile", "percent_pile"),
+                printed().get(row["contrast"], (None, None)),
+                strict=True,
+            )
+        )
+        for row in rows_of(store.root, sql("lists/coverage"), params)
+    ]
+    near = None
+    if "she/he" in contrasts:
+        [row_near] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
+        near = near_pronouns(row_near)
     agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
-    return Compared(corpus, word_list.name, tuple(coverage), agreements, over)
+    return Compared(corpus, word_list.name, tuple(coverage), agreements, over, near)
 
 
 def _with_intervals(
@@ -181,7 +202,8 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ag
 
 
 def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
-    """Whether pairs rank words alike, in lines: Kendall's tau of those with 50 words in common.
+    """Whether pairs rank words alike, in lines: Kendall's tau of those with 50 words in common, and
+    what the paper says of them in the Pile.
 
     Nothing for a list of one pair.
 
@@ -189,6 +211,8 @@ def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
     >>> print(*alike([*tau, Agreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
     Do two pairs rank words alike (as in Figure 5)? Kendall's tau: 1 for the same order, 0 for none
       0.50 (95% interval 0.40 to 0.60) for she/he and her/him, 90 words in common
+    What App. A says of pairs in the Pile, and Kendall's tau here
+      she/he is positive with most: here with 1 of 1 (1 with the interval above 0)
     """
     if not agreements:
         return
@@ -206,6 +230,7 @@ def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
         each = f"all {len(enough):,} that have {_FEWEST_WORDS} or more words in common"
         yield f"  {middle:.2f} in the median of {each}; the lowest and the highest:"
     yield from map(_of_two, dict.fromkeys((enough[0], enough[-1])))
+    yield from claims(enough)
 
 
 def _of_two(one: Agreement) -> str:
@@ -257,3 +282,53 @@ def matrix(compared: Compared) -> tuple[list[str], NDArray[np.float64]]:
         i, j = place[row.contrast_a], place[row.contrast_b]
         tau[i, j] = tau[j, i] = row.tau_b
     return contrasts, tau
+
+
+@cache
+def printed() -> dict[str, tuple[int, float]]:
+    """Table 4 by contrast: words of the Pile with a delta, and their percent of its vocabulary.
+
+    >>> len(printed()), printed()["she/he"]
+    (38, (55476, 46.1))
+    """
+    text = (resources.files(__package__) / "pile_pairs.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return {r["contrast"]: (int(r["n_words"]), float(r["percent_of_vocabulary"])) for r in rows}
+
+
+def near_pronouns(row: dict[str, Any]) -> str:
+    """A corpus's row of ``sql/lists/near_pronouns.sql`` beside Figure 4a, in a line."""
+    ours = (row[f"percent_{near}"] for near in ("he", "she", "both"))
+    own, pile = (", ".join(f"{x:.2f}%" for x in of) for of in (ours, NEAR_PRONOUNS))
+    return f"Words that co-occur with he, she, both: {own} (of the Pile {pile}, Figure 4)"
+
+
+def claims(agreements: Sequence[Agreement]) -> Iterator[str]:
+    """What App. A says of the Pile's pairs beside these, in lines; nothing without such pairs.
+
+    ``agreements`` are those on enough words.
+
+    >>> tau = [Agreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
+    ...        Agreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]
+    >>> print(*claims(tau), sep="\\n")
+    What App. A says of pairs in the Pile, and Kendall's tau here
+      she/he is positive with most: here with 0 of 1 (0 with the interval above 0)
+      mummy/daddy is negative with most: here with 1 of 2 (1 with the interval below 0)
+    """
+    lines = []
+    for a in agreements:
+        if {a.contrast_a, a.contrast_b} == set(_STRONG):
+            interval = f"95% interval {a.tau_low:.2f} to {a.tau_high:.2f}"
+            strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
+            lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
+    for contrast, sign, how_many in _SIGNS:
+        own = [a for a in agreements if contrast in (a.contrast_a, a.contrast_b)]
+        n = sum(sign * a.tau_b > 0 for a in own)
+        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in own)
+        name, side = ("positive", "above") if sign > 0 else ("negative", "below")
+        here = f"here with {n} of {len(own)} ({n_clear} with the interval {side} 0)"
+        if own:
+            lines.append(f"  {contrast} is {name} with {how_many}: {here}")
+    if lines:
+        yield "What App. A says of pairs in the Pile, and Kendall's tau here"
+        yield from lines

@@ -22,6 +22,7 @@ from plumbline.eval_workers.generation.forecast import Remaining, forecast, rema
 from plumbline.eval_workers.generation.offline import SOURCE
 from plumbline.eval_workers.generation.opinion import Opinion, check_model
 from plumbline.eval_workers.generation.pairing import Paired
+from plumbline.eval_workers.generation.prompts import differences, is_released
 from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.generation.write import Progress
 from plumbline.jobs.corpus_lookup import corpus_deltas
@@ -166,6 +167,7 @@ def before(request: BuildRequest, words: Sequence[str], store: Store | None) -> 
         yield "requests: none, the sentences are those of fixed frames"
         yield from _opinion_plan(spec)
         return
+    yield from _wordings(spec)
     price = spec.price()
     judge_price = spec.judging().price()
     expected = forecast(words, spec.writing(), price, judge=spec.judge, judge_price=judge_price)
@@ -181,6 +183,16 @@ def before(request: BuildRequest, words: Sequence[str], store: Store | None) -> 
         yield f"in the ledger already: {spending(held.spent, expected.currency)}"
         yield _left(remaining(words, spec.writing(), held.replies, judge=spec.judge), len(words))
     yield from _opinion_plan(spec)
+
+
+def _wordings(spec: BuildSpec) -> Iterator[str]:
+    """Which wordings are used and from which file, and how a build differs from a release's."""
+    used = spec.writing().prompts
+    yield f"wordings, hash {used.hash}:"
+    yield from (f"  {role}: {source}" for role, source in used.sources)
+    if is_released(spec.prompts):
+        found = differences(Path(spec.prompts), vars(spec))
+        yield f"differs from the release's files: {'; '.join(found) or 'in no setting'}"
 
 
 def _left(left: Remaining, n_words: int) -> str:

@@ -143,12 +143,12 @@ word_delta: Lean of every word: PMI with the female minus PMI with the male word
 by: corpus associate
 key: corpus / contrast word
     corpus
-    contrast: text -- a pair such as `she/he`, or a list: `gendered`, `gendered-by-word` (Eq. 4)
+    contrast: text -- a pair such as `she/he`; a list, `gendered` (mean) or `gendered-sum` (Eq. 4)
     word
     n_word: int? [tokens] -- occurrences of the word
     n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with female or male words of defined pairs
     n_defined: int -- pairs of the contrast for which the word has both counts
-    delta_nats: float [nats] -- positive leans female, negative male; a list's weighted mean
+    delta_nats: float [nats] -- positive leans female, negative male; of a list see `contrast`
     delta_nats_se: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
 
 word_bound: How far every word that co-occurs with a contrast leans at least and at most, also a

@@ -26,12 +26,14 @@ key: benchmark rater / pair_id
     position: int -- place on the sheet, from 1; random for each rater
     shown_first: text -- `a` or `b`: the sentence that stands first on the sheet
     text_id: text -- hash of both sentences as shown, as in `pair_score`
+    design: text? -- pairs, and raters of each, such as `100 pairs, 6 of 6 raters`; NULL: older
     run_id
 
 rating: Answers of raters, one row per rater, pair and question.
 by: benchmark ratings import
 key: benchmark rater / pair_id question
     benchmark
+    design: text? -- that of the sheet: shares and agreement are within one
     rater: text -- who judged
     pair_id
     question: text -- see `rating_question`
@@ -44,8 +46,9 @@ key: benchmark rater / pair_id question
 
 rating_agreement: How far raters agree: Krippendorff's alpha per question, also without each rater.
 by: benchmark ratings import
-key: benchmark / question without_rater
+key: benchmark / design question without_rater
     benchmark
+    design: text? -- that of the sheets, see `rating_sheet`
     question: text -- see `rating_question`
     without_rater: text -- the rater left out; empty for none
     n_raters: int -- raters with an answer

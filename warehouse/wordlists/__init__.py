@@ -3,9 +3,9 @@
 Other packages add theirs, by name, through entry points of ``plumbline.word_lists``: see
 ``docs/extend.md``.
 
-A list names contrasts (female word, male word) with weights for the weighted mean of Eq. 4, and
-may name further words to count without a contrast, such as a third group. Its targets are all
-words in it, in order of first mention::
+A list names contrasts (female word, male word) with weights for their mean, and may name further
+words to count without a contrast, such as a third group. Its targets are all words in it, in order
+of first mention::
 
     description = "what the list is"
     source = "where its words come from"
@@ -29,7 +29,7 @@ from plumbline.warehouse.text.toml_file import Section, parsed, read_text
 
 @dataclass(frozen=True)
 class WordPair:
-    """A female and a male word and their weight v(w) >= 0 in the list's mean."""
+    """A female and a male word and the pair's weight >= 0 in the list's mean."""
 
     female: str
     male: str

@@ -13,9 +13,10 @@ END;
 -- side has nearby has neither, and its interval is infinite at one end. lean_bound_nats is the bound
 -- of the interval nearer 0: 0 when the interval contains 0. Sort by it to list the words that lean
 -- most, since a word seen once has a wide interval and can't come first by chance. Words without a
--- row of `word_bound`, those of the contrast itself and of older or imported corpora, have leans from
--- `word_delta` alone: lean_nats is delta_nats, with the interval of its standard error. Imported
--- deltas have none: their interval is NULL and lean_bound_nats is delta_nats.
+-- row of `word_bound`, those of the contrast itself, of sums over a list's pairs and of older or
+-- imported corpora, have leans from `word_delta` alone: lean_nats is delta_nats, with the interval of
+-- its standard error. Imported deltas have none: their interval is NULL and lean_bound_nats is
+-- delta_nats; 0 for contrasts `...-by-word`, which older versions made.
 CREATE OR REPLACE VIEW word_lean AS
 SELECT
     *,

@@ -1,4 +1,4 @@
--- grain: benchmark, those with ratings of a question `natural` and a verdict on the same pairs
+-- grain: benchmark x design, those with ratings of a question `natural` and a verdict on the same pairs
 -- People beside the chat model or source: pairs that are natural to both, to one, to neither, by the
 -- majority of raters; n_tied have as many yes as no and count in none. Cohen's kappa is 1 for full
 -- agreement, 0 for agreement by chance, NULL where either side has one verdict for all. Sheets that were drawn without
@@ -6,7 +6,7 @@
 CREATE OR REPLACE VIEW rating_verdict AS
 WITH counted AS (
     SELECT
-        benchmark,
+        benchmark, design,
         count(by_majority) AS n_pairs,
         count(*) FILTER (by_majority AND is_natural) AS n_both,
         count(*) FILTER (NOT by_majority AND is_natural) AS n_model_only,
@@ -28,7 +28,7 @@ expected AS (
     FROM counted
 )
 SELECT
-    benchmark, n_pairs, n_both, n_model_only, n_people_only, n_neither, n_tied,
+    benchmark, design, n_pairs, n_both, n_model_only, n_people_only, n_neither, n_tied,
     CASE
         WHEN n_pairs NOT IN (n_both + n_model_only, n_both + n_people_only)
             AND 0 NOT IN (n_both + n_model_only, n_both + n_people_only)
