@@ -143,8 +143,8 @@ def test_changes_with_size_are_those_of_families(
 
 
 #: Sizes of seven families, in parameters.
-SEVEN = ((7e7, 1.6e8, 1e9), (1e9, 7e9), (7e9, 1.3e10, 7e10), (1e8, 3e8, 3e9, 7e9), (7e9, 3e10))
-SEVEN += ((7e9, 4.7e10), (1e8, 1e10))
+SEVEN: tuple[tuple[float, ...], ...] = ((7e7, 1.6e8, 1e9), (1e9, 7e9), (7e9, 1.3e10, 7e10))
+SEVEN += ((1e8, 3e8, 3e9, 7e9), (7e9, 3e10), (7e9, 4.7e10), (1e8, 1e10))
 
 
 def trends(

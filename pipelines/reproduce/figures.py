@@ -56,7 +56,7 @@ class Known:
 
 _OF_TABLE_1 = "Tables 13 and 14 print the sizes of Table 1"
 #: By benchmark, eta in nats and the printed size.
-_SIZES = {
+_SIZES: dict[tuple[str, float | None, float], Known] = {
     ("use-5", None, 4404): Known(4405, "the paper counts 4,404 natural pairs, the release 4,405"),
     ("use-5", 0.65, 3701): Known(3698, "Tables 1 and 12 print 3,701, Table 10 prints 3,698"),
     ("winogender", 0.8, 159): Known(150, "Table 9 prints 159, Tables 1 and 12 print 150"),
