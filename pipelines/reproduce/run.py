@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
 from plumbline.pipelines.reproduce.figures import (
     DEDUPLICATION,
@@ -93,6 +94,7 @@ class Outcome:
 
     Attributes:
         compared: every figure beside ours. starts: the pronoun-first split.
+        claims: what the page says in numbers outside its tables, beside ours.
         sizes: rows of view `size_trend`, deduplication: of `deduplication_mean`.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
@@ -102,6 +104,7 @@ class Outcome:
 
     compared: list[Compared]
     starts: list[Start]
+    claims: list[claims.Checked]
     sizes: list[dict[str, Any]]
     deduplication: list[dict[str, Any]]
     models: tuple[str, ...]
@@ -144,6 +147,7 @@ def reproduce(
     return Outcome(
         compare(wanted, [*rows, *changes]),
         starts(rows),
+        claims.check(store, models, corpus, claims.packaged()),
         rows_of(store.root, _SIZES, {"corpus": corpus}),
         rows_of(store.root, _DEDUPLICATION, {"corpus": corpus}),
         models,
