@@ -276,6 +276,7 @@ def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
     assert run(where, "--published", printed(where, *RIGHT)) == 0
     shown = capsys.readouterr().out
     assert "4 figures: agrees" in shown and "org/m" in shown and "pronoun first" in shown
+    assert "Claims are of all 28 models and five sets: not run" in shown
     assert "100.00 (no interval)" in shown, "of two words"
     rows = list(csv.DictReader((where / "figures.csv").open()))
     assert [r["outcome"] for r in rows if r["value"]] == [AGREES] * 4

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plumbline.pipelines.cli.options import Warehouse
-from plumbline.pipelines.reproduce import claims, figures
+from plumbline.pipelines.reproduce import figures
 from plumbline.pipelines.reproduce.beside import Beside
 from plumbline.pipelines.reproduce.compare import (
     AGREES,
@@ -42,6 +42,7 @@ from plumbline.pipelines.reproduce.run import (
     reproduce,
     summary,
 )
+from plumbline.pipelines.reproduce.unstereoeval import claims
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
@@ -369,6 +370,9 @@ def _interval(ci: tuple[float, float]) -> str:
 
 
 def _print_claims(console: Console, found: list[claims.Checked]) -> None:
+    if not found:
+        console.print("Claims are of all 28 models and five sets: not run", "")
+        return
     table = Table(title="Claims: numbers outside the tables", show_edge=False, title_justify="left")
     for heading in ("where", "what", "printed", "ours", "outcome", ""):
         table.add_column(heading)
@@ -455,7 +459,8 @@ def _print_summary(console: Console, outcome: Outcome) -> None:
         console.print(Text(terminal(f"incomplete: {line}"), style="bold red"), soft_wrap=True)
     for name, n in summary(outcome).items():
         console.print(f"{n:,} figures: {name}")
-    console.print(claims.summary(outcome.claims))
+    if outcome.claims:
+        console.print(claims.summary(outcome.claims))
     differences = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREES]
     console.print(f"largest difference among those that agree: {max(differences, default=0.0):.4f}")
 

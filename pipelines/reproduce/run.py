@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
 from plumbline.pipelines.reproduce.figures import (
     DEDUPLICATION,
@@ -19,6 +18,7 @@ from plumbline.pipelines.reproduce.figures import (
     PrintedFigure,
     unprinted,
 )
+from plumbline.pipelines.reproduce.unstereoeval import claims
 from plumbline.pipelines.requests.measure import measure
 from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.errors import BadInput

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -84,16 +84,16 @@ def check(
         models: whose released scores the queries read. corpus: of the released word statistics.
 
     A part of the release is not what the page speaks of: without all 28 models, five sets and the
-    word statistics no query is run.
+    word statistics there is nothing.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
         for name in ("ratio", "figure", "word"):
             connection.register(name, query(connection, f"reproduce/released_{name}", parameters))
-        is_whole = _is_whole(connection)
-        if is_whole:
-            connection.register("card", _cards(store, connection))
-        return [c for claim in claims for c in _checked(connection, claim, corpus, is_whole)]
+        if not _is_whole(connection):
+            return []
+        connection.register("card", _cards(store, connection, corpus))
+        return [c for claim in claims for c in _checked(connection, claim, corpus)]
 
 
 def _is_whole(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -105,7 +105,7 @@ def _is_whole(connection: duckdb.DuckDBPyConnection) -> bool:
     return connection.sql(text).fetchall() == [(True,)]
 
 
-def _cards(store: Store, connection: duckdb.DuckDBPyConnection) -> pa.Table:
+def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
     """The statistics of Table 7 of every set, of all pairs and of those within 0.5 nats."""
     from plumbline.eval_workers.generation.card import statistics
 
@@ -117,17 +117,19 @@ def _cards(store: Store, connection: duckdb.DuckDBPyConnection) -> pa.Table:
     for place, benchmark in enumerate(BENCHMARKS):
         for eta in _CARD_ETAS:
             found = connection.sql(text, params={"benchmark": benchmark, "eta": eta}).fetchall()
-            figures = statistics(store.root, benchmark, [pair_id for (pair_id,) in found])
-            deltas = figures.pop("seed_delta")[0]  # type: ignore[index]
+            figures: dict[str, Any] = statistics(store.root, benchmark, [i for (i,) in found])
+            (deltas,) = (
+                row
+                for row in figures.pop("seed_delta")
+                if (row["corpus"], row["contrast"]) == (corpus, "she/he")
+            )
             rows.append({**deltas, **figures, "place": place, "eta": eta})
     return pa.Table.from_pylist(rows)
 
 
-def _checked(
-    connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str, is_whole: bool
-) -> list[Checked]:
+def _checked(connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str) -> list[Checked]:
     rows: list[tuple[object, ...]] = [(None,)] * len(claim.printed)
-    if claim.query and is_whole:
+    if claim.query:
         given = {"corpus": corpus} if "$corpus" in claim.query else {}
         rows = connection.sql(claim.query, params=given).fetchall()
     found = []
@@ -177,25 +179,27 @@ def summary(found: Iterable[Checked]) -> str:
 
 
 def table(found: Iterable[Checked]) -> list[tuple[str, ...]]:
-    """A row of cells per claim, its values parted by bars, ours with a decimal more than printed.
+    """A row of cells per claim, values separated by ` / `; ours with a decimal more than printed.
 
     >>> table([Checked("App. A", "words", of, "3", 3.0, AGREE, "") for of in ("a", "b")])
-    [('App. A', 'words (a | b)', '3 | 3', '3 | 3', 'agree', '')]
+    [('App. A', 'words (a / b)', '3 / 3', '3 / 3', 'agree', '')]
     """
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for (where, what, note), group in groupby(found, lambda c: (c.where, c.what, c.note)):
         values = list(group)
-        of = " | ".join(c.of for c in values if c.of)
+        of, printed, ours = (
+            " / ".join(cell)
+            for cell in (
+                [c.of for c in values if c.of],
+                [c.printed for c in values],
+                map(_shown, values),
+            )
+        )
         outcomes = {c.outcome for c in values}
         n_off = sum(c.outcome == OFF for c in values)
         outcome = outcomes.pop() if len(outcomes) == 1 else f"{n_off} of {len(values)} off"
-        printed, ours = (" | ".join(map(cell, values)) for cell in (_printed, _shown))
         rows.append((where, f"{what} ({of})" if of else what, printed, ours, outcome, note))
     return rows
-
-
-def _printed(c: Checked) -> str:
-    return c.printed
 
 
 def _shown(c: Checked) -> str:
