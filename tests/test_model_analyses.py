@@ -1,27 +1,32 @@
-"""Model size and deduplication in SQL, against scipy and a bootstrap on made-up rows."""
+"""Model size and deduplication in SQL, against scipy on made-up rows."""
 
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
+from plumbline.eval_workers import model_texts
+from plumbline.eval_workers.model_lists import load
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections import size as section
 from plumbline.pipelines.requests.measure import measure
-from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits
 from tests.metric_rows import association, delta, fill, pair, score
 
 LIMIT = math.log(1.65)
 N = 30
-FAMILIES = {"org/m": 7, "org/m-deduped": 6, "org/p": 4, "org/q": 1}
-#: Only names with sizes have a family.
+#: How many models a series has; `org/m-deduped` is of the family m, and q of one size.
+FAMILIES = {"org/m": 7, "org/m-deduped": 6, "org/p": 4, "org/q": 1, "org/r": 2, "org/s": 3}
+FAMILIES |= {"org/t": 2}
 SIZES = (7, 16, 41, 140, 280, 690, 1200)
 
 
@@ -37,10 +42,13 @@ def named(family: str, size: int) -> str:
 
 @pytest.fixture
 def ratios(store: Store) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
-    """Random log ratios of 18 models, measured; words w0, w1, ... have a delta, two pairs each."""
+    """Random log ratios of 25 models, measured; words w0, w1, ... have a delta, two pairs each."""
     rng = np.random.default_rng(3)
     names = [(f, named(f, SIZES[k])) for f, n in FAMILIES.items() for k in range(n)]
-    given = {name: rng.normal(0, 0.3 + 0.1 * k % 0.7, N) for k, (_, name) in enumerate(names)}
+    drawn = ((name, rng.normal(0, 0.3 + 0.1 * k % 0.7, N)) for k, (_, name) in enumerate(names))
+    given = dict(islice(drawn, 18))
+    leans = rng.normal(size=15)
+    given |= drawn
     sizes = {named(f, SIZES[k]): SIZES[k] for f, n in FAMILIES.items() for k in range(n)}
     models = [model(name, 10**6 * sizes[name]) for name in given]
     adapted = model(named("org/m", 7), 1, model_key="adapted", adapter="a@1")
@@ -59,7 +67,7 @@ def ratios(store: Store) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
         + [score("b", "bad", 9.0, name) for name in given]
         + [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)],
     )
-    fill(store, "word_delta", [delta(f"w{k}", float(x)) for k, x in enumerate(rng.normal(size=15))])
+    fill(store, "word_delta", [delta(f"w{k}", float(x)) for k, x in enumerate(leans)])
     fill(
         store,
         "pair_association",
@@ -89,83 +97,129 @@ def of_words(store: Store, xs: np.ndarray[Any, Any]) -> tuple[Any, Any]:
     return np.array([deltas[f"w{k}"] for k in range(N // 2)]), xs.reshape(-1, 2).mean(axis=1)
 
 
-def test_size_and_measures_correlate_as_in_scipy(
-    store: Store, ratios: dict[str, np.ndarray[Any, Any]]
+def of_families(
+    store: Store, ratios: dict[str, np.ndarray[Any, Any]], measure: str
+) -> dict[str, list[tuple[int, float]]]:
+    """Sizes and a measure of each family's models, by hand."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for series, n in FAMILIES.items():
+        for size in SIZES[:n]:
+            xs = ratios[named(series, size)]
+            figures = {"us": 100 * us(xs), "pd": pd(xs), "|pd|": abs(pd(xs))}
+            figures["slope"] = stats.linregress(*of_words(store, xs)).slope
+            family = series.removeprefix("org/").removesuffix("-deduped")
+            found.setdefault(family, []).append((10**6 * size, figures[measure]))
+    return found
+
+
+@pytest.mark.parametrize("measure_name", ["us", "pd", "|pd|", "slope"])
+def test_changes_with_size_are_those_of_families(
+    store: Store, ratios: dict[str, np.ndarray[Any, Any]], measure_name: str
 ) -> None:
-    found = {(r["family"], r["measure"]): r for r in rows_of(store.root, "FROM size_trend")}
-    families = {"", *(f for f, n in FAMILIES.items() if n > 2)}
-    assert set(found) == {(f, m) for f in families for m in ("us", "pd", "|pd|", "slope")}
-    for (family, name), row in found.items():
-        parts = [f for f in FAMILIES if family in ("", f)]
-        sized = [(s, ratios[named(f, s)]) for f in parts for s in SIZES[: FAMILIES[f]]]
-        figures = {
-            "us": [us(x) for _, x in sized],
-            "pd": [pd(x) for _, x in sized],
-            "|pd|": [abs(pd(x)) for _, x in sized],
-            "slope": [stats.linregress(*of_words(store, x)).slope for _, x in sized],
-        }[name]
-        rho = float(stats.spearmanr([s for s, _ in sized], figures).statistic)
-        n = len(sized)
-        assert row["n_models"] == n and row["rho"] == pytest.approx(rho)
-        if abs(rho) > 1 - 1e-12:
-            assert row["rho_low"] is row["rho_high"] is row["direction"] is None
-            continue
-        half = stats.norm.ppf(0.975) * math.sqrt((1 + rho**2 / 2) / (n - 3))
-        ends = (math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
-        assert (row["rho_low"], row["rho_high"]) == pytest.approx(ends)
-        clear = "rose" if ends[0] > 0 else "fell" if ends[1] < 0 else "neither"
-        assert row["direction"] == clear
-        assert (row["smallest"], row["largest"]) == (7e6, 1e6 * max(s for s, _ in sized))
+    """Slopes by scipy; the error of their mean by leaving one family out at a time."""
+    text = f"FROM size_trend WHERE measure = '{measure_name}'"
+    rows = {r["family"]: r for r in rows_of(store.root, text)}
+    points = {f: of for f, of in of_families(store, ratios, measure_name).items() if len(of) > 1}
+    assert set(rows) == {"", "m", "p", "r", "s", "t"}
+    slopes = {f: stats.linregress(np.log10([x for x, _ in of]), [y for _, y in of]).slope
+              for f, of in points.items()}  # fmt: skip
+    for family, slope in slopes.items():
+        row = rows[family]
+        assert row["per_tenfold"] == pytest.approx(slope), family
+        assert row["per_tenfold_low"] is row["per_tenfold_high"] is row["direction"] is None
+        assert (row["n_models"], row["n_families"]) == (len(points[family]), 1)
+    row, n = rows[""], len(slopes)
+    mean = np.mean(list(slopes.values()))
+    left_out = [np.mean([s for f, s in slopes.items() if f != family]) for family in slopes]
+    error = math.sqrt((n - 1) / n * sum((of - mean) ** 2 for of in left_out))
+    ends = stats.t.interval(0.95, n - 1, loc=mean, scale=error)
+    found = tuple(row[f"per_tenfold{end}"] for end in ("", "_low", "_high"))
+    assert found == pytest.approx((mean, *ends), rel=1e-3)
+    assert (row["n_models"], row["n_families"]) == (24, 5)
+    assert row["unit"] == ("nats per nat" if measure_name == "slope" else "points")
+    assert (row["smallest"], row["largest"]) == (7e6, 1.2e9)
+    clear = "rose" if ends[0] > 0 else "fell" if ends[1] < 0 else "neither"
+    assert row["direction"] == clear
 
 
-def test_ranks_that_all_agree_have_no_interval(store: Store) -> None:
-    fill(store, "model", [model(named("org/m", s), s) for s in SIZES[:5]])
-    fill(store, "benchmark_pair", [pair("b", f"{i}") for i in range(9)])
-    rows = [
-        score("b", f"{i}", float(i <= k), named("org/m", s))
-        for k, s in enumerate(SIZES[:5])
-        for i in range(9)
-    ]
-    put_scores(store, rows)
-    measure(store, "r")
-    (row,) = rows_of(store.root, "FROM size_trend WHERE measure = 'us' AND family = 'org/m'")
-    assert row["rho"] == pytest.approx(-1)
-    assert (row["rho_low"], row["rho_high"], row["direction"]) == (None, None, None)
+#: Sizes of seven families, in parameters.
+SEVEN: tuple[tuple[float, ...], ...] = ((7e7, 1.6e8, 1e9), (1e9, 7e9), (7e9, 1.3e10, 7e10))
+SEVEN += ((1e8, 3e8, 3e9, 7e9), (7e9, 3e10), (7e9, 4.7e10), (1e8, 1e10))
 
 
-def test_the_interval_of_a_rank_correlation_is_about_the_bootstraps() -> None:
-    """Of 20 models, by the formula that the test above holds the view to."""
-    rng = np.random.default_rng(0)
-    size = rng.normal(size=20)
-    figure = 0.7 * size + rng.normal(size=20)
-    rho = stats.spearmanr(size, figure).statistic
-    half = stats.norm.ppf(0.975) * math.sqrt((1 + rho**2 / 2) / 17)
-    draws = [rng.integers(20, size=20) for _ in range(2000)]
-    drawn = [stats.spearmanr(size[i], figure[i]).statistic for i in draws]
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    ours = [math.tanh(math.atanh(rho) + sign * half) for sign in (-1, 1)]
-    assert ours == pytest.approx([low, high], abs=0.15)
+def trends(
+    store: Store, draws: int, families: tuple[tuple[float, ...], ...], effect: float
+) -> list[Any]:
+    """The mean change with size, and its direction, in made-up sets of models by view size_trend.
+
+    Models of a family have a level in common; the noise of single models differs by family.
+    """
+    rng = np.random.default_rng(11)
+    rows = []
+    for draw in range(draws):
+        for k, sizes in enumerate(families):
+            level, noise = rng.normal(0, 30), (1, 3, 10)[k % 3]
+            for size in sizes:
+                y = level + effect * math.log10(size) + rng.normal(0, noise)
+                rows.append(
+                    (f"{k}-{size}", f"f{k}", "own", size, f"b{draw}", "g", "", "", "all", y)
+                )
+    names = "model family scores n_parameters benchmark groups corpus contrast subset figure"
+    points = pa.table(dict(zip(names.split(), zip(*rows, strict=True), strict=True)))
+    text = "SELECT per_tenfold, direction FROM size_trend WHERE family = ''"
+    with connect(store.root, text) as connection:
+        connection.register("points", points)
+        connection.execute(
+            "CREATE OR REPLACE VIEW size_point AS SELECT *, 'pd' AS measure FROM points"
+        )
+        return connection.execute(text).fetchall()
+
+
+def test_false_claims_about_size_stay_near_5_percent(store: Store) -> None:
+    """Of families of unequal noise and number; changes that are there are found."""
+    found = trends(store, 2000, SEVEN, 0.0)
+    share = sum(direction != "neither" for _, direction in found) / len(found)
+    assert 0.01 < share <= 0.06
+    changed = trends(store, 500, SEVEN, 20.0)
+    assert np.mean([x for x, _ in changed]) == pytest.approx(20, abs=0.5)
+    assert sum(direction == "rose" for _, direction in changed) > 450
+    assert {d for _, d in trends(store, 20, SEVEN[:4], 20.0)} == {None}, (
+        "four families bear no statement"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "family"),
     [
-        ("EleutherAI/pythia-1.4b-deduped", "EleutherAI/pythia-deduped"),
-        ("meta-llama/Llama-2-70b-hf", "meta-llama/Llama-2-hf"),
-        ("mistralai/Mixtral-8x7B-v0.1", "mistralai/Mixtral-v0.1"),
-        ("allenai/OLMo-1B", "allenai/OLMo"),
-        ("EleutherAI/gpt-j-6b", "EleutherAI/gpt-j"),
-        ("gpt2-medium", "gpt2-medium"),
-        ("org/bert-1mini", "org/bert-1mini"),
+        ("EleutherAI/pythia-1.4b-deduped", "pythia"),
+        ("meta-llama/Llama-2-70b-hf", "llama"),
+        ("mistralai/Mixtral-8x7B-v0.1", "mistral"),
+        ("EleutherAI/gpt-j-6b", "gpt"),
+        ("gpt2-medium", "gpt"),
+        ("org/bert-1mini", "bert"),
+        ("models/7b", "7b"),
     ],
 )
-def test_a_family_is_a_name_without_its_size(store: Store, name: str, family: str) -> None:
+def test_a_family_is_what_names_begin_with(store: Store, name: str, family: str) -> None:
     fill(store, "model", [model(name, 5)])
     fill(store, "benchmark_pair", [pair("b", "1")])
     fill(store, "pair_score", [score("b", "1", 0.0, name)])
     measure(store, "r")
     rows = rows_of(store.root, "SELECT DISTINCT family, scores, n_parameters FROM size_point")
     assert rows == [{"family": family, "scores": "released", "n_parameters": 5}]
+
+
+def test_families_of_listed_models_are_those_of_their_texts(store: Store) -> None:
+    """View size_point and the report's sentences put the 28 models into the same seven families."""
+    names = [entry.name for entry in load("unstereoeval")]
+    fill(store, "model", [model(name, 5) for name in names])
+    fill(store, "benchmark_pair", [pair("b", "1")])
+    put_scores(store, [score("b", "1", 0.0, name) for name in names])
+    measure(store, "r")
+    rows = rows_of(store.root, "SELECT DISTINCT model, family FROM size_point")
+    assert len(rows) == 28
+    both = {(r["family"], model_texts.family(r["model"])) for r in rows}
+    assert len(both) == len({a for a, _ in both}) == len({b for _, b in both}) == 7
 
 
 def test_deduplication_is_a_paired_difference(
@@ -258,14 +312,14 @@ def test_the_report_says_no_more_than_the_intervals(
     store: Store, ratios: dict[str, np.ndarray[Any, Any]]
 ) -> None:
     size, change = section.sections(Facts(store))
-    rows = rows_of(store.root, "FROM size_trend WHERE n_models > 3")
-    within = [r for r in rows if r["family"] and r["direction"]]
-    told = [r for r in within if r["direction"] != "neither"]
-    said = f"{len(told)} of {len(within)} correlations of size with a measure have an interval"
-    assert f"Within families {said} without 0" in size.intro[0]
-    assert size.intro[0].count("(rho ") == len(told)
-    mixed, of_families = ({r[5].text for r in t.rows} for t in size.tables)
-    assert mixed == {"families mixed"} and not mixed & of_families
+    rows = rows_of(store.root, "FROM size_trend")
+    means = [r for r in rows if not r["family"]]
+    told = [r for r in means if r["direction"] != "neither"]
+    assert f"Over families {len(told)} of {len(means)} changes of a measure per" in size.intro[0]
+    assert size.intro[0].count("nats per nat, over 5 families") + size.intro[0].count(
+        "points, over 5 families"
+    ) == len(told)
+    assert {r[5].text for r in size.tables[1].rows} == {"not shown"}, "of one family alone"
     assert [f.stem for f in size.figures] == ["size-us", "size-pd", "size-slope"]
     assert len(size.tables[0].rows) + len(size.tables[1].rows) == len(rows)
     assert [f.stem for f in change.figures] == ["deduplication-b"]
@@ -293,7 +347,7 @@ def test_models_of_one_size_have_no_section_of_size(store: Store) -> None:
         store, [score("b", f"{i}", float(i < k), n) for k, n in enumerate(names) for i in range(9)]
     )
     measure(store, "r")
-    assert {r["rho"] for r in rows_of(store.root, "FROM size_trend")} == {None}
+    assert not rows_of(store.root, "FROM size_trend")
     assert list(section.sections(Facts(store))) == []
 
 

@@ -13,17 +13,18 @@ import pytest
 
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.reproduce.compare import (
-    AGREES,
+    AGREE,
     CONTRADICTED,
-    NOT_IMPORTED,
+    NOT_RUN,
     OFF,
-    OURS_ALONE,
+    OUTCOMES,
     compare,
     starts,
 )
-from plumbline.pipelines.reproduce.figures import PrintedFigure, packaged, read, unprinted
+from plumbline.pipelines.reproduce.figures import PrintedFigure, known, packaged, read
 from plumbline.pipelines.reproduce.run import reproduce, summary
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.released_files import PAIRS, Fields, as_csv, score_rows, write_scores
@@ -43,9 +44,9 @@ def metric(name: str, value: float, **columns: Any) -> dict[str, Any]:
     return {**row, "options": "{}", **columns}
 
 
-def figure(name: str, value: float | None, **columns: Any) -> PrintedFigure:
-    known = {"table": 8, "benchmark": "use-5", "eta_nats": None, "model": "m", "log_base": math.e}
-    return PrintedFigure(**{**known, "metric": name, "value": value, **columns})
+def figure(name: str, value: float, **columns: Any) -> PrintedFigure:
+    given = {"table": 8, "benchmark": "use-5", "eta_nats": None, "model": "m", "log_base": math.e}
+    return PrintedFigure(**{**given, "metric": name, "value": value, **columns})
 
 
 ROWS = [
@@ -64,22 +65,24 @@ ROWS = [
 @pytest.mark.parametrize(
     ("asked", "ours", "outcome"),
     [
-        (figure("US", 21.11), 21.11, AGREES),
-        (figure("US", 21.10), 21.11, AGREES),
+        (figure("US", 21.11), 21.11, AGREE),
+        (figure("US", 21.10), 21.11, AGREE),
         (figure("US", 21.09), 21.11, OFF),
-        (figure("US", 50.0, eta_nats=0.5), 50.0, AGREES),
-        (figure("US_std", 0.61), 61.494 / 100, AGREES),  # binomial, of 4,404 pairs
+        (figure("US", 50.0, eta_nats=0.5), 50.0, AGREE),
+        (figure("US_std", 0.61), 61.494 / 100, AGREE),  # binomial, of 4,404 pairs
         (figure("US_std", 0.5), 61.494 / 100, OFF),  # the row's own error is over clusters
-        (figure("PD", -37.39), -37.39, AGREES),
+        (figure("PD", -37.39), -37.39, AGREE),
         (figure("PD", 37.39), -37.39, OFF),
-        (figure("AuFC", 5.35, log_base=10.0), 5.35, AGREES),
+        (figure("AuFC", 5.35, log_base=10.0), 5.35, AGREE),
         (figure("AuFC", 5.35), 4.0, OFF),
-        (figure("US", 21.11, model="another"), None, NOT_IMPORTED),
-        (figure("US", 21.11, eta_nats=0.65), None, NOT_IMPORTED),
+        (figure("US", 21.11, model="another"), None, NOT_RUN),
+        (figure("US", 21.11, eta_nats=0.65), None, NOT_RUN),
         (figure("benchmark_size", 4404.0, model=""), 4405.0, CONTRADICTED),
         (figure("benchmark_size", 4404.0, model="", table=12), 4405.0, CONTRADICTED),
         (figure("benchmark_size", 4403.0, model=""), 4405.0, OFF),
-        (figure("gap", None, eta_nats=0.5), 3.1, OURS_ALONE),
+        (figure("benchmark_size", 3701.0, model="", eta_nats=0.65), None, NOT_RUN),
+        (figure("gap", 3.1, eta_nats=0.5), 3.1, AGREE),
+        (figure("gap", 3.12, eta_nats=0.5), 3.1, OFF),
     ],
 )
 def test_a_figure_beside_ours(asked: PrintedFigure, ours: float | None, outcome: str) -> None:
@@ -94,9 +97,8 @@ def test_a_contradicted_figure_is_off_when_ours_is_not_the_releases() -> None:
 
 
 def test_intervals_and_splits_come_along() -> None:
-    *sizes, gap = compare(unprinted(["m"], ["use-5"], [0.5]), ROWS)
-    assert [s.ours for s in sizes] == [4405.0, None]
-    assert gap.ci == pytest.approx((-6.9, 13.1)) and gap.figure.table == 1 and not gap.note
+    (gap,) = compare([figure("gap", 3.1, eta_nats=0.5)], ROWS)
+    assert gap.ci == pytest.approx((-6.9, 13.1)) and not gap.note
     rows = [
         metric(name, value, subset=f"pronoun {start}")
         for name, value in (("us", 0.25), ("pd", -10.0))
@@ -117,44 +119,49 @@ def test_figures_of_few_clusters_have_no_interval() -> None:
     assert (start.us, start.pd) == (25.0, -10.0)
     assert all(math.isnan(end) for end in (*start.us_ci, *start.pd_ci))
     (found,) = compare([figure("US", 21.11)], [metric("us", 0.2111, **none)])
-    assert found.outcome == AGREES and all(map(math.isnan, found.ci))
+    assert found.outcome == AGREE and all(map(math.isnan, found.ci))
 
 
-def test_table_3_prints_preference_disparity_at_another_limit() -> None:
-    """Its rows may be typed in with the eta of the caption, or with the one they are of."""
-    rows = [*ROWS, metric("pd", -30.0, eta_nats=0.65), metric("pd", -33.0, eta_nats=0.5)]
-    of = [(-33.0, 0.65), (-33.0, 0.5), (-30.0, 0.65), (-37.39, None)]
-    found = compare([figure("PD", v, table=3, eta_nats=eta) for v, eta in of], rows)
-    assert [c.outcome for c in found] == [AGREES, AGREES, OFF, AGREES]
-    assert all("prints the PD at 0.5" in c.note for c in found)
-    (other,) = compare([figure("PD", -30.0, table=17, eta_nats=0.65)], rows)
-    assert other.outcome == AGREES, "the eta of any other table is its own"
-
-
-def test_sizes_of_tables_13_and_14_may_be_those_of_table_1() -> None:
-    rows = [metric("n", 90.0, eta_nats=0.8), metric("n", 50.0, eta_nats=0.5)]
-    of_table_1 = figure("benchmark_size", 90.0, model="", table=1, eta_nats=0.8)
-    repeated, wrong, elsewhere = (
-        figure("benchmark_size", value, model="", table=table, eta_nats=0.5)
-        for table, value in ((14, 90.0), (14, 91.0), (12, 90.0))
-    )
-    found = compare([repeated, wrong, elsewhere, of_table_1], rows)
-    assert [c.outcome for c in found] == [CONTRADICTED, OFF, OFF, AGREES]
-    assert found[0].note == "Table 14 prints the size of Table 1"
-    assert compare([repeated], rows)[0].outcome == OFF, "without a Table 1 nothing is repeated"
-
-
-def test_packaged_figures_are_those_of_twenty_models() -> None:
+def test_table_3_is_table_18_and_sizes_of_13_and_14_are_those_of_table_1() -> None:
+    """What docs/reproduce.md says of the print, from the print alone."""
     figures = packaged()
-    assert len({f.model for f in figures if f.model}) == 20
-    assert {f.table for f in figures} == {1, *range(8, 12), *range(15, 23)}
+    of = {(f.table, f.metric, f.benchmark, f.eta_nats, f.model): f.value for f in figures}
+    table_3 = [f for f in figures if f.table == 3]
+    assert len(table_3) == 8 * 5
+    for f in table_3:
+        assert f.value == of[18, "PD", f.benchmark, 0.5, f.model]
+    assert sum(f.value != of[17, "PD", f.benchmark, 0.65, f.model] for f in table_3) == 40
+    sizes = {
+        t: [f for f in figures if (f.table, f.metric) == (t, "benchmark_size")] for t in (1, 13, 14)
+    }
+    heads = {"use-10": "use-5", "use-20": "winobias"}
+    for f in sizes[13] + sizes[14]:
+        assert f.value == of[1, "benchmark_size", heads[f.benchmark], f.eta_nats, ""]
+        exception = known(f)
+        assert exception and "sizes of Table 1" in exception.note
+        for n, outcome in ((exception.released, CONTRADICTED), (90.0, OFF), (f.value, AGREE)):
+            row = metric("n", n, benchmark=f.benchmark, eta_nats=f.eta_nats)
+            assert [c.outcome for c in compare([f], [row])] == [outcome]
+
+
+def test_packaged_figures_are_all_that_the_tables_print() -> None:
+    figures = packaged()
+    assert len({f.model for f in figures if f.model}) == 28
+    assert {f.table for f in figures} == {1, 2, 3, *range(8, 23)}
+    assert sum(bool(f.model) for f in figures) == 2731 and len(figures) == 2781
+    places = [(f.table, f.metric, f.benchmark, f.eta_nats, f.model) for f in figures]
+    assert len(set(places)) == len(places), "no figure twice"
+    by_cell: dict[tuple[Any, ...], set[float]] = {}
+    for f in figures:
+        if f.metric in ("US", "gap", "PD"):
+            by_cell.setdefault((f.metric, f.benchmark, f.eta_nats, f.model), set()).add(f.value)
+    assert all(len(values) == 1 for values in by_cell.values()), "what is printed twice is equal"
 
 
 @pytest.mark.reference
 def test_packaged_figures_are_the_papers(data: Path) -> None:
-    theirs = read(data.parent / "reference" / "unstereoeval_tables.csv")
-    ours = [f for f in packaged() if f.table != 1]
-    assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
+    theirs = read(data.parent / "reference" / "unstereoeval_printed.csv")
+    assert sorted(map(repr, theirs)) == sorted(repr(f) for f in packaged() if f.model)
 
 
 def rows_of_gzip(path: Path) -> list[Fields]:
@@ -164,12 +171,11 @@ def rows_of_gzip(path: Path) -> list[Fields]:
 
 @pytest.mark.reference
 def test_what_the_docs_say_of_the_papers_tables(data: Path) -> None:
-    """docs/reproduce.md and docs/methods.md, from the printed figures and the released files alone.
-
-    What Tables 1-3 and 12-14 print is in neither: the docs say that it was read in the paper.
-    """
-    with (data.parent / "reference" / "unstereoeval_tables.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    """docs/reproduce.md and docs/methods.md, from printed figures and released files alone."""
+    with (REPOSITORY / "pipelines" / "reproduce" / "unstereoeval.csv").open() as file:
+        rows = [
+            r for r in csv.DictReader(file) if int(r["table"]) in {*range(8, 12), *range(15, 23)}
+        ]
     eta = {"inf": (8, 15, 19), "0.8": (9, 16, 20), "0.65": (10, 17, 21), "0.5": (11, 18, 22)}
     assert {(int(r["table"]), r["eta"]) for r in rows} == {
         (table, limit) for limit, tables in eta.items() for table in tables
@@ -177,11 +183,11 @@ def test_what_the_docs_say_of_the_papers_tables(data: Path) -> None:
     metrics = {"US": range(8, 12), "US_std": range(8, 12), "PD": range(15, 19)}
     for name, tables in {**metrics, "AuFC": range(19, 23)}.items():
         assert {int(r["table"]) for r in rows if r["metric"] == name} == set(tables)
-    assert len({r["hf_id"] for r in rows if r["hf_id"]}) == 20
+    assert len({r["hf_id"] for r in rows if r["hf_id"]}) == 28
     assert all(round(float(r["value"]), 2) == float(r["value"]) for r in rows)
     assert f"{math.log10(1.65):.3f}" == "0.217"
     bases = {(r["table"], r["log_base"]) for r in rows if r["metric"] == "AuFC"}
-    assert bases == {("19", "10"), ("20", "e"), ("21", "e"), ("22", "e")}
+    assert bases == {("19", "10"), ("20", ""), ("21", ""), ("22", "")}
     sizes = {(r["table"], r["dataset"]): float(r["value"]) for r in rows if "size" in r["metric"]}
     us = {
         (r["table"], r["dataset"], r["hf_id"]): float(r["value"]) / 100
@@ -275,11 +281,13 @@ def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
     assert run(where, "--published", printed(where, *RIGHT)) == 0
     shown = capsys.readouterr().out
-    assert "4 figures: agrees" in shown and "org/m" in shown and "pronoun first" in shown
+    assert "figures of models: 3 agree, 0 off, 0 not run" in shown
+    assert "sizes of sets: 1 agree, 0 off, 0 not run, 0 contradicted by the release" in shown
+    assert "org/m" in shown and "pronoun first" in shown
     assert "Claims are of all 28 models and five sets: not run" in shown
     assert "100.00 (no interval)" in shown, "of two words"
     rows = list(csv.DictReader((where / "figures.csv").open()))
-    assert [r["outcome"] for r in rows if r["value"]] == [AGREES] * 4
+    assert [r["outcome"] for r in rows if r["value"]] == [AGREE] * 4
     stored = Store.open(where / "w").read("metric_value", benchmark="use-5").to_pylist()
     aufc = {json.loads(r["options"])["log_base"] for r in stored if r["metric"] == "aufc"}
     assert aufc == {"e", "10.0"}
@@ -305,7 +313,7 @@ def test_tables_1_to_3_and_12_to_14_are_compared(tmp_path: Path, capsys: Any) ->
         "1,USE-5,0.8,gap,0.0,org/m,",
         "2,USE-5,0.65,deduplication,-100.0,org/m,",
         "2,USE-5,inf,deduplication,-100.0,org/m,",
-        "3,USE-5,0.65,PD,100.0,org/m-deduped,",
+        "3,USE-5,0.5,PD,100.0,org/m-deduped,",
         "12,USE-5,0.8,benchmark_size,4,,",
         "13,USE-5,0.65,gap,0.0,org/m-deduped,",
         "14,USE-5,0.5,gap,0.0,org/m,",
@@ -324,27 +332,28 @@ def test_tables_1_to_3_and_12_to_14_are_compared(tmp_path: Path, capsys: Any) ->
         table, _, eta, name, value, model, _ = line.split(",")
         same = [r for r in typed if (r["table"], r["metric"], r["model"]) == (table, name, model)]
         same = [r for r in same if (r["eta_nats"] or "inf") == eta]
-        assert [r["outcome"] for r in same] == [AGREES, OFF], line
+        assert [r["outcome"] for r in same] == [AGREE, OFF], line
         assert float(same[0]["ours"]) == pytest.approx(float(value)), line
-    ours = [r for r in rows if r["outcome"] == OURS_ALONE]
-    assert ours and not [r for r in ours if r["metric"] == "deduplication"], "typed in already"
-    assert not [
-        r for r in ours if (r["metric"], r["eta_nats"], r["model"]) == ("gap", "0.5", "org/m")
-    ]
     shown = capsys.readouterr().out
     assert "Deduplication: mean change" in shown
     assert "Model size" not in shown, "nobody knows how large these models are"
-    assert run(where, "--published", printed(where, right[0])) == 0
+
+
+def test_figures_of_models_without_scores_are_not_run(tmp_path: Path, capsys: Any) -> None:
+    """A part of the release is no failure."""
+    where = released(tmp_path, score_rows())
+    assert run(where, "--published", printed(where, *RIGHT, "8,USE-5,inf,US,21.11,org/other,")) == 0
+    shown = capsys.readouterr().out
+    assert "figures of models: 3 agree, 0 off, 1 not run" in shown
+    assert "Table 8: 1 figures not run" in shown
     rows = list(csv.DictReader((where / "figures.csv").open()))
-    (change,) = [r for r in rows if r["metric"] == "deduplication"]
-    assert (change["table"], change["outcome"]) == ("2", OURS_ALONE)
-    assert float(change["ours"]) == -100
+    assert [r["ours"] for r in rows if r["outcome"] == NOT_RUN] == [""]
 
 
 def test_a_figure_that_is_off_is_said(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
     assert run(where, "--published", printed(where, *RIGHT[1:], RIGHT[0].replace("100", "99"))) == 1
-    assert "1 figures: off" in capsys.readouterr().out
+    assert "figures of models: 2 agree, 1 off" in capsys.readouterr().out
 
 
 def test_scores_that_are_incomplete_are_said(tmp_path: Path, capsys: Any) -> None:
@@ -386,31 +395,27 @@ def test_earlier_scores_are_not_taken_for_the_releases(tmp_path: Path, capsys: A
 def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
     store = Store.open(tmp_path / "w")
     outcome = reproduce(store, data / "unstereo-eval", packaged(), "pile", lambda step: None)
-    assert store.read("pair_score").num_rows == 333_360
-    assert summary(outcome)[AGREES] == 1606
-    assert summary(outcome)[CONTRADICTED] == 3
-    assert set(summary(outcome)) == {AGREES, CONTRADICTED, OURS_ALONE}
-    assert outcome.max_pmi == (15_810, 15_810)
-    assert len(outcome.models) == 20 and not outcome.incomplete
-    # Table 2 is the difference of two figures of Table 10, each rounded to 0.01.
-    of_table_10 = {
-        (f.benchmark, f.model): f.value or 0.0
-        for f in packaged()
-        if (f.table, f.metric) == (10, "US")
+    assert store.read("pair_score").num_rows == 466_704
+    assert {kind: dict(n) for kind, n in summary(outcome).items()} == {
+        "figures of models": {AGREE: 2731},
+        "sizes of sets": {AGREE: 32, CONTRADICTED: 18},
     }
-    changes = [c for c in outcome.compared if c.figure.metric == "deduplication"]
-    assert len(changes) == 5 * 5
-    for change in changes:
-        name, model = change.figure.benchmark, change.figure.model
-        printed_change = of_table_10[name, f"{model}-deduped"] - of_table_10[name, model]
-        assert change.ours == pytest.approx(printed_change, abs=0.0101)
+    assert outcome.max_pmi == (15_810, 15_810)
+    assert len(outcome.models) == 28 and not outcome.incomplete
+    of_g3 = rows_of(
+        store.root,
+        "SELECT model, benchmark, pd(log_ratio_nats, 0.5) AS pd FROM scored_pair GROUP BY ALL",
+    )
+    at_half = {(r["model"], r["benchmark"]): r["pd"] for r in of_g3}
+    differ = [abs(at_half[f.model, f.benchmark] - f.value) for f in packaged() if f.table == 15]
+    assert sum(d > 0.00501 for d in differ) == 64 and 0.06 < max(differ) < 0.075
     page = (REPOSITORY / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    for outcome_name, n in summary(outcome).items():
-        assert f"\n{n:,} figures: {outcome_name}\n" in page
-    largest = max(abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREES)
+    for kind, n in summary(outcome).items():
+        assert f"\n{kind}: {', '.join(f'{n[o]:,} {o}' for o in OUTCOMES)}\n" in page
+    largest = max(abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREE)
     assert f"\nlargest difference among those that agree: {largest:.4f}\n" in page
     for found, name, digits in (
-        (outcome.sizes, "rho", {"us": 2, "pd": 2, "|pd|": 2, "slope": 2}),
+        (outcome.sizes, "per_tenfold", {"us": 1, "pd": 1, "|pd|": 1, "slope": 2}),
         (outcome.deduplication, "difference", {"us": 1, "pd": 1, "slope": 2}),
     ):
         cells = {(r["benchmark"], r["measure"]): cell(r, name, digits) for r in found if whole(r)}

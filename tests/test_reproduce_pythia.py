@@ -296,7 +296,7 @@ def test_our_measures_on_the_released_scores(data: Path, tmp_path: Path) -> None
     store = Store.open(tmp_path / "w")
     found = of_pythia(store, "pile")
     plain = [r for r in found if r.basis == PAIRED]
-    assert len(plain) == 5 * 4 * 5 and len(found) == 2 * len(plain) + 5 * 4
+    assert len(plain) == 7 * 4 * 5 and len(found) == 2 * len(plain) + 5 * 4
     printed = {
         (f.model, f.benchmark): f.value
         for f in packaged()
@@ -324,5 +324,5 @@ def test_our_measures_on_the_released_scores(data: Path, tmp_path: Path) -> None
     )
     assert shares["winobias", "slope on delta", "pythia-1.4b", UNPAIRED] > 0.15
     assert shares["winobias", "slope on delta", "all sizes", TRAININGS] == pytest.approx(
-        0.26, abs=0.01
+        0.20, abs=0.01
     )

@@ -24,11 +24,11 @@ from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.reproduce import figures
 from plumbline.pipelines.reproduce.beside import Beside
 from plumbline.pipelines.reproduce.compare import (
-    AGREES,
+    AGREE,
     CONTRADICTED,
-    NOT_IMPORTED,
+    NOT_RUN,
     OFF,
-    OURS_ALONE,
+    OUTCOMES,
     Compared,
     Start,
 )
@@ -66,7 +66,8 @@ def unstereoeval(
 ) -> None:
     """Compute the tables of UnStereoEval from its released scores: printed, ours, difference.
 
-    Leaves with status 1 when a figure differs by more than 0.011, or scores are incomplete.
+    All figures of Tables 1-3 and 8-22. Those of models without scores are not run. Leaves with
+    status 1 when a figure differs by more than 0.011, or scores are incomplete.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released
     """
@@ -88,8 +89,7 @@ def unstereoeval(
         f"wrote scores and metrics to {warehouse}; next: plumbline sql --warehouse {warehouse}",
         soft_wrap=True,
     )
-    counts = summary(outcome)
-    if counts.get(OFF) or outcome.incomplete:
+    if any(c.outcome == OFF for c in outcome.compared) or outcome.incomplete:
         raise typer.Exit(1)
 
 
@@ -335,26 +335,25 @@ def _print_table(console: Console, number: int, compared: list[Compared]) -> Non
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for c in compared:
-        if c.outcome != NOT_IMPORTED:
+        if c.outcome != NOT_RUN:
             table.add_row(*_cells(c))
     # As wide as it needs to be where it is not read on a terminal.
     if not console.is_terminal:
         console.width = max(console.width, 160)
     if table.row_count:
         console.print(table)
-    missing = sum(c.outcome == NOT_IMPORTED for c in compared)
-    if missing:
-        console.print(f"{missing} more figures of models or sets that were not imported")
+    if missing := sum(c.outcome == NOT_RUN for c in compared):
+        console.print(
+            f"Table {number}: {missing:,} figures not run: no scores of their model or set"
+        )
     console.print()
 
 
 def _cells(c: Compared) -> list[Text | str]:
     digits = 0 if c.figure.metric == "benchmark_size" else 2
     eta = "" if c.figure.eta_nats is None else f"{c.figure.eta_nats:g}"
-    style = {OFF: "bold red", CONTRADICTED: "yellow", OURS_ALONE: "dim"}.get(c.outcome, "")
+    style = {OFF: "bold red", CONTRADICTED: "yellow"}.get(c.outcome, "")
     remark = f"OFF {c.note}" if c.outcome == OFF else c.note
-    if c.outcome == OURS_ALONE and not math.isnan(c.ci[0]):
-        remark = f"{_interval(c.ci)} {remark}"
     return [
         *map(terminal, (c.figure.model, c.figure.metric, c.figure.benchmark)),
         eta,
@@ -405,12 +404,15 @@ def _print_starts(console: Console, starts: list[Start]) -> None:
 def _print_analyses(console: Console, outcome: Outcome) -> None:
     """Model size and deduplication, over the models, with 95% intervals."""
     sizes = [
-        (r["family"] or "all", r["benchmark"], r["measure"], r["n_models"], _estimate(r, "rho"))
+        (
+            *(r[name] for name in ("benchmark", "measure", "n_families", "n_models")),
+            f"{_estimate(r, 'per_tenfold')} {r['unit']}",
+        )
         for r in outcome.sizes
-        if r["n_models"] > 3  # of three, ranks say next to nothing
+        if not r["family"]
     ]
-    title = "Model size: Spearman's correlation with each measure (95% intervals over models)"
-    _print_rows(console, title, ("models", "set", "measure", "n", "rho"), sizes)
+    title = "Model size: change per tenfold number of parameters (mean, 95% over families)"
+    _print_rows(console, title, ("set", "measure", "families", "models", "change"), sizes)
     changes = [
         (
             *(r[name] for name in ("benchmark", "subset", "measure", "n_models")),
@@ -457,11 +459,11 @@ def _print_summary(console: Console, outcome: Outcome) -> None:
         console.print(f"{text} {same:,} of {n:,} pairs", soft_wrap=True)
     for line in outcome.incomplete:
         console.print(Text(terminal(f"incomplete: {line}"), style="bold red"), soft_wrap=True)
-    for name, n in summary(outcome).items():
-        console.print(f"{n:,} figures: {name}")
+    for kind, counts in summary(outcome).items():
+        console.print(f"{kind}: {', '.join(f'{counts[o]:,} {o}' for o in OUTCOMES)}")
     if outcome.claims:
         console.print(claims.summary(outcome.claims))
-    differences = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREES]
+    differences = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREE]
     console.print(f"largest difference among those that agree: {max(differences, default=0.0):.4f}")
 
 

@@ -9,21 +9,18 @@ from typing import Any
 
 from plumbline.pipelines.reproduce.figures import (
     SD_N_PAIRS,
+    SIZE,
     TOLERANCE,
     PrintedFigure,
     convention,
     known,
-    measured_eta,
 )
 from plumbline.warehouse.files import kept_object
 
 #: What a comparison can come to.
-AGREES, OFF, CONTRADICTED, NOT_IMPORTED, OURS_ALONE = (
-    "agrees",
-    "off",
+OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (
+    *("agree", "off", "not run"),
     "contradicted by the release",
-    "not imported",
-    "ours alone",
 )
 
 
@@ -32,7 +29,7 @@ class Compared:
     """A figure, what the imported data give for it, and what that means.
 
     Attributes:
-        ours: None when it cannot be computed from what was imported.
+        ours: None where the release has no scores for it.
         ci: 95% interval of ours in the figure's unit; NaN if undefined.
         outcome: one of the constants of this module. ``note``: convention or contradiction.
     """
@@ -45,10 +42,8 @@ class Compared:
 
     @property
     def difference(self) -> float | None:
-        """Ours less the printed figure; None without one of them."""
-        if self.ours is None or self.figure.value is None:
-            return None
-        return self.ours - self.figure.value
+        """Ours less the printed figure; None without ours."""
+        return None if self.ours is None else self.ours - self.figure.value
 
 
 @dataclass(frozen=True)
@@ -97,8 +92,7 @@ def _interval(row: Mapping[str, Any], scale: float) -> tuple[float, float]:
 
 
 _Key = tuple[str, str, str, float | None, float]
-_SIZE = "benchmark_size"
-_METRIC = {_SIZE: "n", "US": "us", "US_std": "us", "PD": "pd", "AuFC": "aufc"}
+_METRIC = {SIZE: "n", "US": "us", "US_std": "us", "PD": "pd", "AuFC": "aufc"}
 #: Shares are printed as percentages.
 _SCALE = {"US": 100.0, "US_std": 100.0, "gap": 100.0}
 
@@ -108,23 +102,13 @@ def compare(
 ) -> list[Compared]:
     """Each figure beside the row of ``metric_value`` that it is; the order stays.
 
-    A difference of more than 0.011 is ``off``, unless the figure is known to contradict the
-    released data and ours is what these give, or is a size of Table 13 or 14 that repeats one of
-    Table 1. A size is that of the model with most pairs. What deduplication changes comes as rows
-    of ``metrics`` too, see ``run.deduplication_rows``.
+    A difference of more than 0.011 is ``off``, unless the figure is a size that is known to
+    contradict the released data and ours is what these give. A size is that of the model with most
+    pairs. What deduplication changes comes as rows of ``metrics`` too, see
+    ``run.deduplication_rows``.
     """
-    found, figures = _by_key(metrics), list(figures)
-    of_table_1 = {(f.benchmark, f.value) for f in figures if (f.table, f.metric) == (1, _SIZE)}
-    return [
-        _compared(
-            figure,
-            _row(figure, found),
-            figure.table in (13, 14)
-            and figure.metric == _SIZE
-            and (figure.benchmark, figure.value) in of_table_1,
-        )
-        for figure in figures
-    ]
+    found = _by_key(metrics)
+    return [_compared(figure, _row(figure, found)) for figure in figures]
 
 
 def _by_key(metrics: Sequence[Mapping[str, Any]]) -> dict[_Key, Mapping[str, Any]]:
@@ -148,29 +132,23 @@ def _row(
 ) -> Mapping[str, Any] | None:
     base = figure.log_base if figure.metric == "AuFC" else math.e
     metric = _METRIC.get(figure.metric, figure.metric)
-    return found.get((metric, figure.benchmark, figure.model, measured_eta(figure), base))
+    return found.get((metric, figure.benchmark, figure.model, figure.eta_nats, base))
 
 
-def _compared(
-    figure: PrintedFigure, row: Mapping[str, Any] | None, repeats_table_1: bool
-) -> Compared:
+def _compared(figure: PrintedFigure, row: Mapping[str, Any] | None) -> Compared:
     scale = _SCALE.get(figure.metric, 1.0)
     value = None if row is None else row["value"]
     if value is not None and figure.metric == "US_std":
         value = math.sqrt(value * (1 - value) / SD_N_PAIRS)
     if row is None or value is None:
-        return Compared(figure, None, (math.nan, math.nan), NOT_IMPORTED, "")
+        return Compared(figure, None, (math.nan, math.nan), NOT_RUN, "")
     ours = scale * value
     ci = (math.nan, math.nan) if figure.metric == "US_std" else _interval(row, scale)
-    exception, note = known(figure), convention(figure)
-    if figure.value is None:
-        outcome = OURS_ALONE
-    elif abs(ours - figure.value) <= TOLERANCE:
-        outcome = AGREES
+    exception = known(figure)
+    if abs(ours - figure.value) <= TOLERANCE:
+        outcome = AGREE
     elif exception and abs(ours - exception.released) <= TOLERANCE:
         outcome = CONTRADICTED
-    elif repeats_table_1:
-        outcome, note = CONTRADICTED, f"Table {figure.table} prints the size of Table 1"
     else:
         outcome = OFF
-    return Compared(figure, ours, ci, outcome, exception.note if exception else note)
+    return Compared(figure, ours, ci, outcome, exception.note if exception else convention(figure))

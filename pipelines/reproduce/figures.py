@@ -1,14 +1,13 @@
 """The figures that UnStereoEval (Belem et al., ICLR 2024) printed, and what is known about them.
 
-``unstereoeval.csv`` holds those of Tables 8-11 (US), 15-18 (PD) and 19-22 (AuFC) for 20 models, and
-the sizes of the benchmarks. A file of the same columns may hold those of Tables 1-3 and 12-14 too.
+``unstereoeval.csv`` holds those of Tables 1-3 and 8-22: 2,731 of the 28 models, and 50 sizes of the
+benchmarks from the heads of Tables 1 and 8-14.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,11 +21,9 @@ TOLERANCE = 0.011
 _COLUMNS = ("table", "dataset", "eta", "metric", "value", "hf_id", "log_base")
 #: US of the ``-deduped`` twin of the model less that of the model, in percentage points (Table 2).
 DEDUPLICATION = "deduplication"
-_METRICS = ("benchmark_size", "US", "US_std", "PD", "AuFC", "gap", DEDUPLICATION)
-#: Eta of Table 2, by the notebook that printed it (ucinlp/unstereo-eval).
-DEDUPLICATION_ETA_NATS = 0.65
-#: What the caption of Table 3 says eta is, and the eta of the PD that it prints.
-_CAPTION_ETA_NATS, _TABLE_3_ETA_NATS = 0.65, 0.5
+#: How many pairs a benchmark has.
+SIZE = "benchmark_size"
+_METRICS = (SIZE, "US", "US_std", "PD", "AuFC", "gap", DEDUPLICATION)
 
 
 @dataclass(frozen=True)
@@ -37,8 +34,7 @@ class PrintedFigure:
         eta_nats: the table's constraint on |MaxPMI|, None without one.
         model: hub id, empty for sizes of benchmarks.
         log_base: base of the log ratios under an AuFC.
-        value: US, its deviation and the gap in percent, PD in percentage points; None when a table
-            has such a figure but it is not at hand.
+        value: US and its deviation in percent, PD, gap and ``deduplication`` in percentage points.
     """
 
     table: int
@@ -47,48 +43,41 @@ class PrintedFigure:
     eta_nats: float | None
     model: str
     log_base: float
-    value: float | None
+    value: float
 
 
 @dataclass(frozen=True)
 class Known:
-    """A printed figure that the released data contradict, what they give, and a word on it."""
+    """What the released data give instead of a printed size, and a word on it."""
 
-    printed: float
     released: float
     note: str
 
 
-_KNOWN = {
-    ("benchmark_size", "use-5", None): Known(
-        4404, 4405, "the paper counts 4,404 natural pairs, the release holds 4,405"
-    ),
-    ("benchmark_size", "use-5", 0.65): Known(
-        3701, 3698, "Table 1 prints 3,701, Table 10 prints 3,698"
-    ),
-    ("benchmark_size", "winogender", 0.8): Known(
-        159, 150, "Table 9 prints 159, the released MaxPMI leave 150"
-    ),
+_OF_TABLE_1 = "Tables 13 and 14 print the sizes of Table 1"
+#: By benchmark, eta in nats and the printed size.
+_SIZES: dict[tuple[str, float | None, float], Known] = {
+    ("use-5", None, 4404): Known(4405, "the paper counts 4,404 natural pairs, the release 4,405"),
+    ("use-5", 0.65, 3701): Known(3698, "Tables 1 and 12 print 3,701, Table 10 prints 3,698"),
+    ("winogender", 0.8, 159): Known(150, "Table 9 prints 159, Tables 1 and 12 print 150"),
+    ("use-10", None, 4404): Known(4740, _OF_TABLE_1),
+    ("use-10", 0.8, 3978): Known(3916, _OF_TABLE_1),
+    ("use-10", 0.65, 3701): Known(3401, _OF_TABLE_1),
+    ("use-20", None, 1586): Known(4839, _OF_TABLE_1),
+    ("use-20", 0.8, 675): Known(3561, _OF_TABLE_1),
+    ("use-20", 0.65, 409): Known(2828, _OF_TABLE_1),
 }
 
 
 def known(figure: PrintedFigure) -> Known | None:
-    """What is known about a printed figure that does not come back; None for any other value.
+    """What is known about a printed size that does not come back; None for any other figure.
 
-    The tables repeat sizes, so it is known of the figure in whichever table it stands.
+    >>> known(PrintedFigure(8, SIZE, "use-5", None, "", math.e, 4404)).released
+    4405
     """
-    found = _KNOWN.get((figure.metric, figure.benchmark, figure.eta_nats))
-    return found if found and found.printed == figure.value else None
-
-
-def measured_eta(figure: PrintedFigure) -> float | None:
-    """The eta under which a figure comes back: the table's own, but for the PD of Table 3.
-
-    Its caption says 0.65, and it prints the PD at 0.5, those of Table 18.
-    """
-    if (figure.table, figure.metric, figure.eta_nats) == (3, "PD", _CAPTION_ETA_NATS):
-        return _TABLE_3_ETA_NATS
-    return figure.eta_nats
+    if figure.metric != SIZE:
+        return None
+    return _SIZES.get((figure.benchmark, figure.eta_nats, figure.value))
 
 
 def convention(figure: PrintedFigure) -> str:
@@ -98,7 +87,7 @@ def convention(figure: PrintedFigure) -> str:
     if figure.metric == "AuFC" and figure.log_base == 10:
         return "log ratios to base 10, natural in Tables 20-22"
     if figure.table == 3 and figure.metric == "PD":
-        return "Table 3 says eta 0.65 and prints the PD at 0.5, that of Table 18"
+        return "the caption of Table 3 says eta 0.65; its PD are those at 0.5, of Table 18"
     return ""
 
 
@@ -106,7 +95,7 @@ def packaged() -> list[PrintedFigure]:
     """The figures that come with Plumbline.
 
     >>> len([f for f in packaged() if f.model])
-    1588
+    2731
     """
     with resources.as_file(resources.files(__package__) / "unstereoeval.csv") as path:
         return read(path)
@@ -151,33 +140,3 @@ def _figure(path: Path, number: int, row: dict[str, str]) -> PrintedFigure:
         expected = f"expected one of {', '.join(_METRICS)} with a finite value"
         raise BadInput(f"{path}", f"row {number}: {figure.metric} {row['value']}, {expected}")
     return figure
-
-
-def unprinted(
-    models: Sequence[str],
-    benchmarks: Sequence[str],
-    etas: Sequence[float],
-    deduplicated: Sequence[str] = (),
-) -> list[PrintedFigure]:
-    """Figures that the paper prints and Plumbline ships no copy of.
-
-    Sizes and fairness gaps (Table 1, and 12-14), and what deduplication changes (Table 2), of the
-    models ``deduplicated``, whose twin is at hand.
-    """
-    sizes = [
-        PrintedFigure(1, "benchmark_size", benchmark, eta, "", math.e, None)
-        for eta in (None, *etas)
-        for benchmark in benchmarks
-    ]
-    gaps = [
-        PrintedFigure(1, "gap", benchmark, eta, model, math.e, None)
-        for eta in etas
-        for model in models
-        for benchmark in benchmarks
-    ]
-    changes = [
-        PrintedFigure(2, DEDUPLICATION, benchmark, DEDUPLICATION_ETA_NATS, model, math.e, None)
-        for model in deduplicated
-        for benchmark in benchmarks
-    ]
-    return [*sizes, *gaps, *changes]

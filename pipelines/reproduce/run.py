@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
-from plumbline.pipelines.reproduce.figures import (
-    DEDUPLICATION,
-    DEDUPLICATION_ETA_NATS,
-    PrintedFigure,
-    unprinted,
-)
+from plumbline.pipelines.reproduce.figures import DEDUPLICATION, SIZE, PrintedFigure
 from plumbline.pipelines.reproduce.unstereoeval import claims
 from plumbline.pipelines.requests.measure import measure
 from plumbline.pipelines.settings import MeasureOptions
@@ -139,13 +135,8 @@ def reproduce(
     changes = deduplication_rows(
         store, corpus, {f.eta_nats for f in figures if f.metric == DEDUPLICATION}, models
     )
-    twins = sorted({row["model"] for row in changes})
-    printed = {_without_place(figure) for figure in figures}
-    ours = unprinted(models, release.benchmarks, etas, twins)
-    others = [f for f in ours if _without_place(f) not in printed]
-    wanted = sorted([*figures, *others], key=lambda figure: figure.table)
     return Outcome(
-        compare(wanted, [*rows, *changes]),
+        compare(sorted(figures, key=lambda f: f.table), [*rows, *changes]),
         starts(rows),
         claims.check(store, models, corpus, claims.packaged()),
         rows_of(store.root, _SIZES, {"corpus": corpus}),
@@ -161,25 +152,20 @@ _SIZES = f"FROM size_trend WHERE {_OF_RELEASE} ORDER BY ALL"
 _DEDUPLICATION = f"FROM deduplication_mean() WHERE {_OF_RELEASE} ORDER BY ALL"
 
 
-def _without_place(figure: PrintedFigure) -> PrintedFigure:
-    """What a figure is of, in whichever table it stands."""
-    return replace(figure, value=None, table=0)
-
-
 def deduplication_rows(
     store: Store, corpus: str, etas: set[float | None], models: Sequence[str]
 ) -> list[dict[str, Any]]:
     """How US changes from each of the models to its ``-deduped`` twin, as rows of ``metric_value``.
 
-    Of all pairs, of those within 0.65 nats of MaxPMI and within ``etas``; the interval is that of
-    view `deduplication`.
+    Of the pairs within each of ``etas`` (None: of all); the interval is that of view
+    `deduplication`.
     """
-    limits = sorted({DEDUPLICATION_ETA_NATS, *(eta for eta in etas if eta is not None)})
     text = f"FROM deduplication(eta_limit := $eta) WHERE {_OF_RELEASE} AND measure = 'us'"
     found = {
-        (row["model"], row["benchmark"], None if row["subset"] == "all" else eta): row
-        for eta in limits
-        for row in rows_of(store.root, text, {"corpus": corpus, "eta": eta})
+        (row["model"], row["benchmark"], eta): row
+        for eta in etas
+        for row in rows_of(store.root, text, {"corpus": corpus, "eta": eta or 0.0})
+        if (row["subset"] == "all") == (eta is None)
     }
     return [
         {
@@ -286,11 +272,11 @@ def _incomplete(imported: Sequence[ImportedScores]) -> list[str]:
     ]
 
 
-def summary(outcome: Outcome) -> dict[str, int]:
-    """How many figures came to each outcome."""
-    counts: dict[str, int] = {}
-    for compared in outcome.compared:
-        counts[compared.outcome] = counts.get(compared.outcome, 0) + 1
+def summary(outcome: Outcome) -> dict[str, Counter[str]]:
+    """How many figures of models, and how many sizes of sets, came to each outcome."""
+    counts = {"figures of models": Counter[str](), "sizes of sets": Counter[str]()}
+    for c in outcome.compared:
+        counts["sizes of sets" if c.figure.metric == SIZE else "figures of models"][c.outcome] += 1
     return counts
 
 

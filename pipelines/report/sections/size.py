@@ -18,7 +18,6 @@ from plumbline.pipelines.report.model import (
     Section,
     estimate,
     number,
-    shown,
     stem,
     table,
     text,
@@ -35,10 +34,11 @@ from plumbline.pipelines.report.plots.svg import (
     svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 PLACE = 710
 NAMES = ("size", "deduplication")
-_RHO = ("rho", "rho_low", "rho_high")
+_TENFOLD = ("per_tenfold", "per_tenfold_low", "per_tenfold_high")
 #: Measures in the order of the page: their names, and what turns them into their unit.
 _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": ("slope", 1)}
 #: Those that are drawn against size, with their units.
@@ -56,47 +56,49 @@ def sections(facts: Facts) -> Iterator[Section]:
 
 
 def _size(facts: Facts, trends: Rows) -> Section:
+    means, of_families = trends.where(family=""), trends.but(family="")
     intro = [
-        _found(trends.but(family="")),
-        "Spearman's rank correlation of the number of parameters with what was measured of a "
-        "model, with Bonett and Wright's 95% interval over models, as if these were independent. "
-        "Size goes with a model's family and text, so a trend over all models need not be one of "
-        "size: its intervals give no verdict, those within a family do. Ranks that agree wholly "
-        "have no interval.",
+        _found(means),
+        "By how much a measure changes per tenfold number of parameters: the slope of a line "
+        "through the models of a family, for each family with several sizes, and the mean over "
+        "families with Student's 95% interval over them. Models of a family share text and design, "
+        "so one family alone has no interval. A family of one size is only in the figures.",
     ]
     points = facts.rows("size_point")
     figures = [_points(points.where(measure=m), m) for m in _DRAWN if trends.where(measure=m)]
     tables = [
-        _trends(trends.where(family=""), "Size and measures, all models"),
-        _trends(trends.but(family=""), "The same within families", folded=True),
+        _trends(means, "Change per tenfold number of parameters, mean over families"),
+        _trends(of_families, "The same of each family", folded=True),
     ]
-    tables = [t for t in tables if t.rows]
-    return Section("size", "Comparisons: size", [s for s in intro if s], (), figures, tables)
+    return Section("size", "Comparisons: size", intro, (), figures, tables)
 
 
 def _found(rows: Rows) -> str:
-    """How many correlations within families can be told from 0, beside how many chance makes."""
-    known = [r for r in rows if r["rho_low"] is not None]
-    if not known:
-        return ""
-    told = [r for r in known if finding(r, _RHO).verdict != "cannot be told"]
+    """Which changes with size, over families, can be told from 0, beside how many chance makes."""
+    most = max(r["n_families"] for r in rows)
+    if most < LEAST_CLUSTERS:
+        return (
+            f"The models of several sizes are of {most} {'family' if most == 1 else 'families'}: "
+            "too few to say whether larger models do otherwise."
+        )
+    known = [r for r in rows if r["per_tenfold_low"] is not None]
+    told = [r for r in known if finding(r, _TENFOLD).verdict != "cannot be told"]
     said = "; ".join(
-        f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)} in {r['family']} "
-        f"(rho {shown(r['rho'], 2, signed=True)})"
+        f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)} by "
+        f"{estimate(r, 2, signed=True, of=_TENFOLD).text} {r['unit']}, over {r['n_families']} "
+        "families"
         for r in told
     )
     return (
-        f"Within families {len(told)} of {len(known)} correlations of size with a measure have an "
-        "interval without 0, where chance alone makes about one in 20"
+        f"Over families {len(told)} of {len(known)} changes of a measure per tenfold number of "
+        "parameters have an interval without 0, where chance alone makes about one in 20"
         f"{': ' + said if said else ''}."
     )
 
 
 def _trend(row: Row) -> str:
-    """What a measure does as models of a family grow."""
-    if not row["family"]:
-        return "families mixed"
-    return finding(row, _RHO).pick(above="rises", below="falls", untold="not shown")
+    """What a measure does as models grow."""
+    return finding(row, _TENFOLD).pick(above="rises", below="falls", untold="not shown")
 
 
 def _points(rows: Rows, measure: str) -> Figure:
@@ -123,15 +125,16 @@ def _points(rows: Rows, measure: str) -> Figure:
 
 def _trends(rows: Rows, caption: str, *, folded: bool = False) -> PageTable:
     columns: Columns = [
-        ("models", lambda r: text(r["family"] or "all")),
+        ("family", lambda r: text(r["family"] or "all")),
         ("benchmark", lambda r: text(set_name(r))),
         ("measure", lambda r: text(_MEASURES[r["measure"]][0])),
         ("of", lambda r: text(r["subset"])),
-        ("rho", lambda r: estimate(r, 2, signed=True, of=_RHO)),
+        ("change", lambda r: estimate(r, 2, signed=True, of=_TENFOLD)),
         ("with size", lambda r: text(_trend(r))),
-        ("n", "n_models"),
+        ("families", "n_families"),
+        ("models", "n_models"),
     ]
-    whole = f"{caption}; 95% intervals in brackets"
+    whole = f"{caption}: {_UNITS}"
     return table(whole, rows, columns, folded=folded, searchable=folded)
 
 

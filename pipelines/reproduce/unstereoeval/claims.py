@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from plumbline.pipelines.reproduce.compare import AGREE, NOT_RUN, OFF
 from plumbline.warehouse.query.connection import connect, query
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Section, read
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     import duckdb
 
 _FILE = "claims.toml"
-#: What a claim can come to.
-AGREE, OFF, NOT_RUN = "agree", "off", "not run"
 #: Sets of UnStereoEval in the order of its tables.
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
 #: The limits on |MaxPMI| at which `card` is; ``inf`` for none.

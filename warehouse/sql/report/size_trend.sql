@@ -1,5 +1,8 @@
--- grain: family (empty: all models) x scores x benchmark x groups x corpus x contrast x subset x measure
--- How measures go with the number of parameters, of four models or more that aren't all of one size.
+-- grain: family (empty: all families) x scores x benchmark x groups x corpus x contrast x subset x measure
+-- How measures change per tenfold number of parameters, where a set has four models or more in
+-- families of several sizes.
 FROM size_trend
-WHERE n_models > 3 AND rho IS NOT NULL
+QUALIFY max(n_models) OVER (
+    PARTITION BY scores, benchmark, groups, corpus, contrast, subset, measure
+) > 3
 ORDER BY family, benchmark, groups, corpus, contrast, measure, scores, subset;
