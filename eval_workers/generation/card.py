@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from plumbline.eval_workers.benchmarks.own.recipe import RECIPES, load
 from plumbline.eval_workers.generation.card_text import Card, card_text
 from plumbline.eval_workers.ratings.summary import people_say
 from plumbline.eval_workers.statistics.power import power_of, said
-from plumbline.warehouse import languages, wordlists
+from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.query.connection import connect, query, sql
@@ -25,9 +26,10 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
+from plumbline.warehouse.text.toml_file import Section, read
 
-#: The list whose words are counted as gendered.
-GENDERED = "gendered"
+#: Words that are counted as gendered, by side; more than a word list's pairs.
+GENDERED = "gendered_words.toml"
 #: Columns of `benchmark_pair` that go out; those without a value in any row stay behind.
 _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
@@ -73,10 +75,10 @@ def statistics(
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     connection = connect(root, "".join(map(sql, names)))
+    listed = Section(GENDERED, read(resources.files(__package__) / GENDERED, GENDERED))
     params = {
         "benchmark": benchmark,
-        "female": sorted({p.female for p in wordlists.load(GENDERED).pairs}),
-        "male": sorted({p.male for p in wordlists.load(GENDERED).pairs}),
+        **{side: sorted(listed.words(side)) for side in ("female", "male")},
         "placeholder": PLACEHOLDER.pattern,
         "pair_ids": None if pair_ids is None else list(pair_ids),
     }

@@ -209,8 +209,8 @@ def _statistics(card: Card) -> str:
     for row in figures["seed_delta"]:
         counts.append(
             f"- Lean of {row['n_defined']:,} of these words in {row['corpus']} ({row['contrast']}, "
-            f"nats): median {row['median_nats']:+.3f}, from {row['min_nats']:+.3f} to "
-            f"{row['max_nats']:+.3f}; {_side(row, 'female')}, {_side(row, 'male')}"
+            f"nats): median {row['median_nats']:+.3f}, largest size {row['largest_nats']:.3f}; "
+            f"{_side(row, 'female')}, {_side(row, 'male')}"
         )
     return "\n".join([*counts, "", *lines])
 

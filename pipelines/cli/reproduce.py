@@ -42,6 +42,7 @@ from plumbline.pipelines.reproduce.run import (
     reproduce,
     summary,
 )
+from plumbline.pipelines.reproduce.unstereoeval import claims
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
@@ -77,11 +78,12 @@ def unstereoeval(
         outcome = reproduce(store, data, printed, corpus, announce)
     for number in sorted({c.figure.table for c in outcome.compared}):
         _print_table(console, number, [c for c in outcome.compared if c.figure.table == number])
+    _print_claims(console, outcome.claims)
     _print_starts(console, outcome.starts)
     _print_analyses(console, outcome)
     _print_summary(console, outcome)
     if out is not None:
-        _write_rows(out, as_rows(outcome))
+        _write_rows(out, [*as_rows(outcome), *claims.as_rows(outcome.claims)])
         say(f"wrote {out}")
     console.print(
         f"wrote scores and metrics to {warehouse}; next: plumbline sql --warehouse {warehouse}",
@@ -433,6 +435,18 @@ def _interval(ci: tuple[float, float]) -> str:
     return "(no interval)" if math.isnan(ci[0]) else f"({ci[0]:.2f} to {ci[1]:.2f})"
 
 
+def _print_claims(console: Console, found: list[claims.Checked]) -> None:
+    if not found:
+        console.print("Claims are of all 28 models and five sets: not run", "")
+        return
+    table = Table(title="Claims: numbers outside the tables", show_edge=False, title_justify="left")
+    for heading in ("where", "what", "printed", "ours", "outcome", ""):
+        table.add_column(heading)
+    for cells in claims.table(found):
+        table.add_row(*map(terminal, cells))
+    console.print(table, "")
+
+
 def _print_starts(console: Console, starts: list[Start]) -> None:
     """The split that the paper does not make, with 95% intervals."""
     table = Table(
@@ -514,6 +528,8 @@ def _print_summary(console: Console, outcome: Outcome) -> None:
         console.print(Text(terminal(f"incomplete: {line}"), style="bold red"), soft_wrap=True)
     for kind, counts in summary(outcome).items():
         console.print(f"{kind}: {', '.join(f'{counts[o]:,} {o}' for o in OUTCOMES)}")
+    if outcome.claims:
+        console.print(claims.summary(outcome.claims))
     differences = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREE]
     console.print(f"largest difference among those that agree: {max(differences, default=0.0):.4f}")
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
 from plumbline.pipelines.reproduce.figures import DEDUPLICATION, SIZE, PrintedFigure
+from plumbline.pipelines.reproduce.unstereoeval import claims
 from plumbline.pipelines.requests.measure import measure
 from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.errors import BadInput
@@ -89,6 +90,7 @@ class Outcome:
 
     Attributes:
         compared: every figure beside ours. starts: the pronoun-first split.
+        claims: what the page says in numbers outside its tables, beside ours.
         sizes: rows of view `size_trend`, deduplication: of `deduplication_mean`.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
@@ -98,6 +100,7 @@ class Outcome:
 
     compared: list[Compared]
     starts: list[Start]
+    claims: list[claims.Checked]
     sizes: list[dict[str, Any]]
     deduplication: list[dict[str, Any]]
     models: tuple[str, ...]
@@ -135,6 +138,7 @@ def reproduce(
     return Outcome(
         compare(sorted(figures, key=lambda f: f.table), [*rows, *changes]),
         starts(rows),
+        claims.check(store, models, corpus, claims.packaged()),
         rows_of(store.root, _SIZES, {"corpus": corpus}),
         rows_of(store.root, _DEDUPLICATION, {"corpus": corpus}),
         models,

@@ -5,7 +5,7 @@
 -- A word is what remains between white space when all ASCII punctuation is deleted; a placeholder
 -- is one word. Positions are those of placeholders, in words from 0. A token is a word or a mark as
 -- the Penn Treebank splits them (do|n't, the cook|'s, an opening quote stays with its word),
--- without placeholders. Seed words are counted once each, gendered words at every occurrence.
+-- without placeholders. Seed words are counted once each, gendered words at every token.
 WITH pair AS (
     SELECT
         word,
@@ -35,8 +35,8 @@ shape AS (
         len([w FOR w IN words IF w = 'PRONOUN']) AS n_pronouns,
         list_position(words, 'PRONOUN') - 1 AS first_position,
         len(words) - list_position(list_reverse(words), 'PRONOUN') AS last_position,
-        len([w FOR w IN words IF list_contains($female::VARCHAR[], w)]) AS n_female,
-        len([w FOR w IN words IF list_contains($male::VARCHAR[], w)]) AS n_male
+        len([t FOR t IN tokens IF list_contains($female::VARCHAR[], t)]) AS n_female,
+        len([t FOR t IN tokens IF list_contains($male::VARCHAR[], t)]) AS n_male
     FROM split
 )
 SELECT

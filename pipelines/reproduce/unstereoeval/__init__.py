@@ -1,0 +1,1 @@
+"""What UnStereoEval says outside its tables, compared with its release."""

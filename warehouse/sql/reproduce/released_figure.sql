@@ -1,0 +1,24 @@
+-- grain: model x benchmark x eta, the four of UnStereoEval: infinity, 0.8, 0.65, 0.5
+-- US, gap and PD in percent as Tables 1-18 print them, and AuFC over log ratios to base 10 as Table 19
+-- does, of the rows of released_ratio.sql as `ratio`. A family is the models of one name; `n_natural`
+-- are all pairs of the benchmark.
+WITH figure AS (
+    SELECT
+        model, benchmark, eta,
+        count(*) AS n,
+        100 * avg(within(log_ratio_nats, ln(1.65))::INTEGER) AS us,
+        100 * avg(lean(log_ratio_nats)) AS pd,
+        aufc(log_ratio_nats / ln(10)) AS aufc
+    FROM ratio, (SELECT unnest(['infinity'::DOUBLE, 0.8, 0.65, 0.5]) AS eta)
+    WHERE isinf(eta) OR within(max_pmi_nats, eta)
+    GROUP BY ALL
+)
+SELECT
+    *,
+    replace(
+        regexp_extract(lower(model), 'gpt-j|pythia|opt|llama|mpt|olmo|mistral|mixtral'), 'mixtral', 'mistral'
+    ) AS family,
+    regexp_matches(model, '-deduped$') AS is_deduped,
+    us - max(us) FILTER (isinf(eta)) OVER (PARTITION BY model, benchmark) AS gap,
+    100 * n / max(n) OVER (PARTITION BY model, benchmark) AS percent_left
+FROM figure;
