@@ -6,12 +6,12 @@ authors' scripts (dongxiangjue/Debias-LLMs) or in ``TuneOptions``. Others are ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
-from plumbline.eval_workers.fairpair.options import FairPairOptions
+from plumbline.eval_workers.fairpair.options import FairPairOptions, texts_of
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.model_lists import load
 from plumbline.pipelines.reproduce.beside import (
@@ -36,11 +36,12 @@ _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template
 
 def _of_fairpair(row: Row) -> dict[str, object]:
     paper = FairPairOptions()
-    unknown = ("temperature", "top_k", "instruction", "perturber", "n_folds", "percent_invalid")
+    unknown = ("temperature", "top_k", "instruction", "perturber", "n_folds")
     loaded = ("level", "dtype", "quantisation", "backend", "revision")
     return {
         "probe_set": "common-sents",
         "n_samples": paper.n,
+        "texts": texts_of(as_published=True),
         "decoding": "sample",
         "top_p": paper.top_p,
         "max_new_tokens": paper.max_new_tokens,
@@ -73,19 +74,48 @@ def _of_disclosure(row: Row) -> dict[str, object]:
     return settings
 
 
+def _claims_of_fairpair(store: Store, names: Mapping[str, str]) -> list[str]:
+    """The t-test and the lengths of section 4.1, on the side `original`."""
+    from plumbline.pipelines.report.model import estimate
+    from plumbline.pipelines.report.rows import Rows
+    from plumbline.pipelines.report.sections.fairpair import DIFFERENCE, t_tested
+
+    sets = [
+        {**row, "model": names[row["model"]]}
+        for row in rows_of(store.root, sql("report/fairpair_set"))
+        if row["model"] in names
+        and (row["subset"], row["side"]) == ("all", "original")
+        and row["probe_set"].startswith("common-sents")
+    ]
+    lines = ["Section 4.1: B differs from V_pg for all models but GPT2"] if sets else []
+    for of in Rows(sets).groups("probe_set", "phi", "texts", "n_folds"):
+        lines += [f"  {line}" for line in t_tested(of)]
+    lines += ["Section 4.1: lengths of p(g(x)) and g(p(x)) don't differ"] if sets else []
+    whose = ("probe_set", "model_key", "sampling_key", "perturber")
+    models = {tuple(row[c] for c in whose): row["model"] for row in sets}
+    for row in rows_of(store.root, sql("report/fairpair_compared_length")):
+        model = models.get(tuple(row[c] for c in whose))
+        if model and row["side"] == "original":
+            more = estimate(row, 2, signed=True, of=DIFFERENCE).text
+            lines.append(f"  {row['probe_set']}, {model}: p(g(x)) less g(p(x)) {more} words")
+    return lines
+
+
 PAPERS = {
     "fairpair": Paper(
         "fairpair",
         "fairpair",
         "plumbline fairpair run common-sents --models fairpair",
-        {"B": 0.05, "V_pg": 0.05, "V_gp": 0.05, "F": 0.005},
+        {"valid": 0.05, "B": 0.05, "V_pg": 0.05, "V_gp": 0.05, "F": 0.005},
         _of_fairpair,
         ("n_prompts", "n_left_out"),
         misfit_averages,
         (
             "B and V are times 100; F is of the mean B and V over prompts, as printed F may be; "
             "only the side `original` is compared",
+            "whether Table 3 is of single samples or of 200 folds the paper does not say",
         ),
+        _claims_of_fairpair,
     ),
     "disclosure": Paper(
         "disclosure",
@@ -108,7 +138,7 @@ def figures(paper: Paper, published: Path | None) -> list[Printed]:
     """The printed figures that come with Plumbline, or those of a CSV; raises as ``read``.
 
     >>> len(figures(PAPERS["fairpair"], None)), len(figures(PAPERS["disclosure"], None))
-    (56, 336)
+    (62, 336)
     """
     if published:
         return read(published)
