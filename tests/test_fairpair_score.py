@@ -18,6 +18,7 @@ from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, sql
 from plumbline.warehouse.storage.store import Store
+from tests.fairpair_rows import sampled_set
 
 SAMPLED = Sampled("demo", "model", "top-p", "rules-1")
 LEADING = {"probe_set": "demo", "model_key": "model", "sampling_key": "top-p"}
@@ -110,24 +111,22 @@ def test_rows_are_those_of_the_definition(store: Store, as_published: bool) -> N
 
 
 def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
-    """Both sides write alike, and texts with `word0`, half of them, can't be perturbed.
+    """Both sides write alike, and texts with `w1`, most of them, can't be perturbed.
 
     Filtering perturbations alone, as published, finds a difference: why it isn't the default.
     """
-    fill(store)
+    sampled = sampled_set(store, n_prompts=10, n_samples=60, n_words=12, failing=0)
     rows = store.read("perturbed_continuation").to_pylist()
     sifted = [
-        {**row, "is_valid": bool(row["is_valid"]) and "word0" not in str(row["perturbed_text"])}
-        for row in rows
+        {**row, "is_valid": "w1" not in jaccard.tokens(row["perturbed_text"])} for row in rows
     ]
-    place = {**LEADING, "perturber": "rules-1"}
-    store.replace("perturbed_continuation", sifted, place, "r")
-    for group in read_groups(store, SAMPLED):
-        assert 2 < len(group.pg) < N - 1 and 2 < len(group.gp) < N - 1
-        assert not any("word0" in text for text in (*group.pg, *group.gp))
+    store.replace("perturbed_continuation", sifted, asdict(sampled), "r")
+    for group in read_groups(store, sampled):
+        assert 4 < len(group.pg) < 50 and 4 < len(group.gp) < 50
+        assert not any("w1" in jaccard.tokens(text) for text in (*group.pg, *group.gp))
     for as_published in (False, True):
         options = replace(OPTIONS, as_published=as_published)
-        score_set(store, SAMPLED, "jaccard", options, "run")
+        score_set(store, sampled, "jaccard", options, "run")
     rows = [row for row in store.read("fairpair_set").to_pylist() if row["subset"] == "all"]
     assert [(row["texts"], row["side"]) for row in rows] == [
         *(("filtered", "original"), ("filtered", "perturbed")),
@@ -136,7 +135,7 @@ def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
     for row in rows[:2]:
         assert row["p_permutation"] > 0.05 and row["fairpair_f_low"] < 1 < row["fairpair_f_high"]
     for row in rows[2:]:
-        assert row["p_permutation"] < 0.05 and row["fairpair_f"] > 1.05
+        assert row["p_permutation"] == 0.01 and row["fairpair_f_low"] > 1
 
 
 def test_rows_of_other_texts_stay_and_never_mix(store: Store) -> None:

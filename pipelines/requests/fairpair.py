@@ -195,7 +195,7 @@ def _perturbing(request: FairPairRequest, rows: Sequence[Row]) -> Iterator[str]:
     if spec.perturber == RULES:
         yield f"perturbed by rules, which asks nobody: {n_texts:,} texts"
         return
-    wording = _tokens(spec.chat_wording())
+    wording = _tokens(spec.chat_wording().text)
     texts = sum(
         _tokens(row[side]) + spec.max_new_tokens
         for row in rows
