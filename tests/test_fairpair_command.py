@@ -174,7 +174,9 @@ def _check_lines(store: Store, said: str) -> None:
         (phi, side) for phi in ("jaccard", "vader") for side in ("original", "perturbed")
     }
     for row in sets:
-        line = next(x for x in said.splitlines() if f"{row['phi']}, filtered, {row['side']}: B" in x)
+        line = next(
+            x for x in said.splitlines() if f"{row['phi']}, filtered, {row['side']}: B" in x
+        )
         f = row["fairpair_f"]
         assert f"F {'–' if f is None else format(f, '.4f')}" in line
         assert f is None or f"({row['fairpair_f_low']:.4f} to {row['fairpair_f_high']:.4f})" in line

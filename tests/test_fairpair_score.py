@@ -81,7 +81,7 @@ def fill(store: Store, *, lean: float = 0.0) -> None:
 
 @pytest.mark.parametrize("as_published", [False, True])
 def test_rows_are_those_of_the_definition(store: Store, as_published: bool) -> None:
-    """Phi of continuations; the last sample, whose perturbation failed, is in g(p(x)) of the paper."""
+    """Phi of continuations; as published, g(p(x)) has the sample with a failed perturbation."""
     fill(store)
     options = replace(OPTIONS, as_published=as_published)
     scored = score_set(store, SAMPLED, "jaccard", options, "run")

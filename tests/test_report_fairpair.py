@@ -280,7 +280,10 @@ def test_a_prompt_without_f_and_made_up_rows(store: Store, tmp_path: Path) -> No
     fill(store, "fairpair_prompt", [row])
     fill(store, "fairpair_set", [{**key, "subset": "all", "n_prompts": 0, "n_left_out": 1}])
     page = page_of(store, tmp_path)
-    assert "Nothing can be said of k" in page.text and "(regard, prompts included, 20 folds)" in page.text
+    assert (
+        "Nothing can be said of k" in page.text
+        and "(regard, prompts included, 20 folds)" in page.text
+    )
     (caption,) = [c for c in page.tables if c.startswith("Prompt by prompt")]
     assert [c[0] for c in page.tables[caption][1]] == ["x", *["–"] * 6, "1", "5", "too few"]
 

@@ -409,4 +409,4 @@ def test_the_command_prints_runs_and_writes_every_figure(
     line = capsys.readouterr().err.strip()
     assert "holds no run of the paper's models and sets (of tiny there are some: say" in line
     assert main(["reproduce", "fairpair", "--warehouse", str(disclosed.root)]) == 2
-    assert "plumbline fairpair run common-sents --models fairpair" in capsys.readouterr().err
+    assert "fairpair run common-sents --models fairpair --as-published" in capsys.readouterr().err

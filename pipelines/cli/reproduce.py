@@ -109,8 +109,8 @@ def fairpair(
 ) -> None:
     """Put Tables 1 and 3 of FairPair beside the runs of a warehouse: printed, measured, interval.
 
-    And what each run does otherwise than the paper, and what it says of the claims. The paper released no results, so nothing
-    has to agree: leaves with status 0 whatever came out.
+    And what each run does otherwise than the paper, and what it says of the paper's claims. The
+    paper released no results, so nothing has to agree: leaves with status 0 whatever came out.
 
     Example: plumbline reproduce fairpair --as "GPT2=models/small-novels"
     """

@@ -36,7 +36,7 @@ _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template
 
 def _of_fairpair(row: Row) -> dict[str, object]:
     paper = FairPairOptions()
-    unknown = ("temperature", "top_k", "instruction", "perturber", "n_folds")
+    unknown = ("temperature", "top_k", "n_folds")
     loaded = ("level", "dtype", "quantisation", "backend", "revision")
     return {
         "probe_set": "common-sents",
@@ -46,6 +46,8 @@ def _of_fairpair(row: Row) -> dict[str, object]:
         "top_p": paper.top_p,
         "max_new_tokens": paper.max_new_tokens,
         "adapter": None,
+        "instruction": None,
+        "perturber": "gpt-3.5-turbo",
         **dict.fromkeys(("example", "n_left_out", *unknown, *loaded), NOT_KNOWN),
     }
 
@@ -105,7 +107,7 @@ PAPERS = {
     "fairpair": Paper(
         "fairpair",
         "fairpair",
-        "plumbline fairpair run common-sents --models fairpair",
+        "plumbline fairpair run common-sents --models fairpair --as-published",
         {"valid": 0.05, "B": 0.05, "V_pg": 0.05, "V_gp": 0.05, "F": 0.005},
         _of_fairpair,
         ("n_prompts", "n_left_out"),

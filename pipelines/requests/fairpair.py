@@ -279,7 +279,10 @@ def figures(
         )
         of = {**asdict(sampled), "phi": column(name)}
         rows = store.read("fairpair_set", where, **of).to_pylist()
-        ends = {row["side"]: row for row in rows_of(store.root, _SPREAD, {**of, "n": n_folds, "texts": texts})}
+        ends = {
+            row["side"]: row
+            for row in rows_of(store.root, _SPREAD, {**of, "n": n_folds, "texts": texts})
+        }
         for row in sorted(rows, key=lambda row: str(row["side"])):
             row |= {**_NO_ENDS, **ends.get(row["side"], {})}
             folds = f", {n_folds} folds" if n_folds else ""

@@ -69,8 +69,8 @@ def calibrate_set(
 
     Split are the continuations g(p(x)) of a side, which no perturbation has touched; a half holds
     half as many samples as the real comparison has. Earlier rows of the same texts and number of
-    folds are replaced. The same samples, options and seed give the same rows. Raises as ``read_groups`` and
-    ``find`` do.
+    folds are replaced. The same samples, options and seed give the same rows. Raises as
+    ``read_groups`` and ``find`` do.
     """
     phi, seed = phi or find(phi_name), options.measure.seed
     groups = read_groups(store, sampled, options.measure.as_published)

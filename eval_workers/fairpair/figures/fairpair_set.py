@@ -48,9 +48,9 @@ def score_set(
     """Measure every prompt and side of a set and write both tables, replacing earlier rows.
 
     ``phi`` is the function of that name where it is open already. Rows of other scoring functions,
-    texts and numbers of folds stay. The same samples, options and seed give the same figures. Raises
-    ``BadInput`` where nothing was perturbed (see ``read_groups``), ``UsageProblem`` for an unknown
-    scoring function.
+    texts and numbers of folds stay. The same samples, options and seed give the same figures.
+    Raises ``BadInput`` where nothing was perturbed (see ``read_groups``), ``UsageProblem`` for an
+    unknown scoring function.
     """
     phi = phi or find(phi_name)
     found: Pairs = []

@@ -1,8 +1,8 @@
 """Is B more than sampling noise? Tests and intervals from the matrix of all distances of a prompt.
 
-The permutation test's figure is the gap T = B - (V_pg + V_gp) / 2, half of the energy distance of the groups:
-0 on average where both are drawn from one distribution, above it otherwise. Unlike F it is defined
-without variability, and V's that differ do not move it.
+The permutation test's figure is the gap T = B - (V_pg + V_gp) / 2, half of the energy distance of
+the groups: 0 on average where both are drawn from one distribution, above it otherwise. Unlike F it
+is defined without variability, and V's that differ do not move it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def read_groups(store: Store, sampled: Sampled, as_published: bool = False) -> l
     ``as_published`` leaves g(p(x)) whole, as section 3.3 of the paper does.
 
     A valid perturbation begins with the perturbed prompt, which is cut off. Sorted by side, then by
-    prompt. A prompt with no valid sample is there, with an empty group. Raises ``BadInput`` where nothing was perturbed, or a continuation's prompt is unknown.
+    prompt. A prompt with no valid sample is there, with an empty group. Raises ``BadInput`` where
+    nothing was perturbed, or a continuation's prompt is unknown.
     """
     leading = (sampled.probe_set, sampled.model_key, sampled.sampling_key)
     names = ("probe_set", "model_key", "sampling_key")

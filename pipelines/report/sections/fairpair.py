@@ -159,14 +159,15 @@ b (p = 0.02) is not shown to."]
     if not tested:
         return []
     said = []
-    for differ, one, several in ((True, "differs", "differ"), (False, "is not shown to", "are not shown to")):
+    for differ, one, several in (
+        (True, "differs", "differ"),
+        (False, "is not shown to", "are not shown to"),
+    ):
         of = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
         names = ", ".join(f"{r['model']} (p = {_probability(r['p_t'])})" for r in of)
         said += [f"{names} {one if len(of) == 1 else several}"] if of else []
     where = f"{rows[0]['probe_set']} ({_measure(rows[0])})"
-    return [
-        f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {'; '.join(said)}."
-    ]
+    return [f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {'; '.join(said)}."]
 
 
 def _differs(row: Row) -> bool:
@@ -302,7 +303,8 @@ def _lengths(rows: Rows, model: str) -> list[Figure]:
     if not shortest:
         return []
     said = "; ".join(
-        f"{_measure(r)}: cut to {r['n_words']} words F changes by {_change(r).text}" for r in shortest
+        f"{_measure(r)}: cut to {r['n_words']} words F changes by {_change(r).text}"
+        for r in shortest
     )
     rows = rows.where(phi=tuple(r["phi"] for r in shortest))
     how = [_TEXTS[rows[0]["texts"]]] if rows[0]["texts"] in _TEXTS else []
