@@ -159,11 +159,16 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
     """Sums of prompts' figures (rows) over the clusters of prompts that are alike.
 
-    F of sums is that of means, so these stand for the prompts where F or a gap is tested.
+    F of sums is that of means, so these stand for the prompts where F or a difference is tested.
+    Prompts that are all of one cluster, such as a topic, stand by themselves.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
     [[5.0], [2.0]]
+    >>> by_cluster(np.array([1.0, 2.0]), ["planted", "planted"]).tolist()
+    [1.0, 2.0]
     """
+    if len(set(clusters)) == 1:
+        return figures
     names, of = np.unique(list(clusters), return_inverse=True)
     sums = np.zeros((len(names), *figures.shape[1:]))
     np.add.at(sums, of, figures)

@@ -151,8 +151,8 @@ def t_tested(rows: Sequence[Row]) -> list[str]:
     ``rows`` are of one set and measure.
 
     >>> measure = {"probe_set": "s", "phi": "jaccard", "texts": "filtered", "n_folds": 0}
-    >>> t_tested([{**measure, "model": m, "p_t": p} for m, p in (("a", 1e-5), ("b", 0.02))])
-    ["s (jaccard): by the paper's t-test of B against V_pg at 0.001, a (p = 1e-05) differs; \
+    >>> t_tested([{**measure, "model": m, "p_t": p} for m, p in (("a", 0.0004), ("b", 0.02))])
+    ["s (jaccard): by the paper's t-test of B against V_pg at 0.001, a (p = 0.0004) differs; \
 b (p = 0.02) is not shown to."]
     """
     tested = sorted((r for r in rows if r["p_t"] is not None), key=lambda r: (r["p_t"], r["model"]))
