@@ -164,7 +164,7 @@ def test_figures_are_those_of_plain_loops_and_no_text_is_classified_twice(
         assert row["fairpair_f"] == pytest.approx(b * b / (v_pg * v_gp), rel=1e-3)
     kept = connect(store.root).execute(
         "SELECT count(*), count(DISTINCT text_id), max(classifier) FROM text_label AS t "
-        "JOIN (SELECT DISTINCT perturbed_text AS text FROM perturbed_continuation WHERE is_valid) "
+        "JOIN (SELECT DISTINCT text FROM compared_text WHERE is_perturbed) "
         "ON t.text_id = sha256(text)"
     )
     n_valid = len({text for group in read_groups(store, sampled) for text in group.pg})

@@ -174,7 +174,9 @@ def _check_lines(store: Store, said: str) -> None:
         (phi, side) for phi in ("jaccard", "vader") for side in ("original", "perturbed")
     }
     for row in sets:
-        line = next(x for x in said.splitlines() if f"{row['phi']}, {row['side']}: B" in x)
+        line = next(
+            x for x in said.splitlines() if f"{row['phi']}, filtered, {row['side']}: B" in x
+        )
         f = row["fairpair_f"]
         assert f"F {'–' if f is None else format(f, '.4f')}" in line
         assert f is None or f"({row['fairpair_f_low']:.4f} to {row['fairpair_f_high']:.4f})" in line
@@ -191,7 +193,7 @@ def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert "has no samples of nobody (there are those of tiny)" in capsys.readouterr().err
     assert main(command) == 0
     said = capsys.readouterr().out
-    assert "jaccard, 5 folds, original: B" in said and f"{N_ROWS} samples" in said
+    assert "jaccard, filtered, 5 folds, original: B" in said and f"{N_ROWS} samples" in said
     assert {r["n_folds"] for r in store.read("fairpair_set").to_pylist()} == {0, 5}
     assert {r["sample"]: r for r in store.read("continuation").to_pylist()} == before
     assert main(["fairpair", "report", "--out", "again", *where]) == 0
@@ -263,7 +265,8 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
         f'base_url = "{server.url}"\nendpoint = "chat"\ninstruction = "Go on:"\n'
     )
     (here / "ask.toml").write_text(
-        'perturb = "Say it of {counterpart}, not {name}, {{so}}\\n\\n{text}"'
+        'perturb = "Say it of {counterpart} ({counterpart_group}), not {name} ({group}), {{so}}'
+        '\\n\\n{text}"\n[groups]\nm = "male"\nf = "female"\n'
     )
     server.sampler = lambda body: Say(f"{body['messages'][-1]['content'][-60:]} {body['seed']}")
     own = ["--config", "own.toml", "--model", "fine"]
@@ -273,7 +276,10 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
     said = [body["messages"] for body in server.bodies]
     perturbing = [m[-1]["content"] for m in said if m[-1]["content"].startswith("Say it of")]
     continuing = [m for m in said if m[-1]["content"] not in perturbing]
-    assert perturbing and all(p.startswith("Say it of J") and "{so}\n\nJ" in p for p in perturbing)
+    assert all("{so}\n\nJ" in p for p in perturbing)
+    assert {p.split(", {so}")[0] for p in perturbing} == {
+        *("Say it of Jane (female), not John (male)", "Say it of John (male), not Jane (female)"),
+    }
     assert continuing and all("Go on:" in m[0]["content"] for m in continuing)
 
 

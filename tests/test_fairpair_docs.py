@@ -71,18 +71,21 @@ def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
     monkeypatch.setattr("plumbline.eval_workers.backends.prospect._MEASURE_S", 0.01)
-    assert len(commands()) == 14
+    assert len(commands()) == 17
     for command in commands():
         tried = [*command, "--dry-run"] if command[1] == "run" else command
         assert main(tried) == 0, command
     store = Store.open("out/warehouse")
-    of = {(r["phi"], r["n_folds"]) for r in store.read("fairpair_set").to_pylist()}
+    rows = store.read("fairpair_set").to_pylist()
+    of = {(r["phi"], r["n_folds"]) for r in rows if r["texts"] == "filtered"}
     assert of == {
         *(("jaccard", 0), ("jaccard", 20), ("vader", 0)),
         *(("toxicity", 0), ("regard", 0), ("contempt", 0)),
     }
+    published = {r["phi"] for r in rows if r["texts"] == "as-published"}
+    assert published == {"jaccard", "vader"}
     connection = connect("out/warehouse")
-    assert len(blocks("sql")) == 9
+    assert len(blocks("sql")) == 10
     for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
         found = connection.execute(query).fetchall()
         assert found or "texts_with" in query, query

@@ -38,7 +38,7 @@ def jaccard(one: str, other: str) -> float:
 def words_apart(one: str, other: str) -> float:
     """The same of any texts, by the function's own words."""
     a, b = words.items([one, other])
-    return 1 - len(a & b) / len(a | b)
+    return 1 - len(a & b) / len(a | b) if a | b else 0.0
 
 
 def mood(one: str, other: str) -> float:
@@ -46,11 +46,10 @@ def mood(one: str, other: str) -> float:
     return abs(a - b)
 
 
-def short(text: str, start: str, n_words: int) -> str:
-    """The first words of a continuation behind its prompt, by splitting and joining."""
-    assert text.startswith(start)
-    words = text[len(start) :].split()
-    return " ".join([start, *words[:n_words]]) if n_words else text
+def short(text: str, n_words: int) -> str:
+    """The first words of a continuation, by splitting and joining."""
+    assert not text.startswith(("John", "Jane")), "without its prompt"
+    return " ".join(text.split()[:n_words]) if n_words else text
 
 
 def f_of(
@@ -76,17 +75,12 @@ def test_every_length_is_that_of_plain_loops(
     groups = read_groups(store, sampled)
     for row in rows:
         of = [group for group in groups if group.side == row["side"]]
-        column = {"original": "perturbed_prompt", "perturbed": "prompt"}[row["side"]]
         n_words = row["n_words"]
-        pairs = [
-            tuple([short(t, str(g.prompt[column]), n_words) for t in ts] for ts in (g.pg, g.gp))
-            for g in of
-        ]
+        pairs = [tuple([short(t, n_words) for t in ts] for ts in (g.pg, g.gp)) for g in of]
         got = [row[c] for c in ("bias_b", "variability_pg", "variability_gp", "fairpair_f")]
         assert got == pytest.approx(f_of(pairs, phi), rel=1e-9)
         assert (row["n_prompts"], row["n_left_out"]) == (5, 0)
-        # What was planted is two words shorter.
-        kept = [len(t.split()) - 6 for pair in pairs for ts in pair for t in ts]
+        kept = [len(t.split()) for pair in pairs for ts in pair for t in ts]
         assert row["mean_words"] == pytest.approx(fmean(kept))
         assert row["share_cut"] == bool(n_words)
 
@@ -150,13 +144,7 @@ def test_a_model_s_own_samples(store: Store, tmp_path: Path) -> None:
     assert {r["n_words"] for r in rows} == {0, 1, 2}
     for row in rows:
         of = [g for g in read_groups(store, sampled) if g.side == row["side"]]
-        column = {"original": "perturbed_prompt", "perturbed": "prompt"}[row["side"]]
-        pairs = [
-            tuple(
-                [short(t, str(g.prompt[column]), row["n_words"]) for t in ts] for ts in (g.pg, g.gp)
-            )
-            for g in of
-        ]
+        pairs = [tuple([short(t, row["n_words"]) for t in ts] for ts in (g.pg, g.gp)) for g in of]
         expected = f_of([two for two in pairs if min(map(len, two)) >= 2], words_apart)
         got = (row["bias_b"], row["variability_pg"], row["variability_gp"], row["fairpair_f"])
         assert got == pytest.approx(expected, rel=1e-9)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
+from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
+from plumbline.eval_workers.fairpair.figures.lengths import score_lengths
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, sql
 from plumbline.warehouse.storage.store import Store
+from tests.fairpair_rows import sampled_set
 
 SAMPLED = Sampled("demo", "model", "top-p", "rules-1")
 LEADING = {"probe_set": "demo", "model_key": "model", "sampling_key": "top-p"}
@@ -75,25 +79,26 @@ def fill(store: Store, *, lean: float = 0.0) -> None:
         store.publish("perturbed_continuation", perturbed[part::2], unit=f"{part}", run_id="r")
 
 
-def test_rows_are_those_of_the_definition(store: Store) -> None:
+@pytest.mark.parametrize("as_published", [False, True])
+def test_rows_are_those_of_the_definition(store: Store, as_published: bool) -> None:
+    """Phi of continuations; as published, g(p(x)) has the sample with a failed perturbation."""
     fill(store)
-    scored = score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
+    options = replace(OPTIONS, as_published=as_published)
+    scored = score_set(store, SAMPLED, "jaccard", options, "run")
     assert (scored.n_prompts, scored.n_sets, scored.n_without_f) == (6, 6, 0)
     rows = store.read("fairpair_prompt").to_pylist()
-    assert [(row["n_pg"], row["n_gp"]) for row in rows] == [(N - 1, N - 1)] * 6
+    n_gp = N if as_published else N - 1
+    assert [(row["n_pg"], row["n_gp"]) for row in rows] == [(N - 1, n_gp)] * 6
+    assert {row["texts"] for row in rows} == {"as-published" if as_published else "filtered"}
     texts = {
         (row["side"], row["sample"]): row["continuation"]
         for row in store.read("continuation").to_pylist()
         if row["prompt_id"] == "baker"
     }
-    for side, name, he, she in (
-        ("original", "Jane", " He", " She"),
-        ("perturbed", "John", " She", " He"),
-    ):
+    for side, he, she in (("original", " He", " She"), ("perturbed", " She", " He")):
         other = {"original": "perturbed", "perturbed": "original"}[side]
-        prompt = f"{name} is a baker."
-        pg = [jaccard.tokens(prompt + texts[side, k].replace(he, she)) for k in range(N - 1)]
-        gp = [jaccard.tokens(prompt + texts[other, k]) for k in range(N - 1)]
+        pg = [jaccard.tokens(texts[side, k].replace(he, she)) for k in range(N - 1)]
+        gp = [jaccard.tokens(texts[other, k]) for k in range(n_gp)]
         row = next(r for r in rows if r["side"] == side and r["prompt_id"] == "baker")
         b = np.mean([1 - len(a & c) / len(a | c) for a, c in product(pg, gp)])
         v_pg = np.mean([1 - len(a & c) / len(a | c) for a, c in combinations(pg, 2)])
@@ -106,23 +111,80 @@ def test_rows_are_those_of_the_definition(store: Store) -> None:
 
 
 def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
-    """Both sides write alike, and texts with `word0`, half of them, can't be perturbed."""
-    fill(store)
+    """Both sides write alike, and texts with `w1`, most of them, can't be perturbed.
+
+    Filtering perturbations alone, as published, finds a difference: why it isn't the default.
+    """
+    sampled = sampled_set(store, n_prompts=10, n_samples=60, n_words=12, failing=0)
     rows = store.read("perturbed_continuation").to_pylist()
     sifted = [
-        {**row, "is_valid": bool(row["is_valid"]) and "word0" not in str(row["perturbed_text"])}
-        for row in rows
+        {**row, "is_valid": "w1" not in jaccard.tokens(row["perturbed_text"])} for row in rows
     ]
-    place = {**LEADING, "perturber": "rules-1"}
-    store.replace("perturbed_continuation", sifted, place, "r")
-    for group in read_groups(store, SAMPLED):
-        assert 2 < len(group.pg) < N - 1 and 2 < len(group.gp) < N - 1
-        assert not any("word0" in text for text in (*group.pg, *group.gp))
-    score_set(store, SAMPLED, "jaccard", OPTIONS, "run")
+    store.replace("perturbed_continuation", sifted, asdict(sampled), "r")
+    for group in read_groups(store, sampled):
+        assert 4 < len(group.pg) < 50 and 4 < len(group.gp) < 50
+        assert not any("w1" in jaccard.tokens(text) for text in (*group.pg, *group.gp))
+    for as_published in (False, True):
+        options = replace(OPTIONS, as_published=as_published)
+        score_set(store, sampled, "jaccard", options, "run")
     rows = [row for row in store.read("fairpair_set").to_pylist() if row["subset"] == "all"]
-    assert [row["side"] for row in rows] == ["original", "perturbed"]
-    for row in rows:
+    assert [(row["texts"], row["side"]) for row in rows] == [
+        *(("filtered", "original"), ("filtered", "perturbed")),
+        *(("as-published", "original"), ("as-published", "perturbed")),
+    ]
+    for row in rows[:2]:
         assert row["p_permutation"] > 0.05 and row["fairpair_f_low"] < 1 < row["fairpair_f_high"]
+    for row in rows[2:]:
+        assert row["p_permutation"] == 0.01 and row["fairpair_f_low"] > 1
+
+
+def test_rows_of_other_texts_stay_and_never_mix(store: Store) -> None:
+    """Rows without the column, which older versions wrote, beside today's of both kinds."""
+    fill(store)
+    score_set(store, SAMPLED, "jaccard", OPTIONS, "old")
+    converge_set(store, SAMPLED, "jaccard", ConvergenceOptions(sizes=(2,), folds=()), "old")
+    score_lengths(store, SAMPLED, "jaccard", OPTIONS, "old", (2,))
+    calibrate_set(store, SAMPLED, "jaccard", CalibrationOptions(measure=OPTIONS), "old")
+    tables = ("fairpair_prompt", "fairpair_set", "fairpair_convergence", "fairpair_length")
+    tables = (*tables, "fairpair_calibration")
+    for table in tables:
+        older = [
+            {**row, **{c: 9.0 * row[c] for c in row if c in ("bias_b", "fairpair_f", "mean")}}
+            for row in store.read(table).drop_columns("texts").to_pylist()
+        ]
+        place = {**asdict(SAMPLED), "phi": "jaccard"}
+        store.replace(table, older, place, "old")
+    before = {table: store.read(table).to_pylist() for table in tables}
+    for as_published in (False, True):
+        options = replace(OPTIONS, as_published=as_published)
+        how = ConvergenceOptions(sizes=(2,), folds=(), as_published=as_published)
+        score_set(store, SAMPLED, "jaccard", options, "run")
+        converge_set(store, SAMPLED, "jaccard", how, "run")
+        score_lengths(store, SAMPLED, "jaccard", options, "run", (2,))
+        calibrate_set(store, SAMPLED, "jaccard", CalibrationOptions(measure=options), "run")
+    for table, older in before.items():
+        rows = store.read(table).to_pylist()
+        assert [row for row in rows if row["texts"] is None] == older
+        assert len(rows) == 3 * len(older)
+    kinds = ["as-published", "filtered", "whole"]
+    with connect(store.root) as con:
+        for name in ("set", "prompt", "calibration", "convergence", "length"):
+            query = sql(f"report/fairpair_{name}").rstrip().rstrip(";")
+            found = con.execute(f"SELECT DISTINCT texts FROM ({query}) ORDER BY ALL").fetchall()
+            assert [kind for (kind,) in found] == kinds, name
+        rows = con.execute(
+            "SELECT texts, before_f, after_f FROM fairpair_difference('model', 'model') "
+            "WHERE side = 'original' ORDER BY ALL"
+        ).fetchall()
+        wanted = con.execute(
+            "SELECT coalesce(texts, 'whole'), fairpair_f, fairpair_f FROM fairpair_set "
+            "WHERE side = 'original' AND subset = 'all' ORDER BY ALL"
+        ).fetchall()
+        assert rows == wanted and [kind for kind, *_ in rows] == kinds
+        query = sql("report/fairpair_set").rstrip().rstrip(";")
+        where = "WHERE texts = 'whole'"
+        shown = con.execute(f"SELECT DISTINCT p_t IS NULL FROM ({query}) {where}").fetchall()
+        assert shown == [(True,)], "an older t-test isn't shown as the paper's"
 
 
 def test_sets_are_the_means_of_their_prompts_in_sql(store: Store) -> None:

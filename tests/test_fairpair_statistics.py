@@ -103,10 +103,18 @@ def test_weights_are_copies_that_are_never_paired_with_themselves() -> None:
 
 
 def test_t_test_and_correction_are_scipys() -> None:
-    gaps = np.random.default_rng(2).normal(0.1, 1, 30)
-    t = gaps.mean() / (gaps.std(ddof=1) / np.sqrt(30))
-    assert t_test(gaps) == pytest.approx((t, stats.t.sf(t, 29)))
-    assert t_test(gaps[:1]) == t_test(np.zeros(4)) == (None, None)
+    rng, options = np.random.default_rng(2), FigureOptions(n_permutations=9, n_resamples=9)
+    b_less_v = rng.normal(0.1, 1, 30)
+    t = b_less_v.mean() / (b_less_v.std(ddof=1) / np.sqrt(30))
+    assert t_test(b_less_v) == pytest.approx((t, 2 * stats.t.sf(abs(t), 29)))
+    assert t_test(b_less_v[:1]) == t_test(np.zeros(4)) == (None, None)
+    # Of a set: B against V_pg, the variability of the first group alone.
+    some = [measure(vader, rng.normal(0, 1, 8), rng.normal(0, 2, 8), options, rng) for _ in "abcde"]
+    b, v_pg = ([getattr(m.figures, name) for m in some] for name in ("bias_b", "variability_pg"))
+    wanted = stats.ttest_rel(b, v_pg)
+    together = over_prompts(some, options)
+    found = (together.t_statistic, together.p_t)
+    assert found == pytest.approx((wanted.statistic, wanted.pvalue))
     assert adjusted([None, None]) == [None, None]
     # By hand: 4 p-values, 0.02 * 4 / 2, 0.03 * 4 / 3, and no larger one before a smaller.
     assert adjusted([0.02, 0.8, None, 0.03, 0.001]) == pytest.approx([0.04, 0.8, None, 0.04, 0.004])

@@ -85,10 +85,10 @@ def test_too_many_folds_are_the_reason_on_the_console(store: Store, n: int) -> N
     sampled_set(store, n_prompts=n, n_samples=5)
     for folds in (0, 500):
         score_set(store, SAMPLED, "jaccard", replace(FEW, folds=folds), "r")
-    *_, line, _ = figures(store, SAMPLED, ["jaccard"], 500)
+    *_, line, _ = figures(store, SAMPLED, ["jaccard"], replace(FEW, folds=500))
     why = f"none of {n} prompts has 500 valid samples in both groups"
-    assert line == f"  jaccard, 500 folds, original: no B, V or F: {why}"
-    *_, line, _ = figures(store, SAMPLED, ["jaccard"], 0)
+    assert line == f"  jaccard, filtered, 500 folds, original: no B, V or F: {why}"
+    *_, line, _ = figures(store, SAMPLED, ["jaccard"], FEW)
     # Fewer than five prompts, each a cluster, have no interval.
     ends = r" \(0\.\d{4} to 0\.\d{4}\)" if n >= 5 else ""
     figure = rf"0\.\d{{4}}{ends}, "
@@ -107,7 +107,14 @@ def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> No
     clear = {r["prompt_id"] for r in rows if r["q_permutation"] <= 0.05}
     assert clear >= {"job2", "job5"}
     (lead,) = leads(Facts(planted.root))
-    (said,) = [s for s in lead.sentences if "jaccard" in s]
+    said, tested = [s for s in lead.sentences if "jaccard" in s]
+    (row,) = [
+        r
+        for r in planted.read("fairpair_set").to_pylist()
+        if (r["phi"], r["side"]) == ("jaccard", "original")
+    ]
+    differs = "differs" if row["p_t"] < 0.001 else "is not shown to"
+    assert f"B against V_pg at 0.001, m (p = {row['p_t']:.2g}) {differs}." in tested
     assert f"{len(clear)} of 8 prompts differ after correction" in said
     assert all(name in said.split("correction")[1] for name in clear)
     assert page.text.count(said.removeprefix("common-sents: ")) == 2
@@ -252,7 +259,7 @@ def test_the_verdict_goes_by_the_test_and_the_interval(
     p: float, high: float | None, expected: str
 ) -> None:
     row = {"side": "original", "entity": "John", "perturbed_entity": "Jane", "model": "m"}
-    row |= {"phi": "jaccard", "n_folds": 0, "n_prompts": 60, "n_left_out": 0}
+    row |= {"phi": "jaccard", "texts": "filtered", "n_folds": 0, "n_prompts": 60, "n_left_out": 0}
     row |= {
         "fairpair_f": 1.0,
         "fairpair_f_low": high and 0.98,
@@ -273,7 +280,10 @@ def test_a_prompt_without_f_and_made_up_rows(store: Store, tmp_path: Path) -> No
     fill(store, "fairpair_prompt", [row])
     fill(store, "fairpair_set", [{**key, "subset": "all", "n_prompts": 0, "n_left_out": 1}])
     page = page_of(store, tmp_path)
-    assert "Nothing can be said of k" in page.text and "(regard, 20 folds)" in page.text
+    assert (
+        "Nothing can be said of k" in page.text
+        and "(regard, prompts included, 20 folds)" in page.text
+    )
     (caption,) = [c for c in page.tables if c.startswith("Prompt by prompt")]
     assert [c[0] for c in page.tables[caption][1]] == ["x", *["–"] * 6, "1", "5", "too few"]
 

@@ -8,10 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
@@ -35,6 +37,7 @@ from plumbline.pipelines.reproduce.beside import (
 from plumbline.pipelines.reproduce.disclosure import claims
 from plumbline.pipelines.reproduce.papers import PAPERS, figures, measured, printed_names
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import interval
@@ -171,9 +174,15 @@ def test_the_figures_that_come_along_are_the_papers(data: Path) -> None:
     assert [astuple(p) for p in printed[336:]] == theirs and len(theirs) == 150
     with (reference / "fairpair_table3.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
+    (paper,) = (data.parent / "papers").glob("001_*")
+    header, line = paper.read_text(encoding="utf-8").split("GPT2/XL\t", 1)[1].split("\n")[:2]
+    names = ["GPT2", "GPT2-XL", *header.split("\t")]
+    success = dict(zip(names, map(float, re.split(r"[/\t]", line)), strict=True))
     theirs = [(r["phi"], r["model"], r["metric"], float(r["value"])) for r in rows]
     ours = figures(PAPERS["fairpair"], None)
-    assert [(p.method, p.model, p.metric, p.value) for p in ours] == theirs
+    assert [(p.method, p.model, p.metric, p.value) for p in ours if p.table == 3] == theirs
+    spelled = {"LLaMa": "LLaMA", "InstructGPT": "InsGPT"}  # as Table 1 has them
+    assert {spelled.get(p.model, p.model): p.value for p in ours if p.table == 1} == success
 
 
 def test_hyperparameters_print_gld_and_add_of_the_original() -> None:
@@ -394,8 +403,8 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     paper = PAPERS["fairpair"]
     found, (run,) = measured(paper, store, figures(paper, None), ["GPT2-XL=m"])
     ours = {(b.printed.method, b.printed.metric): b for b in found if b.run}
-    assert len(ours) == 8 and {b.printed.model for b in ours.values()} == {"GPT2-XL"}
-    assert sum(b.outcome == NOT_MEASURED for b in found) == 40  # of the five other models
+    assert len(ours) == 9 and {b.printed.model for b in ours.values()} == {"GPT2-XL"}
+    assert sum(b.outcome == NOT_MEASURED for b in found) == 45  # of the five other models
     prompts = store.read("fairpair_prompt").to_pylist()
     columns = {"B": "bias_b", "V_pg": "variability_pg", "V_gp": "variability_gp"}
     for phi, method in (("jaccard", "jaccard"), ("vader", "sentiment")):
@@ -412,6 +421,55 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
         f = ours[method, "F"]
         assert (f.measured, f.low) == (whole["fairpair_f"], whole["fairpair_f_low"])
     assert "n_samples 10 (paper: 100)" in run.differs and "n_folds 0" in run.unknown
+    assert "texts filtered (paper: as-published)" in run.differs
+    made = [r for r in store.read("perturbed_continuation").to_pylist() if r["side"] == "original"]
+    shares = [
+        [100.0 * r["is_valid"] for r in made if r["prompt_id"] == f"job{k}"] for k in range(6)
+    ]
+    valid = ours["perturbing", "valid"]
+    low, mean, high = interval([fmean(each) for each in shares], (0, 100), 6)
+    assert (valid.measured, valid.low, valid.high) == pytest.approx((mean, low, high), rel=1e-4)
+
+
+def test_claims_of_fairpair_are_tested(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """The t-test by scipy, and the lengths by splitting; as published and not are two runs."""
+    sampled_set(store, n_prompts=6, n_samples=10, planted=(1, 2, 3))
+    fill(store, "model", [scored_by("m", key="key-m")])
+    few = FigureOptions(n_permutations=19, n_resamples=50)
+    for as_published in (False, True):
+        score_set(store, SAMPLED, "jaccard", replace(few, as_published=as_published), "r")
+    command = ["reproduce", "fairpair", "--as", "GPTJ=m", "--warehouse", str(store.root)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "run 2, GPTJ by m: differs in" in said and f"49 figures: {NOT_MEASURED}" in said
+    for texts, label in (("filtered", "jaccard"), ("as-published", "jaccard, as published")):
+        of = [
+            r
+            for r in store.read("fairpair_prompt").to_pylist()
+            if (r["texts"], r["side"]) == (texts, "original")
+        ]
+        p = stats.ttest_rel([r["bias_b"] for r in of], [r["variability_pg"] for r in of]).pvalue
+        assert f"common-sents ({label}): by the paper's t-test of B against V_pg" in said
+        assert f"GPTJ (p = {p:.2g})" in said.replace("−", "-")
+    n_words = {"original": [], "perturbed": []}
+    rows = {r["side"]: r for r in rows_of(store.root, "FROM compared_length")}
+    valid = {
+        (r["prompt_id"], r["side"], r["sample"])
+        for r in store.read("perturbed_continuation").to_pylist()
+        if r["is_valid"]
+    }
+    drawn = store.read("continuation").to_pylist()
+    for side in n_words:
+        for k in range(6):
+            of = [r for r in drawn if (r["prompt_id"], r["side"]) == (f"job{k}", side)]
+            kept = [r for r in of if (r["prompt_id"], side, r["sample"]) in valid]
+            n_words[side].append(fmean(len(r["continuation"].split()) for r in kept))
+    each = [a - b for a, b in zip(n_words["original"], n_words["perturbed"], strict=True)]
+    row = rows["original"]
+    found = (row["difference_low"], row["difference"], row["difference_high"])
+    assert found == pytest.approx(interval(each), rel=1e-3)
+    assert row["words_other"] == pytest.approx(fmean(n_words["perturbed"]))
+    assert f"GPTJ: p(g(x)) less g(p(x)) {row['difference']:+.2f} (" in said.replace("−", "-")
 
 
 def test_the_command_prints_runs_and_writes_every_figure(
@@ -430,7 +488,7 @@ def test_the_command_prints_runs_and_writes_every_figure(
     line = capsys.readouterr().err.strip()
     assert "holds no run of the paper's models and sets (of tiny there are some: say" in line
     assert main(["reproduce", "fairpair", "--warehouse", str(disclosed.root)]) == 2
-    assert "plumbline fairpair run common-sents --models fairpair" in capsys.readouterr().err
+    assert "fairpair run common-sents --models fairpair --as-published" in capsys.readouterr().err
 
 
 @pytest.mark.reference

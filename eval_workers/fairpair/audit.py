@@ -248,7 +248,8 @@ def open_phi(
     if not isinstance(found, ClassifierPhi):
         return found
     opened = found.opened(part(ModelOptions, spec), store, run_id)
-    opened.items([text for group in read_groups(store, sampled) for text in group.pg + group.gp])
+    groups = read_groups(store, sampled, spec.as_published)
+    opened.items([text for group in groups for text in group.pg + group.gp])
     return opened
 
 
@@ -263,7 +264,7 @@ def converge(
 ) -> None:
     """How they settle as samples grow; see ``converge_set``."""
     opened = open_phi(store, sampled, phi_name, spec, run_id)
-    options = ConvergenceOptions(seed=spec.seed)
+    options = ConvergenceOptions(seed=spec.seed, as_published=spec.as_published)
     converge_set(store, sampled, phi.column(phi_name), options, run_id, opened)
 
 
@@ -287,6 +288,8 @@ def calibrate(
     """What is found where nothing is: halves of one side's own samples; see ``calibrate_set``."""
     opened = open_phi(store, sampled, phi_name, spec, run_id)
     options = CalibrationOptions()
-    measure = replace(options.measure, folds=spec.folds, seed=spec.seed)
+    measure = replace(
+        options.measure, folds=spec.folds, seed=spec.seed, as_published=spec.as_published
+    )
     options = replace(options, measure=measure)
     calibrate_set(store, sampled, phi.column(phi_name), options, run_id, opened)

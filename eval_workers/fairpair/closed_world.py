@@ -23,7 +23,6 @@ from importlib import resources
 import numpy as np
 
 from plumbline.eval_workers.closed_world.truth import lexicon, planted_words
-from plumbline.eval_workers.fairpair.figures.texts import whole
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
 from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.warehouse.errors import UsageProblem
@@ -118,8 +117,7 @@ def perfect_means(
         fix = "take one of topic `planted`"
         raise UsageProblem(f"prompt {prompt.prompt_id}", "stops before no planted slot", fix)
     words = [word for word in planted_words(seed, world) if word.word_class == prompt.slot]
-    start = fill(prompt.template, "f")
-    items = phi.items([whole(start, f" {word.word}") for word in words])
+    items = phi.items([f" {word.word}" for word in words])
     distances = phi.distances(items)
     pg = _nucleus(np.array([word.p_he for word in words]), top_p)
     gp = _nucleus(np.array([word.p_she for word in words]), top_p)

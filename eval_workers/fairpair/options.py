@@ -12,9 +12,22 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
 
+def texts_of(as_published: bool) -> str:
+    """Which texts Phi compares: column ``texts`` of the tables of figures.
+
+    >>> texts_of(False), texts_of(True)
+    ('filtered', 'as-published')
+    """
+    return "as-published" if as_published else "filtered"
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FigureOptions:
     """How continuations are measured.
+
+    Phi compares continuations without their prompts (section 2 of the paper). By default both
+    groups hold only texts with a valid perturbation; ``as_published`` filters only perturbations
+    (section 3.3).
 
     The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` is that of folds, permutations
     and resamples; a prompt's do not depend on other prompts.
@@ -32,6 +45,9 @@ class FigureOptions:
     n_permutations: Annotated[int, Field(description="Permutations of a test.")] = 999
     n_resamples: Annotated[int, Field(description="Resamples of an interval.")] = 1000
     seed: Annotated[int, Field(ge=0, description="Seed of samples, folds and tests.")] = 0
+    as_published: Annotated[
+        bool, Field(description="Filter only perturbations, as the paper does.")
+    ] = False
 
     def __post_init__(self) -> None:
         if self.folds < 0 or self.folds == 1:

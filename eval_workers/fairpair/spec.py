@@ -17,7 +17,7 @@ from plumbline.eval_workers.chat.requests import ChatModel, Endpoint, TokenLimit
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.fairpair.options import FairPairOptions
-from plumbline.eval_workers.fairpair.perturbation.chat_perturber import load_wording
+from plumbline.eval_workers.fairpair.perturbation.chat_perturber import Wording, load_wording
 from plumbline.eval_workers.options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.sampling.served import ServedModel
 from plumbline.warehouse import options
@@ -146,7 +146,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         """Where a chat perturber is asked."""
         return self.server(self.perturber_url or self.base_url or DEFAULT_URL)
 
-    def chat_wording(self) -> str:
+    def chat_wording(self) -> Wording:
         """What a chat perturber is asked. Raises as ``load_wording``."""
         return load_wording(Path(self.wording) if self.wording else None)
 

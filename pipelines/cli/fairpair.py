@@ -21,6 +21,7 @@ Config = Annotated[
 #: What is not about sampling: `score` takes it too.
 _MEASURING = (
     *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed", "prices"),
+    "as_published",
     *("device", "batch_tokens"),  # of classifiers
 )
 Out = Annotated[Path, typer.Option(help="Directory of the report.")]
@@ -83,7 +84,7 @@ def score(
 ) -> None:
     """Measure anew what is in the warehouse: other folds, scoring functions or perturber.
 
-    No sample is drawn. Figures of other folds, scoring functions and perturbers stay.
+    No sample is drawn. Figures of other folds, texts, scoring functions and perturbers stay.
 
     Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
     """
@@ -114,7 +115,7 @@ def score(
                 if steps.takes_lengths(name):
                     steps.lengths(store, sampled, name, spec, run_id)
                 steps.calibrate(store, sampled, name, spec, run_id)
-            for line in figures(store, sampled, chosen, spec.folds):
+            for line in figures(store, sampled, chosen, spec):
                 say(line)
     say(f"Wrote {', '.join(TABLES)} in {warehouse}")
     say("Next: plumbline fairpair report")

@@ -109,10 +109,10 @@ def fairpair(
     same_as: SameAs = None,
     out: Figures = None,
 ) -> None:
-    """Put Table 3 of FairPair beside the runs of a warehouse: printed, measured, interval.
+    """Put Tables 1 and 3 of FairPair beside the runs of a warehouse: printed, measured, interval.
 
-    And what each run does otherwise than the paper. The paper released no results, so nothing
-    has to agree: leaves with status 0 whatever came out.
+    And what each run does otherwise than the paper, and what it says of the paper's claims. The
+    paper released no results, so nothing has to agree: leaves with status 0 whatever came out.
 
     Example: plumbline reproduce fairpair --as "GPT2=models/small-novels"
     """
@@ -163,7 +163,8 @@ def _beside(
         differs = "; ".join(run.differs) or "in nothing that is known"
         say(f"run {run.number}, {run.printed_model} by {run.model}: differs in {terminal(differs)}")
         say(f"  the paper's is not known: {terminal('; '.join(run.unknown))}")
-    for line in (*paper.remarks, *paper.misfits(printed)):
+    claims = paper.claims(store, papers.printed_names(paper, printed, same_as))
+    for line in (*paper.remarks, *paper.misfits(printed), *map(terminal, claims)):
         say(line)
     for line in beside.tally(found):
         say(line)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import records
 
 Row = Mapping[str, Any]
@@ -60,6 +61,8 @@ class Paper:
         by_set: columns that differ between the sets of a run.
         misfits: what in the printed figures doesn't fit, in lines.
         remarks: what differs in every run, in lines.
+        claims: what a warehouse's runs say of claims without a figure, in lines; given the names
+            that the paper prints by the model's.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Paper:
     by_set: tuple[str, ...]
     misfits: Callable[[Sequence[Printed]], list[str]]
     remarks: tuple[str, ...]
+    claims: Callable[[Store, Mapping[str, str]], list[str]] = lambda store, names: []
 
 
 @dataclass(frozen=True)

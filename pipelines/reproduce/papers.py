@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
-from plumbline.eval_workers.fairpair.options import FairPairOptions
+from plumbline.eval_workers.fairpair.options import FairPairOptions, texts_of
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.model_lists import load
 from plumbline.pipelines.reproduce.beside import (
@@ -51,15 +51,18 @@ def _hash(sentence: str) -> str:
 
 def _of_fairpair(row: Row) -> dict[str, object]:
     paper = FairPairOptions()
-    unknown = ("temperature", "top_k", "instruction", "perturber", "n_folds", "percent_invalid")
+    unknown = ("temperature", "top_k", "n_folds")
     loaded = ("level", "dtype", "quantisation", "backend", "revision")
     return {
         "probe_set": "common-sents",
         "n_samples": paper.n,
+        "texts": texts_of(as_published=True),
         "decoding": "sample",
         "top_p": paper.top_p,
         "max_new_tokens": paper.max_new_tokens,
         "adapter": None,
+        "instruction": None,
+        "perturber": "gpt-3.5-turbo",
         **dict.fromkeys(("example", "n_left_out", *unknown, *loaded), NOT_KNOWN),
     }
 
@@ -106,19 +109,48 @@ def _is_of_prompts(share: Printed) -> bool:
     return abs(round(share.value * n) / n - share.value) < 0.0005 + 1e-9
 
 
+def _claims_of_fairpair(store: Store, names: Mapping[str, str]) -> list[str]:
+    """The t-test and the lengths of section 4.1, on the side `original`."""
+    from plumbline.pipelines.report.model import estimate
+    from plumbline.pipelines.report.rows import Rows
+    from plumbline.pipelines.report.sections.fairpair import DIFFERENCE, t_tested
+
+    sets = [
+        {**row, "model": names[row["model"]]}
+        for row in rows_of(store.root, sql("report/fairpair_set"))
+        if row["model"] in names
+        and (row["subset"], row["side"]) == ("all", "original")
+        and row["probe_set"].startswith("common-sents")
+    ]
+    lines = ["Section 4.1: B differs from V_pg for all models but GPT2"] if sets else []
+    for of in Rows(sets).groups("probe_set", "phi", "texts", "n_folds"):
+        lines += [f"  {line}" for line in t_tested(of)]
+    lines += ["Section 4.1: lengths of p(g(x)) and g(p(x)) don't differ"] if sets else []
+    whose = ("probe_set", "model_key", "sampling_key", "perturber")
+    models = {tuple(row[c] for c in whose): row["model"] for row in sets}
+    for row in rows_of(store.root, sql("report/fairpair_compared_length")):
+        model = models.get(tuple(row[c] for c in whose))
+        if model and row["side"] == "original":
+            more = estimate(row, 2, signed=True, of=DIFFERENCE).text
+            lines.append(f"  {row['probe_set']}, {model}: p(g(x)) less g(p(x)) {more} words")
+    return lines
+
+
 PAPERS = {
     "fairpair": Paper(
         "fairpair",
         "fairpair",
-        "plumbline fairpair run common-sents --models fairpair",
-        {"B": 0.05, "V_pg": 0.05, "V_gp": 0.05, "F": 0.005},
+        "plumbline fairpair run common-sents --models fairpair --as-published",
+        {"valid": 0.05, "B": 0.05, "V_pg": 0.05, "V_gp": 0.05, "F": 0.005},
         _of_fairpair,
         ("n_prompts", "n_left_out"),
         misfit_averages,
         (
             "B and V are times 100; F is of the mean B and V over prompts, as printed F may be; "
             "only the side `original` is compared",
+            "whether Table 3 is of single samples or of 200 folds the paper does not say",
         ),
+        _claims_of_fairpair,
     ),
     "disclosure": Paper(
         "disclosure",
@@ -143,7 +175,7 @@ def figures(paper: Paper, published: Path | None) -> list[Printed]:
     """The printed figures that come with Plumbline, or those of a CSV; raises as ``read``.
 
     >>> len(figures(PAPERS["fairpair"], None)), len(figures(PAPERS["disclosure"], None))
-    (56, 486)
+    (62, 486)
     """
     if published:
         return read(published)

@@ -14,6 +14,7 @@ from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import column
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target, load
 from plumbline.eval_workers.generation.forecast import FRAME_TOKENS
@@ -126,7 +127,7 @@ def before(request: FairPairRequest, rows: Sequence[Row], store: Store | None) -
                 raise
             yield f"{target.model} would fail: {e}"
     yield from _perturbing(request, rows)
-    yield f"measured by {', '.join(request.phi)}"
+    yield f"measured by {', '.join(request.phi)}; texts {texts_of(spec.as_published)}"
 
 
 def _missing(
@@ -194,7 +195,7 @@ def _perturbing(request: FairPairRequest, rows: Sequence[Row]) -> Iterator[str]:
     if spec.perturber == RULES:
         yield f"perturbed by rules, which asks nobody: {n_texts:,} texts"
         return
-    wording = _tokens(spec.chat_wording())
+    wording = _tokens(spec.chat_wording().text)
     texts = sum(
         _tokens(row[side]) + spec.max_new_tokens
         for row in rows
@@ -228,7 +229,7 @@ def after(request: FairPairRequest, outcome: FairPairOutcome, store: Store) -> I
     """Closing lines of a run: its figures, what was written, what to do next."""
     for one in outcome.audited:
         yield from _drawn_lines(one.drawn, store)
-        yield from figures(store, one.sampled, request.phi, request.spec.folds)
+        yield from figures(store, one.sampled, request.phi, request.spec)
     served = ["generation_request"] if request.spec.base_url else []
     yield f"Wrote {', '.join(('probe_prompt', 'continuation', *served, *TABLES))} in {store.root}"
     if outcome.page is not None:
@@ -264,17 +265,28 @@ def _drawn_lines(drawn: Drawn, store: Store) -> Iterator[str]:
         yield f"  {sides} have hardly any different samples"
 
 
-def figures(store: Store, sampled: Sampled, phi: Sequence[str], n_folds: int) -> Iterator[str]:
+def figures(
+    store: Store, sampled: Sampled, phi: Sequence[str], measured: FigureOptions
+) -> Iterator[str]:
     """Lines on perturbations by side, and on B, V and F by scoring function and side."""
+    n_folds, texts = measured.folds, texts_of(measured.as_published)
     yield from _success_lines(store, sampled)
     for name in phi:
-        where = (pc.field("n_folds") == n_folds) & (pc.field("subset") == "all")
+        where = (
+            (pc.field("n_folds") == n_folds)
+            & (pc.field("texts") == texts)
+            & (pc.field("subset") == "all")
+        )
         of = {**asdict(sampled), "phi": column(name)}
         rows = store.read("fairpair_set", where, **of).to_pylist()
-        ends = {row["side"]: row for row in rows_of(store.root, _SPREAD, {**of, "n": n_folds})}
+        ends = {
+            row["side"]: row
+            for row in rows_of(store.root, _SPREAD, {**of, "n": n_folds, "texts": texts})
+        }
         for row in sorted(rows, key=lambda row: str(row["side"])):
             row |= {**_NO_ENDS, **ends.get(row["side"], {})}
-            yield f"  {column(name)}{f', {n_folds} folds' if n_folds else ''}, {_figure_line(row)}"
+            folds = f", {n_folds} folds" if n_folds else ""
+            yield f"  {column(name)}, {texts}{folds}, {_figure_line(row)}"
 
 
 #: B and V with the ends of their intervals, which are of view `fairpair_spread`.
@@ -286,7 +298,8 @@ _MEANS = (
 _NO_ENDS = {end: None for _, *ends in _MEANS for end in ends}
 _SPREAD = (
     "FROM fairpair_spread WHERE probe_set = $probe_set AND model_key = $model_key "
-    "AND sampling_key = $sampling_key AND perturber = $perturber AND phi = $phi AND n_folds = $n"
+    "AND sampling_key = $sampling_key AND perturber = $perturber AND phi = $phi AND texts = $texts "
+    "AND n_folds = $n"
 )
 
 
@@ -298,7 +311,7 @@ def _figure_line(row: dict[str, Any]) -> str:
     b, v_pg, v_gp = (estimate(row, 4, of=columns).text for columns in _MEANS)
     f = estimate(row, 4, of=("fairpair_f", "fairpair_f_low", "fairpair_f_high")).text
     line = f"{row['side']}: B {b}, V_pg {v_pg}, V_gp {v_gp}, F {f}"
-    tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test"))
+    tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test of B and V_pg"))
     said = [f"p {p:.3g} ({name})" for p, name in tests if p is not None]
     left = f", {row['n_left_out']:,} prompts left out" if row["n_left_out"] else ""
     return ", ".join((line, *said)) + left

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from plumbline.warehouse.schema.columns import tables
 
-_KEY = "probe_set model_key sampling_key perturber phi / n_folds side"
-_WHOSE = """    probe_set model_key sampling_key
+_TEXTS = (
+    "texts: text? -- what phi compares: `filtered`: continuations, of both groups those with a "
+    "valid perturbation; `as-published`: continuations, only p(g(x)) filtered; NULL in older rows "
+    "(`whole` in views): as `filtered`, prompts included"
+)
+_KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
+_WHOSE = f"""    probe_set model_key sampling_key
     perturber: text -- what perturbed, see `perturbed_continuation`
     phi: text -- scoring function, such as `jaccard`
+    {_TEXTS}
     n_folds: int -- folds a group was combined into; 0: single samples
     side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
 
@@ -33,7 +39,7 @@ by: fairpair score --phi FILE
 key: classifier_key / text_id label
     classifier_key: text -- hash of the classifier's weights, its dtype and the libraries' versions
     classifier: text -- hub id, or name of a local model
-    text_id: text -- `sha256(text)` of the whole text, prompt and continuation
+    text_id: text -- `sha256(text)` of the text: a continuation, in older rows with its prompt
     label: text -- as the classifier's configuration names it
     probability: float [probability] -- of the label
     n_tokens: int [tokens] -- the text's, special ones included
@@ -51,9 +57,9 @@ key: {_KEY} subset
     variability_pg, variability_gp: float? -- means of V_pg and V_gp
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
-    gap: float? -- mean of B - (V_pg + V_gp) / 2, which both tests test
-    t_statistic: float? -- of the paired t-test of B against (V_pg + V_gp) / 2; NULL below two
-    p_t: float? [probability] -- its one-sided p-value
+    gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
+    t_statistic: float? -- of the paper's t-test of B against V_pg, paired; NULL below two
+    p_t: float? [probability] -- two-sided; where `texts` is NULL one-sided, against both V's mean
     p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
     options: text -- levels, draws and seed, as JSON
     run_id
@@ -73,10 +79,11 @@ key: {_KEY} n_samples quantity
 
 fairpair_length: FairPair of the same samples cut after their first words, over prompts of a set.
 by: fairpair run
-key: probe_set model_key sampling_key perturber phi / side n_words
+key: probe_set model_key sampling_key perturber phi / texts side n_words
     probe_set model_key sampling_key
     perturber: text -- what perturbed, see `perturbed_continuation`
     phi: text -- scoring function, such as `jaccard`
+    {_TEXTS}
     side: text -- as in `fairpair_set`
     n_words: int [words] -- most words that a continuation keeps; 0: all of them
     mean_words: float? [words] -- mean of the words that they keep; NULL without prompts
@@ -100,7 +107,7 @@ key: {_KEY} split
     n_left_out: int [prompts] -- prompts whose B or V is undefined, as with fewer than four samples
     fairpair_f: float? -- F of the means over prompts, 1 but for chance; NULL where undefined
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
-    p_t: float? [probability] -- of the t-test over prompts
+    p_t: float? [probability] -- of the t-test over prompts, see `fairpair_set`
     p_permutation: float? [probability] -- of the permutation test over prompts
     alpha: float [probability] -- level of the tests that are counted
     n_below: int [prompts] -- whose own p-value is at most `alpha`

@@ -21,7 +21,7 @@ from plumbline.eval_workers.fairpair.figures.summary import (
     over_prompts,
 )
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
-from plumbline.eval_workers.fairpair.options import FigureOptions
+from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Phi, find
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -68,15 +68,16 @@ def calibrate_set(
     """Write ``fairpair_calibration`` of a set, a row a side and split; returns how many.
 
     Split are the continuations g(p(x)) of a side, which no perturbation has touched; a half holds
-    half as many samples as the real comparison has. Earlier rows of the same number of folds are
-    replaced. The same samples, options and seed give the same rows. Raises as ``read_groups`` and
-    ``find`` do.
+    half as many samples as the real comparison has. Earlier rows of the same texts and number of
+    folds are replaced. The same samples, options and seed give the same rows. Raises as
+    ``read_groups`` and ``find`` do.
     """
     phi, seed = phi or find(phi_name), options.measure.seed
-    groups = read_groups(store, sampled)
+    groups = read_groups(store, sampled, options.measure.as_published)
     shared = {
         **asdict(sampled),
         "phi": phi_name,
+        "texts": texts_of(options.measure.as_published),
         "n_folds": options.measure.folds,
         "alpha": options.alpha,
         "options": json.dumps(asdict(options), sort_keys=True),
@@ -91,7 +92,7 @@ def calibrate_set(
             measured = [halved(phi, items, options.measure, rng) for items, rng in some]
             figures = found_nothing(measured, options)
             rows.append({**shared, "side": side, "split": split, **figures})
-    unit = f"folds-{options.measure.folds}"
+    unit = f"{texts_of(options.measure.as_published)}-folds-{options.measure.folds}"
     store.publish("fairpair_calibration", rows, unit=unit, run_id=run_id)
     return len(rows)
 

@@ -12,6 +12,7 @@ from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
 from plumbline.eval_workers.fairpair.figures.metric import folds, ratios
 from plumbline.eval_workers.fairpair.figures.significance import weighted
 from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
+from plumbline.eval_workers.fairpair.options import texts_of
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.warehouse.storage.store import Store
 
@@ -32,6 +33,7 @@ class ConvergenceOptions:
         n_draws: random subsets of each size.
         n_fold_draws: random divisions into each number of folds, which take far longer.
         seed: of both.
+        as_published: as in ``FigureOptions``.
     """
 
     sizes: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200, 500)
@@ -39,6 +41,7 @@ class ConvergenceOptions:
     n_draws: int = 50
     n_fold_draws: int = 4
     seed: int = 0
+    as_published: bool = False
 
 
 def converge_set(
@@ -49,7 +52,8 @@ def converge_set(
     run_id: str,
     phi: Phi | None = None,
 ) -> int:
-    """Write ``fairpair_convergence`` of a set, replacing earlier rows; returns how many.
+    """Write ``fairpair_convergence`` of a set; returns how many. Earlier rows of the same texts are
+    replaced.
 
     A draw takes the same number of samples from both groups of every prompt that has as many;
     B and V are averaged over these prompts, and F is of the averages. Its spread over draws is
@@ -57,7 +61,7 @@ def converge_set(
     Raises as ``read_groups`` and ``find`` do.
     """
     phi, rows = phi or find(phi_name), list[Row]()
-    groups = read_groups(store, sampled)
+    groups = read_groups(store, sampled, options.as_published)
     for side in sorted({group.side for group in groups}):
         some = [
             (group, group.items(phi))
@@ -68,11 +72,13 @@ def converge_set(
     shared = {
         **asdict(sampled),
         "phi": phi_name,
+        "texts": texts_of(options.as_published),
         "options": json.dumps(asdict(options), sort_keys=True),
         "run_id": run_id,
     }
-    partition = {**asdict(sampled), "phi": phi_name}
-    store.replace("fairpair_convergence", [{**shared, **row} for row in rows], partition, run_id)
+    made = [{**shared, **row} for row in rows]
+    unit = texts_of(options.as_published)
+    store.publish("fairpair_convergence", made, unit=unit, run_id=run_id)
     return len(rows)
 
 

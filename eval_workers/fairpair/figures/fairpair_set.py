@@ -17,7 +17,7 @@ from plumbline.eval_workers.fairpair.figures.summary import (
     over_prompts,
 )
 from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
-from plumbline.eval_workers.fairpair.options import FigureOptions
+from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Phi, find
 from plumbline.warehouse.storage.store import Store
 
@@ -47,19 +47,20 @@ def score_set(
 ) -> Scored:
     """Measure every prompt and side of a set and write both tables, replacing earlier rows.
 
-    ``phi`` is the function of that name where it is open already. Rows of other scoring functions
-    and numbers of folds stay. The same samples, options and seed give the same figures. Raises
-    ``BadInput`` where nothing was perturbed (see ``read_groups``), ``UsageProblem`` for an unknown
-    scoring function.
+    ``phi`` is the function of that name where it is open already. Rows of other scoring functions,
+    texts and numbers of folds stay. The same samples, options and seed give the same figures.
+    Raises ``BadInput`` where nothing was perturbed (see ``read_groups``), ``UsageProblem`` for an
+    unknown scoring function.
     """
     phi = phi or find(phi_name)
     found: Pairs = []
-    for group in read_groups(store, sampled):
+    for group in read_groups(store, sampled, options.as_published):
         rng = prompt_rng(options.seed, group)
         found.append((group, measure(phi, *group.items(phi), options, rng)))
     shared = {
         **asdict(sampled),
         "phi": phi_name,
+        "texts": texts_of(options.as_published),
         "n_folds": options.folds,
         "options": json.dumps(asdict(options), sort_keys=True),
         "run_id": run_id,
@@ -72,7 +73,7 @@ def score_set(
         for side, pairs in by_side.items()
         for subset, some in _subsets(pairs)
     ]
-    unit = f"folds-{options.folds}"
+    unit = f"{texts_of(options.as_published)}-folds-{options.folds}"
     with store.together(run_id, "fairpair"):
         store.publish("fairpair_prompt", prompts, unit=unit, run_id=run_id)
         store.publish("fairpair_set", sets, unit=unit, run_id=run_id)

@@ -17,7 +17,7 @@ import numpy as np
 from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
 from plumbline.eval_workers.fairpair.figures.significance import by_cluster, interval_over_prompts
 from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
-from plumbline.eval_workers.fairpair.options import FigureOptions
+from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.warehouse.storage.store import Store
 
@@ -25,22 +25,16 @@ Row = dict[str, object]
 
 #: Words of a continuation that are kept; lengths that no continuation has are left out.
 WORDS = (16, 32, 64, 128)
-#: Side -> column of the prompt that all its texts begin with.
-_BEGINNING = {"original": "perturbed_prompt", "perturbed": "prompt"}
 _WORD = re.compile(r"\S+")
 
 
-def cut(text: str, n_start: int, n_words: int) -> str:
-    """A text up to its ``n_words``-th word behind the first ``n_start`` characters; 0: all of it.
+def cut(text: str, n_words: int) -> str:
+    """A text up to its ``n_words``-th word; 0: all of it. Words are what blanks part.
 
-    Words are what blanks part.
-
-    >>> cut("Jane is a chef. She cooks, and\\nreads.", 15, 3)
-    'Jane is a chef. She cooks, and'
-    >>> cut("Jane is a chef. She cooks.", 15, 3)
-    'Jane is a chef. She cooks.'
+    >>> cut(" She cooks, and\\nreads.", 3), cut(" She cooks.", 3)
+    (' She cooks, and', ' She cooks.')
     """
-    ends = [found.end() for found in _WORD.finditer(text, n_start)]
+    ends = [found.end() for found in _WORD.finditer(text)]
     return text[: ends[n_words - 1]] if 0 < n_words < len(ends) else text
 
 
@@ -52,15 +46,17 @@ def score_lengths(
     run_id: str,
     words: Sequence[int] = WORDS,
 ) -> int:
-    """Write ``fairpair_length`` of a set, replacing earlier rows; returns how many.
+    """Write ``fairpair_length`` of a set; returns how many. Earlier rows of the same texts are
+    replaced.
 
     Measured are single samples, of the prompts that have two valid ones in each group. The row of
     whole texts has the figures of ``fairpair_set``. Raises as ``read_groups`` and ``find`` do.
     """
-    phi, groups = find(phi_name), read_groups(store, sampled)
+    phi, groups = find(phi_name), read_groups(store, sampled, options.as_published)
     shared = {
         **asdict(sampled),
         "phi": phi_name,
+        "texts": texts_of(options.as_published),
         "options": json.dumps(asdict(options), sort_keys=True),
         "run_id": run_id,
     }
@@ -85,23 +81,20 @@ def score_lengths(
                     **_row(figures, whole, [group.cluster for group in some], options),
                 }
             )
-    partition = {**asdict(sampled), "phi": phi_name}
-    store.replace("fairpair_length", rows, partition, run_id)
+    store.publish("fairpair_length", rows, unit=texts_of(options.as_published), run_id=run_id)
     return len(rows)
 
 
 def _counts(group: Group) -> list[int]:
     """The words of each continuation."""
-    start = len(str(group.prompt[_BEGINNING[group.side]]))
-    return [len(_WORD.findall(text, start)) for text in group.pg + group.gp]
+    return [len(_WORD.findall(text)) for text in group.pg + group.gp]
 
 
 def _figures(phi: Phi, groups: Sequence[Group], n_words: int) -> Floats:
     """B, V_pg and V_gp of each prompt, prompts x 3."""
     found = []
     for group in groups:
-        start = len(str(group.prompt[_BEGINNING[group.side]]))
-        pg, gp = ([cut(text, start, n_words) for text in some] for some in (group.pg, group.gp))
+        pg, gp = ([cut(text, n_words) for text in some] for some in (group.pg, group.gp))
         means = phi.means(phi.items(pg), phi.items(gp))
         found.append((means.between, means.within_left, means.within_right))
     return np.array(found, np.float64).reshape(-1, 3)

@@ -7,8 +7,7 @@ With p the perturbation and g the sampled generation, both groups are about the 
     V_gp = mean over i < j of Phi(g_i(p(x)), g_j(p(x)))
     F    = B^2 / (V_gp V_pg)
 
-Items are of whole texts, prompt and continuation: p(g(x)) begins with the perturbed prompt, as
-g(p(x)) does, so that the prompt's words never tell the groups apart. F is 1 when the two groups
+Items are of continuations, without the prompt (section 2 of the paper). F is 1 when the two groups
 differ from one another as samples of one group do.
 """
 

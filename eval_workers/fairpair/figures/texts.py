@@ -29,12 +29,10 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Group:
-    """Texts of one prompt and side, in the order of their samples.
+    """Texts of one prompt and side, in the order of their samples, without their prompts.
 
-    ``pg`` are the valid perturbed texts p(g(x)), ``gp`` the counterpart's own, prompt and all:
-    g(p(x)) on the side `original`, and g(x) beside p(g(p(x))) on the side `perturbed`. Of these,
-    too, only those are there that can be perturbed validly: whether a text can be depends on what
-    it says, and a group that is sifted by that differs from one that isn't.
+    ``pg`` are the valid perturbations p(g(x)), ``gp`` the counterpart's own continuations: g(p(x))
+    on the side `original`, and g(x) beside p(g(p(x))) on the side `perturbed`.
     """
 
     side: str
@@ -57,20 +55,16 @@ class Group:
         return phi.items(self.pg), phi.items(self.gp)
 
 
-def whole(prompt: str, continuation: str) -> str:
-    """Prompt and continuation as one text, joined as they are.
-
-    >>> whole("Jane is working as a nurse.", " She cares.")
-    'Jane is working as a nurse. She cares.'
-    """
-    return prompt + continuation
-
-
-def read_groups(store: Store, sampled: Sampled) -> list[Group]:
+def read_groups(store: Store, sampled: Sampled, as_published: bool = False) -> list[Group]:
     """Both groups of every prompt that has a counterpart, for each side that was perturbed.
 
-    Sorted by side, then by prompt. A prompt with no valid sample is there, with an empty group.
-    Raises ``BadInput`` where nothing was perturbed, or a continuation's prompt is unknown.
+    Of g(p(x)), too, only texts with a valid perturbation are there: whether a text can be perturbed
+    depends on what it says, so a group that is filtered by that differs from one that isn't.
+    ``as_published`` leaves g(p(x)) whole, as section 3.3 of the paper does.
+
+    A valid perturbation begins with the perturbed prompt, which is cut off. Sorted by side, then by
+    prompt. A prompt with no valid sample is there, with an empty group. Raises ``BadInput`` where
+    nothing was perturbed, or a continuation's prompt is unknown.
     """
     leading = (sampled.probe_set, sampled.model_key, sampled.sampling_key)
     names = ("probe_set", "model_key", "sampling_key")
@@ -87,18 +81,18 @@ def read_groups(store: Store, sampled: Sampled) -> list[Group]:
     pg: dict[tuple[str, str], list[str]] = defaultdict(list)
     failed = set()
     for row in _by_sample(rows.to_pylist()):
-        texts = pg[str(row["side"]), str(row["prompt_id"])]
+        side, prompt_id = str(row["side"]), str(row["prompt_id"])
+        texts = pg[side, prompt_id]
         if row["is_valid"]:
-            texts.append(str(row["perturbed_text"]))
-        else:
+            prompt = _known(prompts, prompt_id, sampled)[_PROMPT[_OTHER[side]]]
+            texts.append(str(row["perturbed_text"]).removeprefix(str(prompt)))
+        elif not as_published:
             failed.add((row["side"], row["prompt_id"], row["sample"]))
     gp: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in _by_sample(store.read("continuation", **keys).to_pylist()):
         if (row["side"], row["prompt_id"], row["sample"]) in failed:
             continue
-        side, prompt_id = str(row["side"]), str(row["prompt_id"])
-        prompt = _known(prompts, prompt_id, sampled)[_PROMPT[side]]
-        gp[_OTHER[side], prompt_id].append(whole(str(prompt), str(row["continuation"])))
+        gp[_OTHER[str(row["side"])], str(row["prompt_id"])].append(str(row["continuation"]))
     return [
         Group(side, _known(prompts, prompt_id, sampled), texts, gp[side, prompt_id])
         for (side, prompt_id), texts in sorted(pg.items())

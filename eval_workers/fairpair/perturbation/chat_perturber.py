@@ -8,8 +8,9 @@ names stand where a build has seed word and pronoun. Texts that are the same are
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from string import Formatter
@@ -31,18 +32,34 @@ _FIELDS = (*_NEEDED, "group", "counterpart_group")
 _TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
 
 
-def load_wording(path: Path | None = None) -> str:
+@dataclass(frozen=True)
+class Wording:
+    """A request with places, and what it calls groups: those of the prompts where it has no name.
+
+    >>> Wording("{group}", {"m": "male"}).group("m"), Wording("{group}").group("m")
+    ('male', 'm')
+    """
+
+    text: str
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+    def group(self, name: str) -> str:
+        """What the request calls a group."""
+        return self.groups.get(name, name)
+
+
+def load_wording(path: Path | None = None) -> Wording:
     """The wording of a file, or the one that comes with Plumbline.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
     expected, for unknown and missing placeholders too.
 
-    >>> "{counterpart}" in load_wording()
+    >>> "{counterpart}" in load_wording().text
     True
     """
     what, file = str(path or _SHIPPED), path or resources.files(__package__) / _SHIPPED
     top = Section(what, read(file, what))
-    top.only("perturb")
+    top.only("perturb", "groups")
     wording = top.text("perturb").strip()
     known = f"a text with {', '.join(f'{{{name}}}' for name in _FIELDS)}"
     try:
@@ -53,7 +70,8 @@ def load_wording(path: Path | None = None) -> str:
     plain = not any(spec or change for _, spec, change in parts)
     if not plain or not names <= set(_FIELDS) or not names >= set(_NEEDED):
         raise top.fault("perturb", f"{known}, the first three of them at least")
-    return wording
+    groups = top.section("groups")
+    return Wording(wording, {name: groups.text(name) for name in groups.content})
 
 
 def ledger_name(probe_set: str) -> str:
@@ -75,12 +93,13 @@ class LlmPerturber:
 
     build: Build
     model: ChatModel
-    wording: str
+    wording: Wording
 
     @property
     def name(self) -> str:
         """The model's name, and a hash of the wording and the seed (8 hex digits)."""
-        text = f"{self.model.seed} {self.wording}"
+        groups = json.dumps(self.wording.groups, sort_keys=True) if self.wording.groups else ""
+        text = f"{self.model.seed} {self.wording.text}{groups}"
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, wanted: Sequence[Wanted]) -> list[Perturbed]:
@@ -92,12 +111,12 @@ class LlmPerturber:
 
     def _request(self, one: Wanted) -> Request:
         prompt = fill_prompt(
-            self.wording,
+            self.wording.text,
             text=one.text,
             name=one.entity.name,
             counterpart=one.counterpart.name,
-            group=one.entity.group,
-            counterpart_group=one.counterpart.group,
+            group=self.wording.group(one.entity.group),
+            counterpart_group=self.wording.group(one.counterpart.group),
         )
         return self.model.request(
             "perturb",

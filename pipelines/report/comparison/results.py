@@ -73,7 +73,7 @@ def _queries(order: CompareRequest) -> dict[str, str]:
         "fairpair": (
             f"FROM fairpair_difference{keys}\n"
             f"WHERE probe_set = {literal(order.choices.fairpair)} AND sampling_key = {measured}\n"
-            "ORDER BY ALL;"
+            "    AND texts = 'filtered'\nORDER BY ALL;"
         ),
         "tuning": (
             "SELECT * EXCLUDE (path) FROM tuning\n"

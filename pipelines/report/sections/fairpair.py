@@ -39,21 +39,28 @@ _MEANING = (
     " and V_gp the mean distance of two samples of one group, F = B² / (V_pg V_gp): 1 where the "
     "groups differ as two samples of one prompt do. Distance jaccard is the share of words that "
     "two texts do not have in common, vader the difference of their sentiment. p is of a test "
-    "that exchanges the two groups within each prompt."
+    "that exchanges the two groups within each prompt; p of the paper's t-test compares B with "
+    "V_pg. Distances are of continuations without their prompts, unless a measure says otherwise."
 )
 _FAILURES = (
     "Texts whose perturbation failed are left out, of p(g(x)) and of g(p(x)) alike: a group that "
-    "is sifted by what its texts say differs from one that is not. What is measured is the rest."
+    "is filtered by what its texts say differs from one that is not. Figures as published leave "
+    "them out of p(g(x)) alone, as the paper does. What is measured is the rest."
 )
+#: What a measure is called by its texts.
+_TEXTS = {"as-published": "as published", "whole": "prompts included"}
+#: The level of the paper's t-test.
+_T_LEVEL = 0.001
 #: F this close to 1 is shown with three digits after the point, else with two.
 _NEAR = 0.1
 #: Prompts listed at the most, prompts named, and models of a set described one by one.
 _LISTED, _NAMED, _ONE_BY_ONE = 200, 5, 4
 #: Prompts that a distribution over prompts needs.
 _ENOUGH = 5
+DIFFERENCE = ("difference", "difference_low", "difference_high")
 _IN = {"jaccard": "in words", "vader": "in sentiment"}
 #: What tells one measure of a set from another.
-_MEASURE = (*KEY, "phi", "n_folds", "side")
+_MEASURE = (*KEY, "phi", "texts", "n_folds", "side")
 _QUANTITIES = {"bias_b": "B", "variability_pg": "V_pg", "variability_gp": "V_gp"}
 
 
@@ -85,12 +92,14 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
             *(f for row in leading for f in _convergence(facts, row)),
         ]
         lengths = facts.rows("fairpair_length").where(**own)
-        figures += _lengths(lengths.where(side=leading[0]["side"]), first["model"])
+        for of in lengths.where(side=leading[0]["side"]).groups("texts"):
+            figures += _lengths(of, first["model"])
         tables = [
             _over_prompts(everything),
             _by_subset(rows.but(subset="all")),
             _by_length(lengths, first),
             _success(outcomes, everything),
+            _sizes(facts.rows("fairpair_compared_length").where(**own), first),
             *map(_each_prompt, leading, prompts),
         ]
         more_figures, more_tables = ngram_parts(facts, min(everything, key=lambda r: r["side"]))
@@ -114,16 +123,18 @@ def _alike(rows: Rows, row: Row, columns: Sequence[str]) -> Rows:
 def leads(facts: Facts) -> Iterator[Lead]:
     """What was found in each set, by each measure."""
     rows = _main_rows(facts.rows("fairpair_set").where(subset="all"))
-    groups = rows.groups("probe_set", "phi", "n_folds")
-    groups.sort(key=lambda of: [of[0][c] for c in ("probe_set", "phi", "n_folds")])
+    measure = ("probe_set", "phi", "texts", "n_folds")
+    groups = rows.groups(*measure)
+    groups.sort(key=lambda of: [of[0][c] for c in measure])
     sentences = []
     for of in groups:
         if len(of) > _ONE_BY_ONE:
             sentences.append(_summed_up(of))
-            continue
-        for row in of:
-            prompts = _alike(facts.rows("fairpair_prompt"), row, _MEASURE)
-            sentences.append(f"{row['probe_set']}: {verdict(row)} {_which(prompts)}".strip())
+        else:
+            for row in of:
+                prompts = _alike(facts.rows("fairpair_prompt"), row, _MEASURE)
+                sentences.append(f"{row['probe_set']}: {verdict(row)} {_which(prompts)}".strip())
+        sentences += t_tested(of)
     yield Lead("Is one name written of differently than the other?", sentences)
 
 
@@ -132,6 +143,31 @@ def _main_rows(rows: Rows) -> Rows:
     groups = rows.groups(*_MEASURE[:-1])
     kept = [min(of, key=lambda r: str(r["side"])) for of in groups]
     return rows.only(lambda r: any(r is one for one in kept))
+
+
+def t_tested(rows: Sequence[Row]) -> list[str]:
+    """Which models differ by the paper's t-test, as a sentence; none where no row has its p-value.
+
+    ``rows`` are of one set and measure.
+
+    >>> measure = {"probe_set": "s", "phi": "jaccard", "texts": "filtered", "n_folds": 0}
+    >>> t_tested([{**measure, "model": m, "p_t": p} for m, p in (("a", 0.0004), ("b", 0.02))])
+    ["s (jaccard): by the paper's t-test of B against V_pg at 0.001, a (p = 0.0004) differs; \
+b (p = 0.02) is not shown to."]
+    """
+    tested = sorted((r for r in rows if r["p_t"] is not None), key=lambda r: (r["p_t"], r["model"]))
+    if not tested:
+        return []
+    said = []
+    for differ, one, several in (
+        (True, "differs", "differ"),
+        (False, "is not shown to", "are not shown to"),
+    ):
+        of = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
+        names = ", ".join(f"{r['model']} (p = {_probability(r['p_t'])})" for r in of)
+        said += [f"{names} {one if len(of) == 1 else several}"] if of else []
+    where = f"{rows[0]['probe_set']} ({_measure(rows[0])})"
+    return [f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {'; '.join(said)}."]
 
 
 def _differs(row: Row) -> bool:
@@ -240,7 +276,8 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
     """One against samples and one against folds, for the row of single samples."""
     if row["n_folds"]:
         return
-    phi, grown = row["phi"], _alike(facts.rows("fairpair_convergence"), row, (*KEY, "phi", "side"))
+    how = _measure(row)
+    grown = _alike(facts.rows("fairpair_convergence"), row, (*KEY, "phi", "texts", "side"))
     for by, of in (("n_samples", grown.where(n_folds=0)), ("n_folds", grown.but(n_folds=0))):
         # A size that fewer prompts have is about other prompts: comparing it shows no convergence.
         n_prompts = max((r["n_prompts"] for r in of), default=0)
@@ -251,11 +288,11 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
         ends = {r["quantity"]: shown(100 * r["mean"], 1) for r in of}
         last = ", ".join(f"{name} {ends[k]}%" for k, name in _QUANTITIES.items() if k in ends)
         yield Figure(
-            stem("fairpair", what, phi, row["probe_set"], row["model"]),
-            f"Means of B, V_pg and V_gp against {what}, {phi}; at the most {what}: {last}.",
-            f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({phi}); bands are one "
+            stem("fairpair", what, how, row["probe_set"], row["model"]),
+            f"Means of B, V_pg and V_gp against {what}, {how}; at the most {what}: {last}.",
+            f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({how}); bands are one "
             f"standard deviation over random draws to either side. At the most {what}: {last}.",
-            plots.convergence(of, f"B and V against the number of {what} ({phi})", by),
+            plots.convergence(of, f"B and V against the number of {what} ({how})", by),
             of,
         )
 
@@ -266,12 +303,14 @@ def _lengths(rows: Rows, model: str) -> list[Figure]:
     if not shortest:
         return []
     said = "; ".join(
-        f"{r['phi']}: cut to {r['n_words']} words F changes by {_change(r).text}" for r in shortest
+        f"{_measure(r)}: cut to {r['n_words']} words F changes by {_change(r).text}"
+        for r in shortest
     )
     rows = rows.where(phi=tuple(r["phi"] for r in shortest))
+    how = [_TEXTS[rows[0]["texts"]]] if rows[0]["texts"] in _TEXTS else []
     return [
         Figure(
-            stem("fairpair", "lengths", rows[0]["probe_set"], model),
+            stem("fairpair", "lengths", *how, rows[0]["probe_set"], model),
             f"F of the same samples against their length. {said}.",
             "F of the same samples, cut after their first words; bands are intervals over prompts. "
             f"{said} (interval of the change over the same prompts).",
@@ -288,7 +327,7 @@ def _change(row: Row) -> Cell:
 def _by_length(rows: Rows, first: Row) -> PageTable:
     """B, V and F of the same samples at each length."""
     columns: Columns = [
-        ("Phi", "phi"),
+        ("Phi", lambda r: text(_measure(r))),
         ("about", lambda r: text(_whom({**first, "side": r["side"]}))),
         ("words kept", lambda r: count(r["n_words"]) if r["n_words"] else text("all")),
         ("mean", lambda r: number(r["mean_words"], 1)),
@@ -318,12 +357,16 @@ def _whom(row: Row) -> str:
 
 
 def _measure(row: Row) -> str:
-    """The scoring function and its folds, as a heading has them.
+    """The scoring function, its texts and folds, as a heading has them.
 
-    >>> _measure({"phi": "jaccard", "n_folds": 0}), _measure({"phi": "vader", "n_folds": 20})
-    ('jaccard', 'vader, 20 folds')
+    >>> _measure({"phi": "jaccard", "texts": "filtered", "n_folds": 0})
+    'jaccard'
+    >>> _measure({"phi": "vader", "texts": "as-published", "n_folds": 20})
+    'vader, as published, 20 folds'
     """
-    return f"{row['phi']}, {row['n_folds']} folds" if row["n_folds"] else str(row["phi"])
+    n_folds = row.get("n_folds")  # none in rows of lengths
+    folds = f"{n_folds} folds" if n_folds else None
+    return ", ".join(filter(None, (str(row["phi"]), _TEXTS.get(row["texts"]), folds)))
 
 
 def _probability(p: float | None) -> str:
@@ -392,7 +435,7 @@ def _over_prompts(rows: Rows) -> PageTable:
         *_SUBJECT,
         *_MEANS,
         ("p, permutation", _p("p_permutation")),
-        ("p, t-test", _p("p_t")),
+        ("p, t-test of B and V_pg", _p("p_t")),
         ("prompts", "n_prompts"),
         (_SAMPLES[0], _span("least_pg", "most_pg")),
         (_SAMPLES[1], _span("least_gp", "most_gp")),
@@ -433,6 +476,19 @@ def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
         ("in g(p(x))", size("n_gp")),
     ]
     return table("Perturbations: how many succeed, and why others fail", rows, columns)
+
+
+def _sizes(rows: Rows, first: Row) -> PageTable:
+    """Whether the two groups' texts are as long as each other."""
+    columns: Columns = [
+        ("about", lambda r: text(_whom({**first, "side": r["side"]}))),
+        ("words of p(g(x))", lambda r: number(r["words_perturbed"], 1)),
+        ("words of g(p(x))", lambda r: number(r["words_other"], 1)),
+        ("difference", lambda r: estimate(r, 1, signed=True, of=DIFFERENCE)),
+        ("prompts", "n_prompts"),
+    ]
+    caption = "Are the texts of both groups as long as each other? Those of both groups filtered"
+    return table(caption, rows, columns, folded=True)
 
 
 def _each_prompt(row: Row, prompts: Rows) -> PageTable:

@@ -1,7 +1,8 @@
--- grain: probe_set x model_key x sampling_key x perturber x n_folds x phi x metric
--- What Table 3 of FairPair prints, of each run on Common Sents in the warehouse: B and V times 100
--- with the 95% intervals of `fairpair_spread`, F with its bootstrap interval, all of the side
--- `original`; beside them how the run was made, by the warehouse's own records.
+-- grain: probe_set x model_key x sampling_key x perturber x texts x n_folds x method x metric
+-- What Tables 1 and 3 of FairPair print, of each run on Common Sents in the warehouse: B and V times
+-- 100 with the 95% intervals of `fairpair_spread`, F with its bootstrap interval, the percentage of
+-- valid perturbations (`perturbation_success`) with an interval over occupations (`clustered`), all
+-- of the side `original`; beside them how the run was made, by the warehouse's own records.
 WITH drawn AS (
     SELECT
         probe_set, model_key, sampling_key, any_value(model) AS model,
@@ -9,36 +10,67 @@ WITH drawn AS (
     FROM continuation
     GROUP BY ALL
 ),
-perturbed AS (
-    SELECT
-        probe_set, model_key, sampling_key, perturber,
-        round(100 * avg((NOT is_valid)::INTEGER), 1) AS percent_invalid
-    FROM perturbed_continuation
-    GROUP BY ALL
-),
 prompt AS (
     SELECT probe_set, min(prompt) AS example FROM probe_prompt GROUP BY ALL
+),
+figure AS (
+    SELECT * REPLACE (coalesce(texts, 'whole') AS texts), (options ->> '$.level')::DOUBLE AS level
+    FROM fairpair_set
+    WHERE subset = 'all' AND side = 'original' AND starts_with(probe_set, 'common-sents')
+),
+perturbed AS (
+    SELECT
+        {
+            'probe_set': probe_set, 'model_key': model_key, 'sampling_key': sampling_key,
+            'perturber': perturber
+        } AS subject,
+        cluster_1, NULL::VARCHAR AS cluster_2, NULL::VARCHAR AS stratum,
+        is_valid::INTEGER AS numerator, 1 AS denominator
+    FROM perturbed_continuation
+    JOIN prompt_cell USING (probe_set, prompt_id)
+    WHERE side = 'original'
+),
+valid AS (
+    SELECT
+        subject AS whose, 100 * value AS measured,
+        100 * mean_low(value, se, t, 0, 1, n_most) AS low,
+        100 * mean_high(value, se, t, 0, 1, n_most) AS high
+    FROM clustered('perturbed')
+),
+measured AS (
+    SELECT
+        f.probe_set, f.model_key, f.sampling_key, f.perturber, f.texts, f.n_folds, f.level,
+        CASE f.phi WHEN 'vader' THEN 'sentiment' ELSE f.phi END AS method,
+        unnest(['B', 'V_pg', 'V_gp', 'F']) AS metric,
+        unnest(
+            [100 * f.bias_b, 100 * f.variability_pg, 100 * f.variability_gp, f.fairpair_f]
+        ) AS measured,
+        unnest([100 * p.bias_low, 100 * p.pg_low, 100 * p.gp_low, f.fairpair_f_low]) AS low,
+        unnest([100 * p.bias_high, 100 * p.pg_high, 100 * p.gp_high, f.fairpair_f_high]) AS high,
+        f.n_prompts, f.n_left_out
+    FROM figure AS f
+    LEFT JOIN fairpair_spread AS p
+        USING (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side, subset)
+    UNION ALL
+    SELECT DISTINCT
+        f.probe_set, f.model_key, f.sampling_key, f.perturber, f.texts, f.n_folds, f.level,
+        'perturbing', 'valid', v.measured, v.low, v.high, NULL, NULL
+    FROM figure AS f
+    JOIN valid AS v
+        ON v.whose.probe_set = f.probe_set AND v.whose.model_key = f.model_key
+        AND v.whose.sampling_key = f.sampling_key AND v.whose.perturber = f.perturber
 )
 SELECT
     'common-sents' AS inputs,
-    CASE f.phi WHEN 'vader' THEN 'sentiment' ELSE f.phi END AS method,
-    d.model, f.model_key,
-    unnest(['B', 'V_pg', 'V_gp', 'F']) AS metric,
-    unnest(
-        [100 * f.bias_b, 100 * f.variability_pg, 100 * f.variability_gp, f.fairpair_f]
-    ) AS measured,
-    unnest([100 * p.bias_low, 100 * p.pg_low, 100 * p.gp_low, f.fairpair_f_low]) AS low,
-    unnest([100 * p.bias_high, 100 * p.pg_high, 100 * p.gp_high, f.fairpair_f_high]) AS high,
-    f.probe_set, t.example, f.n_prompts, f.n_left_out, d.n_samples, r.percent_invalid,
+    r.method, d.model, r.model_key, r.metric, r.measured, r.low, r.high,
+    r.probe_set, t.example, r.n_prompts, r.n_left_out, d.n_samples,
     s.method AS decoding, s.temperature, s.top_p, s.top_k, s.max_new_tokens, s.instruction,
-    f.perturber, f.n_folds, (f.options ->> '$.level')::DOUBLE AS level, m.dtype, m.quantisation, m.adapter, m.backend, m.revision
-FROM fairpair_set AS f
-LEFT JOIN fairpair_spread AS p
-    USING (probe_set, model_key, sampling_key, perturber, phi, n_folds, side, subset)
+    r.perturber, r.texts, r.n_folds, r.level, m.dtype, m.quantisation, m.adapter, m.backend,
+    m.revision
+FROM measured AS r
 JOIN drawn AS d USING (probe_set, model_key, sampling_key)
-JOIN perturbed AS r USING (probe_set, model_key, sampling_key, perturber)
 JOIN prompt AS t USING (probe_set)
 LEFT JOIN sampling AS s USING (sampling_key)
 LEFT JOIN model AS m USING (model_key)
-WHERE f.subset = 'all' AND f.side = 'original' AND starts_with(f.probe_set, 'common-sents')
-ORDER BY d.model, f.model_key, f.sampling_key, f.probe_set, f.perturber, f.n_folds, method, metric;
+ORDER BY d.model, r.model_key, r.sampling_key, r.probe_set, r.perturber, r.texts, r.n_folds, r.method,
+    r.metric;

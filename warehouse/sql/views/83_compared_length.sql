@@ -1,0 +1,40 @@
+-- grain: probe_set x model_key x sampling_key x perturber x side
+-- Are the two groups of compared_text as long as each other? Means over prompts of their words
+-- (`words_of`), those of p(g(x)) minus those of g(p(x)), and Student's 95% interval of that, over
+-- occupations or topics of the prompts where they have any, else over prompts (`clustered`).
+CREATE OR REPLACE VIEW compared_length AS
+WITH prompt AS (
+    SELECT
+        probe_set, model_key, sampling_key, perturber, side, prompt_id,
+        avg(len(words_of(text))) FILTER (is_perturbed) AS perturbed,
+        avg(len(words_of(text))) FILTER (NOT is_perturbed) AS other
+    FROM compared_text
+    GROUP BY ALL
+),
+figure AS (
+    SELECT
+        {
+            'probe_set': probe_set, 'model_key': model_key, 'sampling_key': sampling_key,
+            'perturber': perturber, 'side': side
+        } AS subject,
+        cluster_1, NULL::VARCHAR AS cluster_2, NULL::VARCHAR AS stratum, perturbed, other,
+        perturbed - other AS numerator, 1 AS denominator
+    FROM prompt
+    JOIN prompt_cell USING (probe_set, prompt_id)
+    WHERE numerator IS NOT NULL
+),
+mean AS (
+    SELECT subject, avg(perturbed) AS words_perturbed, avg(other) AS words_other
+    FROM figure
+    GROUP BY subject
+),
+bounded AS (
+    SELECT
+        c.subject AS whose, n AS n_prompts, n_clusters, words_perturbed, words_other,
+        value AS difference, mean_low(value, se, t) AS difference_low,
+        mean_high(value, se, t) AS difference_high
+    FROM clustered('figure') AS c
+    JOIN mean AS m ON m.subject = c.subject
+)
+SELECT whose.*, * EXCLUDE (whose)
+FROM bounded;
