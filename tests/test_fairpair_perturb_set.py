@@ -276,7 +276,7 @@ def test_a_killed_run_asks_nothing_twice(store: Store) -> None:
         ('perturb = "{text} {name} {counterpart} {x}"', "perturb does not fit"),
         ('perturb = "{text} {name} {counterpart!r}"', "perturb does not fit"),
         ('perturb = "{text"', "other braces written twice"),
-        ('wording = "x"', "unknown key wording (known here: groups, perturb)"),
+        ('wording = "x"', "unknown key wording (known here: perturb, groups)"),
     ],
 )
 def test_bad_wordings_are_one_line(tmp_path: Path, text: str, said: str) -> None:

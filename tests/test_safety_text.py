@@ -179,7 +179,7 @@ def test_csv_files_hold_no_formulas(tmp_path: Path) -> None:
     bad = '=HYPERLINK("https://evil.test")'
     rows = ({"contrast": bad, "n_words": 3, "median_se_nats": -0.5},)
     agreement = Agreement("@x", "-1+cmd|' /C'!A0", 2, -0.25, -0.5, 0.125)
-    compared = Compared("../../c", "l", rows, (agreement,), "no intervals")
+    compared = Compared("../../c", "l", rows, (agreement,), "no intervals", None)
     written = write_compared(compared, tmp_path / "out")
     assert {path.parent for path in written} == {tmp_path / "out"}
     tables = [list(csv.reader(p.open(newline=""))) for p in written if p.suffix == ".csv"]
