@@ -34,8 +34,9 @@ from plumbline.pipelines.reproduce.beside import (
     misfit_tables,
     read,
 )
-from plumbline.pipelines.reproduce.disclosure import claims
 from plumbline.pipelines.reproduce.papers import PAPERS, figures, measured, printed_names
+from plumbline.pipelines.reproduce.printed_claims import disclosure, fairpair
+from plumbline.pipelines.reproduce.printed_claims.claim import counted
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
@@ -121,10 +122,11 @@ def test_what_does_not_fit_in_print_is_named() -> None:
 
 def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
     """Some of them by hand, from Tables 1, 2, 9 and 10."""
-    lines = claims.lines(figures(PAPERS["disclosure"], None))
+    every = figures(PAPERS["disclosure"], None)
+    lines = counted(disclosure.CLAIMS, disclosure.TABLES, every)
     said = {line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in lines}
-    assert len(said) == len(claims.CLAIMS) == 23
-    assert said["abstract, tuning lowers ADD by up to 2.794"] == "1 of 1"
+    assert len(said) == len(disclosure.CLAIMS) == 26
+    assert said["section 1, tuning lowers ADD by up to 2.794"] == "1 of 1"
     assert said["section 4.4, larger models have a higher GAS on natural inputs"] == (
         "3 of 4 (not GAS, SNLI, LLAMA2 7B-CHAT to LLAMA2 13B-CHAT: 0.511 to 0.489)"
     )
@@ -140,7 +142,35 @@ def test_what_the_paper_says_of_its_tables_is_counted_in_them() -> None:
     assert said["appendix C, most models lean to the male side on SNLI"] == (
         "9 of 10 (not LLAMA2 13B-CHAT: 0.49)"
     )
-    assert claims.lines([p for p in figures(PAPERS["disclosure"], None) if p.table != 10]) == []
+    for what, share in (("size", "11 of 24"), ("alignment", "21 of 24")):
+        of = f"abstract and section 7, {what} raises bias in most cases, without templates"
+        assert said[of].startswith(share)
+    part = [p for p in every if p.table != 10]
+    assert counted(disclosure.CLAIMS, disclosure.TABLES, part) == []
+
+
+def test_what_fairpair_says_of_table_3_is_counted_in_it() -> None:
+    """By hand: LLaMa and InstructGPT against the four smaller models, by two measures."""
+    every = figures(PAPERS["fairpair"], None)
+    lines = counted(fairpair.CLAIMS, fairpair.TABLES, every)
+    counts = [re.findall(r": (\d+) of (\d+)", line)[0] for line in lines]
+    value = {(p.method, p.model, p.metric): p.value for p in every if p.table == 3}
+    large, small = ("LLaMa", "InstructGPT"), ("GPT2", "GPT2-XL", "Tk", "GPTJ")
+    lower = {
+        metric: sum(
+            value[phi, a, metric] < value[phi, b, metric]
+            for phi in ("jaccard", "sentiment")
+            for a in large
+            for b in small
+        )
+        for metric in ("V_pg", "V_gp", "B")
+    }
+    assert counts[0] == (str(lower["V_pg"] + lower["V_gp"]), "32") == ("26", "32")
+    assert counts[1] == (str(lower["B"]), "16") == ("13", "16")
+    assert counts[2:] == [("15", "16"), ("10", "12"), ("12", "12")]
+    assert "not F, sentiment, LLaMa 1.01, GPT2 1.03" in lines[2]
+    changed = [replace(p, value=1.5) if p.metric == "F" else p for p in every]
+    assert ": 0 of 12 (" in counted(fairpair.CLAIMS, fairpair.TABLES, changed)[4]
 
 
 def test_gendered_continuations_of_table_10_are_whole_numbers() -> None:

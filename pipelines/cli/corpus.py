@@ -345,7 +345,7 @@ def import_(
 
     `word`, `constrain` and `corpus words` work on such a corpus; it has no counts of pairs.
 
-    Example: plumbline corpus import pmi_file_w_counts.csv.gz --corpus pile
+    Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
     """
     from plumbline.jobs.ingest.released import import_statistics
     from plumbline.warehouse.provenance.runs import recorded

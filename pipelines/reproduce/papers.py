@@ -30,7 +30,8 @@ from plumbline.pipelines.reproduce.beside import (
     misfit_tables,
     read,
 )
-from plumbline.pipelines.reproduce.disclosure import claims
+from plumbline.pipelines.reproduce.printed_claims import disclosure, fairpair
+from plumbline.pipelines.reproduce.printed_claims.claim import counted
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
@@ -95,13 +96,21 @@ def _of_disclosure(row: Row) -> dict[str, object]:
     return settings
 
 
+def _misfits_of_fairpair(printed: Sequence[Printed]) -> list[str]:
+    return [*misfit_averages(printed), *counted(fairpair.CLAIMS, fairpair.TABLES, printed)]
+
+
 def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
     shares = {p.cell: p for p in printed if p.metric == "GAS" and p.inputs in _PROMPTS}.values()
     n_broken = Counter(p.method for p in shares if not _is_of_prompts(p))
     n_all = Counter(p.method for p in shares)
     of = ", ".join(f"{method} {n} of {n_all[method]}" for method, n in n_broken.items())
     broken = [f"GAS is not a whole number of the set's prompts: {of}"] if of else []
-    return [*misfit_tables(printed), *broken, *claims.lines(printed)]
+    return [
+        *misfit_tables(printed),
+        *broken,
+        *counted(disclosure.CLAIMS, disclosure.TABLES, printed),
+    ]
 
 
 def _is_of_prompts(share: Printed) -> bool:
@@ -144,7 +153,7 @@ PAPERS = {
         {"valid": 0.05, "B": 0.05, "V_pg": 0.05, "V_gp": 0.05, "F": 0.005},
         _of_fairpair,
         ("n_prompts", "n_left_out"),
-        misfit_averages,
+        _misfits_of_fairpair,
         (
             "B and V are times 100; F is of the mean B and V over prompts, as printed F may be; "
             "only the side `original` is compared",

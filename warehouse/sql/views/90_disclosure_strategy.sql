@@ -1,6 +1,6 @@
 -- grain: strategy x model_key x word_list x instruction_key x sampling_key (NULL without continuations)
--- GAS, GLD and ADD by the paper's strategies of section 2.2, with their sets pooled as in Figures 2, 4
--- and 5: `naturally-sourced` is stsb and snli, `llm-generated` llm-1 and llm-2, `template-based` topics.
+-- GAS, GLD and ADD by the paper's strategies of section 2.2, with their sets pooled as in Figure 2
+-- (for Figures 4 and 5 the page doesn't say): `naturally-sourced` is stsb and snli, `llm-generated` llm-1 and llm-2, `template-based` topics.
 -- Only where all sets of a strategy were measured; each prompt counts alike. Means over prompts with
 -- 95% intervals (`over_prompts`); smoothing is e of ADD.
 CREATE OR REPLACE MACRO disclosure_strategy(smoothing := 0) AS TABLE

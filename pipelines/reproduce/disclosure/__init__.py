@@ -1,1 +1,0 @@
-"""What only the paper on disclosure needs."""
