@@ -19,7 +19,7 @@ from plumbline.pipelines.cli.options import (
     Without,
     expanded,
 )
-from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.output import say
 
@@ -69,7 +69,6 @@ def prompts(
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
     """
-    from plumbline.pipelines.requests.disclosure import command_path
     from plumbline.pipelines.requests.disclosure.messages import reasons
     from plumbline.pipelines.requests.disclosure.prompt_source import Source, import_prompts
     from plumbline.warehouse.storage.store import Store

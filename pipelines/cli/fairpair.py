@@ -10,7 +10,7 @@ import typer
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.options import OF_SCORES
 from plumbline.pipelines.cli.options import Given, Warehouse, expanded
-from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.output import say
 
@@ -118,7 +118,8 @@ def score(
             for line in figures(store, sampled, chosen, spec):
                 say(line)
     say(f"Wrote {', '.join(TABLES)} in {warehouse}")
-    say("Next: plumbline fairpair report")
+    where = command_path(warehouse, DEFAULT_WAREHOUSE, "--warehouse")
+    say(f"Next: plumbline fairpair report{where}")
 
 
 def report(out: Out = _OUT, warehouse: Warehouse = DEFAULT_WAREHOUSE) -> None:

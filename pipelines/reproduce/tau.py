@@ -90,7 +90,9 @@ def tau_errors(
                 common = defined[a] & defined[b]
                 z[k, i] = np.arctanh(kendall(odds[a][common], odds[b][common]))
         progress(k + 1, n_resamples)
-    errors: Floats = np.where(np.isfinite(z).all(axis=0), z.std(axis=0, ddof=1), np.nan)
+    is_finite = np.isfinite(z).all(axis=0)
+    errors: Floats = np.full(len(both), np.nan)
+    errors[is_finite] = z[:, is_finite].std(axis=0, ddof=1)
     return errors
 
 

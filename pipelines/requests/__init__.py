@@ -1,6 +1,16 @@
 """What each command does, as plain functions: a checked request, its run, the lines it prints."""
 
+import os
 from pathlib import Path
 
 #: Where results go unless a command or the settings say otherwise.
 DEFAULT_WAREHOUSE = Path("out/warehouse")
+
+
+def command_path(path: Path, default: Path, option: str) -> str:
+    """The option that a further command needs, empty where ``path`` is the default.
+
+    >>> command_path(Path("w"), Path("out/warehouse"), "--warehouse")
+    ' --warehouse w'
+    """
+    return "" if os.fspath(path) == os.fspath(default) else f" {option} {path}"

@@ -23,7 +23,7 @@ from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
 from plumbline.eval_workers.sampling.served import ledger_name
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
 from plumbline.pipelines.requests.failures import Failures
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
@@ -245,7 +245,7 @@ TABLES = (
 
 
 def _example(probe_set: str, store: Store) -> str:
-    where = f" --warehouse {store.root}" if store.root != DEFAULT_WAREHOUSE else ""
+    where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
     query = "FROM ngram_log_odds ORDER BY abs(z) DESC LIMIT 20"
     return f'plumbline sql{where} "{query}"'
 

@@ -82,13 +82,16 @@ def records_of(
 def read_text(path: Path) -> str:
     """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
 
-    Raises ``BadInput`` when it can't be read to its end, or has more than ``LARGEST`` bytes.
+    Raises ``BadInput`` when it isn't there, can't be read to its end, or has more than ``LARGEST``
+    bytes.
     """
     try:
         with opened(path) as raw:
             is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
             file = gzip.GzipFile(fileobj=raw) if is_gzip else raw
             data = file.read(LARGEST + 1)
+    except FileNotFoundError as e:
+        raise BadInput(f"{path}", "no such file") from e
     except (OSError, EOFError, zlib.error) as e:
         raise BadInput(f"{path}", f"can't be read to its end: {e}", "download it again") from e
     if len(data) > LARGEST:

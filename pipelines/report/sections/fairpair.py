@@ -125,7 +125,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
     rows = _main_rows(facts.rows("fairpair_set").where(subset="all"))
     measure = ("probe_set", "phi", "texts", "n_folds")
     groups = rows.groups(*measure)
-    groups.sort(key=lambda of: [of[0][c] for c in measure])
+    groups.sort(key=lambda of: [*min(map(_place, of)), *(of[0][c] for c in measure)])
     sentences = []
     for of in groups:
         if len(of) > _ONE_BY_ONE:
@@ -139,10 +139,19 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _main_rows(rows: Rows) -> Rows:
-    """Of each set and measure the row of one side, `original` where it was measured."""
+    """Of each set and measure the row of one side, `original` where it was measured.
+
+    Measured ones first, those as published or of older texts behind those of today's default.
+    """
     groups = rows.groups(*_MEASURE[:-1])
     kept = [min(of, key=lambda r: str(r["side"])) for of in groups]
-    return rows.only(lambda r: any(r is one for one in kept))
+    main = rows.only(lambda r: any(r is one for one in kept))
+    main.sort(key=_place)
+    return main
+
+
+def _place(row: Row) -> tuple[bool, bool]:
+    return row["p_permutation"] is None, row["texts"] != "filtered"
 
 
 def t_tested(rows: Sequence[Row]) -> list[str]:
@@ -153,7 +162,7 @@ def t_tested(rows: Sequence[Row]) -> list[str]:
     >>> measure = {"probe_set": "s", "phi": "jaccard", "texts": "filtered", "n_folds": 0}
     >>> t_tested([{**measure, "model": m, "p_t": p} for m, p in (("a", 0.0004), ("b", 0.02))])
     ["s (jaccard): by the paper's t-test of B against V_pg at 0.001, a (p = 0.0004) differs; \
-b (p = 0.02) is not shown to."]
+b (p = 0.02) is not shown to differ."]
     """
     tested = sorted((r for r in rows if r["p_t"] is not None), key=lambda r: (r["p_t"], r["model"]))
     if not tested:
@@ -161,7 +170,7 @@ b (p = 0.02) is not shown to."]
     said = []
     for differ, one, several in (
         (True, "differs", "differ"),
-        (False, "is not shown to", "are not shown to"),
+        (False, "is not shown to differ", "are not shown to differ"),
     ):
         of = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
         names = ", ".join(f"{r['model']} (p = {_probability(r['p_t'])})" for r in of)

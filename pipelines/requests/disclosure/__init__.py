@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -189,15 +188,6 @@ def check_model(subject: Subject) -> None:
     from plumbline.eval_workers.backends import open_backend
 
     _ = open_backend(subject.model, subject.options).identity
-
-
-def command_path(path: Path, default: Path, option: str) -> str:
-    """The option that a further command needs, empty where ``path`` is the default.
-
-    >>> command_path(Path("w"), Path("out/warehouse"), "--warehouse")
-    ' --warehouse w'
-    """
-    return "" if os.fspath(path) == os.fspath(default) else f" {option} {path}"
 
 
 def prompts(request: DisclosureRequest, names: list[str]) -> None:

@@ -11,12 +11,8 @@ import pyarrow.compute as pc
 from plumbline.eval_workers.disclosure.measure import Disclosed
 from plumbline.eval_workers.mitigation.card import tuned_by
 from plumbline.pipelines.report.model import digits_of, estimate
-from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
-from plumbline.pipelines.requests.disclosure import (
-    DisclosureOutcome,
-    DisclosureRequest,
-    command_path,
-)
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
+from plumbline.pipelines.requests.disclosure import DisclosureOutcome, DisclosureRequest
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
