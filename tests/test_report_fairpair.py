@@ -113,7 +113,7 @@ def test_the_opening_says_which_prompts_differ(planted: Store, page: Page) -> No
         for r in planted.read("fairpair_set").to_pylist()
         if (r["phi"], r["side"]) == ("jaccard", "original")
     ]
-    differs = "differs" if row["p_t"] < 0.001 else "is not shown to"
+    differs = "differs" if row["p_t"] < 0.001 else "is not shown to differ"
     assert f"B against V_pg at 0.001, m (p = {row['p_t']:.2g}) {differs}." in tested
     assert f"{len(clear)} of 8 prompts differ after correction" in said
     assert all(name in said.split("correction")[1] for name in clear)
@@ -244,6 +244,26 @@ def test_several_sets_have_a_section_each(store: Store, tmp_path: Path) -> None:
     page = page_of(store, tmp_path)
     assert page.anchors >= {"fairpair", "fairpair-2"} and "fairpair-3" not in page.anchors
     assert "a's continuations" in page.text and "b's continuations" in page.text
+
+
+def test_the_default_s_measured_set_leads(store: Store) -> None:
+    """Before figures as published, and before a set of which nothing can be said."""
+    sampled_set(store)
+    few = FigureOptions(n_permutations=9, n_resamples=10)
+    for as_published in (True, False):
+        score_set(store, SAMPLED, "vader", replace(few, as_published=as_published), "r")
+    rows = store.read("fairpair_set").to_pylist()
+    nothing = {"bias_b": None, "fairpair_f": None, "p_permutation": None, "p_t": None}
+    dead = [{**r, **nothing, "probe_set": "a-set", "n_left_out": 3, "n_prompts": 0} for r in rows]
+    fill(store, "fairpair_set", dead)
+    (lead,) = leads(Facts(store.root))
+    verdicts = [s for s in lead.sentences if "t-test" not in s]
+    assert [("as published" in s, "Nothing" in s) for s in verdicts] == [
+        (False, False),
+        (True, False),
+        (False, True),
+        (True, True),
+    ]
 
 
 @pytest.mark.parametrize(
