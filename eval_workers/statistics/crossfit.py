@@ -17,9 +17,16 @@ from plumbline.eval_workers.statistics.components import RCOND, Floats, Ints
 def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Pairs that are in the same clusters, and all pairs that share a cluster with them.
 
+    A pair in no cluster is near itself alone.
+
     >>> [(a.tolist(), b.tolist()) for a, b in cells(np.array([[0, 2], [1, 2], [1, 3], [1, 3]]))]
     [([0], [0, 1]), ([1], [0, 1, 2, 3]), ([2, 3], [1, 2, 3])]
+    >>> [(a.tolist(), b.tolist()) for a, b in cells(np.full((2, 1), NO_CLUSTER))]
+    [([0], [0]), ([1], [1])]
     """
+    alone = np.flatnonzero((clusters == NO_CLUSTER).all(axis=1))
+    clusters = clusters.copy()
+    clusters[alone, 0] = clusters.max(initial=NO_CLUSTER) + 1 + np.arange(len(alone))
     every, cell = np.unique(clusters, axis=0, return_inverse=True)
     for k, ids in enumerate(every):
         near = np.isin(clusters, ids[ids != NO_CLUSTER]).any(axis=1)

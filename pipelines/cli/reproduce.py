@@ -418,7 +418,7 @@ def _print_table(console: Console, number: int, compared: list[Compared]) -> Non
 
 
 def _cells(c: Compared) -> list[Text | str]:
-    digits = 0 if c.figure.metric == "benchmark_size" else 2
+    digits = 0 if c.figure.metric == figures.SIZE else 2
     eta = "" if c.figure.eta_nats is None else f"{c.figure.eta_nats:g}"
     style = {OFF: "bold red", CONTRADICTED: "yellow"}.get(c.outcome, "")
     remark = f"OFF {c.note}" if c.outcome == OFF else c.note

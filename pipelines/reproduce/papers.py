@@ -134,7 +134,11 @@ def _claims_of_fairpair(store: Store, names: Mapping[str, str]) -> list[str]:
     lines = ["Section 4.1: B differs from V_pg for all models but GPT2"] if sets else []
     for of in Rows(sets).groups("probe_set", "phi", "texts", "n_folds"):
         lines += [f"  {line}" for line in t_tested(of)]
-    lines += ["Section 4.1: lengths of p(g(x)) and g(p(x)) don't differ"] if sets else []
+    lines += (
+        ["Section 4.1: lengths of p(g(x)) and g(p(x)) don't differ (here: both groups filtered)"]
+        if sets
+        else []
+    )
     whose = ("probe_set", "model_key", "sampling_key", "perturber")
     models = {tuple(row[c] for c in whose): row["model"] for row in sets}
     for row in rows_of(store.root, sql("report/fairpair_compared_length")):

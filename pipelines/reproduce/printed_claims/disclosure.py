@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.reproduce.printed_claims.claim import Check, Claim, Figures
@@ -54,13 +55,15 @@ def largest_fall(metric: str, printed: float) -> Check:
     """The most that debias tuning lowers a metric on prompts that are no templates."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
-        falls = {
-            cell: before - figures[(cell[0], "Debias Tuning", *cell[2:])]
+        falls = [
+            before - after
             for cell, before in figures.items()
             if cell[1::2] == ("Original", metric) and cell[0] in (*_NATURAL, *_WRITTEN)
-        }
-        most = max(falls.values())
-        yield f"{metric}: {most:.3f}", abs(most - printed) < 5e-4
+            for after in [figures.get((cell[0], "Debias Tuning", *cell[2:]))]
+            if after is not None
+        ]
+        if falls:
+            yield f"{metric}: {max(falls):.3f}", abs(max(falls) - printed) < 5e-4
 
     return check
 
@@ -80,7 +83,7 @@ def sums(figures: Figures) -> Iterator[tuple[str, bool]]:
     """By Table 10, F and M sum to 1 and Delta is their difference without its sign, as rounded."""
     for cell, f in figures.items():
         if cell[3] == "GAS (F)":
-            m, delta = (figures[(*cell[:3], metric)] for metric in ("GAS (M)", "Delta"))
+            m, delta = (figures.get((*cell[:3], x), math.nan) for x in ("GAS (M)", "Delta"))
             holds = abs(f + m - 1) < 1e-9 and abs(abs(f - m) - delta) < 1.5e-3
             yield f"{cell[0]}, {cell[2]}: {f:g}, {m:g}, {delta:g}", holds
 
@@ -119,7 +122,7 @@ CLAIMS = (
     ),
     Claim(
         "section 4.4",
-        "aligned models have a higher (or similar) GAS on written inputs",
+        "aligned models have a higher GAS on written inputs (the page: or similar)",
         change("rises", ["GAS"], _ALIGNED, _WRITTEN),
     ),
     Claim(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
@@ -29,7 +30,7 @@ def jane_varies_more(figures: Figures) -> Iterator[tuple[str, bool]]:
     """V_gp is above V_pg."""
     for cell, value in figures.items():
         if cell[3] == "V_gp" and cell[2] != "Average":
-            other = figures[(*cell[:3], "V_pg")]
+            other = figures.get((*cell[:3], "V_pg"), math.nan)
             yield f"{cell[1]}, {cell[2]}: V_gp {value:g}, V_pg {other:g}", value > other
 
 
@@ -37,7 +38,7 @@ def ratios(figures: Figures) -> Iterator[tuple[str, bool]]:
     """F is B squared over V_pg V_gp of the printed means, as rounded."""
     for cell, f in figures.items():
         if cell[3] == "F" and cell[2] != "Average":
-            b, pg, gp = (figures[(*cell[:3], metric)] for metric in ("B", "V_pg", "V_gp"))
+            b, pg, gp = (figures.get((*cell[:3], x), math.nan) for x in ("B", "V_pg", "V_gp"))
             least, most = (
                 (b + s * 0.05) ** 2 / ((pg - s * 0.05) * (gp - s * 0.05)) for s in (-1, 1)
             )

@@ -134,7 +134,8 @@ def _checked(connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str) -
     found = []
     for printed, (*of, ours) in zip(claim.printed, rows, strict=True):
         value = ours if ours is None or isinstance(ours, str) else float(ours)  # type: ignore[arg-type]
-        named = "".join("all pairs" if x == math.inf else f"{x}" for x in of)
+        value = None if value != value else value  # NaN: nothing to compare
+        named = ", ".join("all pairs" if x == math.inf else f"{x}" for x in of)
         outcome = verdict(printed, value)
         found.append(Checked(claim.where, claim.what, named, printed, value, outcome, claim.note))
     return found
