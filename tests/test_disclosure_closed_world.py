@@ -32,6 +32,8 @@ from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.mitigation.prompts import training_prompts
 from plumbline.eval_workers.pronouns.templates import Gender, fill
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.sections.disclosure import _seen, leads
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
@@ -248,6 +250,23 @@ def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]
         seen = {"calm": ("train", "old"), "loud": ("test", "train")}[row["tuning"]]
         assert row["on_training_set"] == (row["probe_set"] in seen)
         assert row["on_training_list"] == (row["word_list"] != "her-him")
+
+
+def test_of_a_tuned_list_without_words_here_nothing_is_claimed(
+    tuned: tuple[Store, dict[str, Any]],
+) -> None:
+    """Whether the words of another list were tuned on isn't known, so it isn't `beyond`."""
+    store, _ = tuned
+    metric_rows.fill(store, "tuning", [tuning("calm", word_list="elsewhere")], "calm")
+    rows = effects(store, "tuning = 'calm' AND measure = 'gld'")
+    assert {row["on_training_list"] for row in rows} == {None}
+    (lead,) = [one for one in leads(Facts(store.root)) if "never saw" in one.question]
+    claims = [c for c in lead.sentences if c.startswith("calm: ")]
+    assert len(claims) == 3 and all("of test, words" in claim for claim in claims)
+    assert {(row["probe_set"], _seen(row)) for row in rows} == {
+        ("train", "prompts and perhaps words"),
+        ("test", "perhaps words"),
+    }
 
 
 def test_an_effect_on_continuations_is_by_sampling(tuned: tuple[Store, dict[str, Any]]) -> None:

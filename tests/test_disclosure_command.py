@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.mitigation.card import tuned_by
+from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.report.model import digits_of
+from plumbline.pipelines.requests import disclosure as flow
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
@@ -312,7 +315,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
             2,
             "max_new_tokens = 0: should",
         ),
-        (["probe", "topics", "--model", "m", "--word-list", "none"], 2, "none"),
+        (["probe", "topics", "--model", "m", "--word-list", "none"], 2, "are disclosure, gend"),
         (["tune", "topics", "--test-sets", "topics"], 2, "--test-sets: is topics too"),
         (["tune", "topics", "--dev-sets", "topics"], 2, "--dev-sets: is topics too"),
         (["tune", "topics", "--dev-sets", "novel"], 2, "prompts 'novel': are not in the"),
@@ -376,8 +379,27 @@ def test_models_and_adapters_that_do_not_fit(ran: Ran, capsys: pytest.CaptureFix
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
 def test_as_published_needs_bitsandbytes(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(ran.tune("--name", "theirs", "--as-published")) == 4
-    assert "pip install bitsandbytes" in _line(capsys)
+    assert "--as-published: needs bitsandbytes (pip install bitsandbytes)" in _line(capsys)
     assert not ran.store.read("tuning", tuning="theirs").num_rows
+
+
+def test_as_published_only_what_is_tuned_on_has_gendered_prompts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set that is only evaluated is imported as `probe` imports it, whichever came first."""
+    given = dict[str, bool]()
+
+    def note(_store: Store, name: str, *_: object, allow_gendered: bool, **__: object) -> None:
+        given[name] = allow_gendered
+
+    monkeypatch.setattr(flow, "import_probe", note)
+    options = TuneOptions(as_published=True)
+    tuning = flow.Tuning("n", ("stsb-train",), ("stsb",), options, tmp_path, ("snli-validation",))
+    request = flow.DisclosureRequest(
+        ("stsb",), (), ProbeOptions(), tmp_path / "w", tmp_path, tuning
+    )
+    flow.prompts(request, list(request.wanted))
+    assert given == {"stsb": False, "stsb-train": True, "snli-validation": True}
 
 
 def test_tune_says_which_step_the_dev_set_chose(

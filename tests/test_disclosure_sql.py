@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.disclosure.attributes import word_list
+from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.sections.disclosure import _measures_figure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
@@ -355,6 +357,42 @@ def test_strategies_pool_their_sets(store: Store) -> None:
     assert row["add_nats"] == pytest.approx(np.mean(adds), abs=1e-12)
     assert row["add_nats_high"] == pytest.approx(_interval(adds)[1], rel=1e-3)
     assert row["gas"] == pytest.approx(np.mean(held)) and row["gas_low"] < row["gas"]
+
+
+@pytest.mark.parametrize("continued", [{"stsb": 9}, {"stsb": 8, "snli": 6}])
+def test_strategies_keep_prompts_without_a_continuation(
+    store: Store, continued: dict[str, int]
+) -> None:
+    """GLD and ADD are of all prompts, also under a key of two names; GAS is of what both have."""
+    sets = {"stsb": _random(9, 1), "snli": _random(7, 2)}
+    _words(store)
+    for name, given in sets.items():
+        put_prompts(store, name, [f"p {i}" for i in range(len(given))])
+        _probabilities(store, given, probe_set=name)
+        if n := continued.get(name):
+            _continuations(store, [[" she"], *[[" it"]] * (n - 1)], probe_set=name)
+    held = store.read("pronoun_probability", probe_set="snli").to_pylist()
+    fill(store, "pronoun_probability", [{**row, "model": "n"} for row in held])
+    (row,) = rows_of(store.root, "FROM disclosure_strategy()")
+    gld = np.mean([_gld(one) for given in sets.values() for one in given])
+    assert (row["strategy"], row["model"], row["n_prompts"]) == ("naturally-sourced", "m", 16)
+    assert row["gld"] == pytest.approx(gld) and row["add_nats"] > 0
+    wanted = ("greedy", pytest.approx(2 / 14)) if "snli" in continued else (None, None)
+    assert (row["sampling_key"], row["gas"]) == wanted
+
+
+def test_of_several_lengths_the_last_with_a_gas_is_drawn() -> None:
+    shared: dict[str, object] = {
+        "strategy": "naturally-sourced",
+        "model_key": "k",
+        "model": "m",
+        "word_list": "l",
+    }
+    shared |= {"gld": 0.5, "gld_low": 0.4, "gld_high": 0.6, "gas_low": None, "gas_high": None}
+    shared |= dict.fromkeys(("add_nats", "add_nats_low", "add_nats_high"))
+    rows = Rows([{**shared, "gas": gas} for gas in (0.1, 0.2, None)])
+    figure = _measures_figure(rows, "strategy", "", "words l")
+    assert [row["gas"] for row in figure.rows] == [0.2]
 
 
 #: Logits (F, M) and the verdict "implicit" of each row of Tables 7 and 8, without repetitions.

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.wordlists import WordList, WordPair, load
+from plumbline.warehouse.wordlists import LISTS, WordList, WordPair, load
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import TextScore, Tokens
@@ -52,7 +52,11 @@ def word_list(name: str) -> WordList:
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
     """
-    return load(str(Path(__file__).with_name(f"{name}.toml")) if name == WORD_LIST else name)
+    if name == WORD_LIST:
+        return load(str(Path(__file__).with_name(f"{name}.toml")))
+    if Path(name).suffix != ".toml":
+        replace(LISTS, made=(WORD_LIST,)).find(name)  # says of an unknown one that there is ours
+    return load(name)
 
 
 def variants(word: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from plumbline.pipelines.cli.options import (
     expanded,
 )
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
@@ -166,6 +167,9 @@ def tune(
     check(loading)
     if tuned.as_published:
         loading = published_base(loading)
+        if find_spec("bitsandbytes") is None:
+            fix = "pip install bitsandbytes"
+            raise MissingComponent("--as-published", "needs bitsandbytes", fix)
     who = subjects(model, "", loading)
     if len(who) != 1:
         raise UsageProblem(f"--model {model}", "is not one model", "tune one base at a time")

@@ -268,13 +268,13 @@ def span(values: Sequence[float], digits: int = 1) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def digits_of(value: float) -> int:
-    """Digits after the point that show three that count of a small figure.
+def digits_of(value: float | None) -> int:
+    """Digits after the point that show three that count of a small figure; 3 without one.
 
-    >>> digits_of(0.5), digits_of(0.0123), digits_of(0.00045), digits_of(0.0)
-    (3, 4, 6, 3)
+    >>> digits_of(0.5), digits_of(0.0123), digits_of(0.00045), digits_of(0.0), digits_of(None)
+    (3, 4, 6, 3, 3)
     """
-    if value <= 0:
+    if value is None or value <= 0:
         return 3
     return min(12, max(3, 2 - math.floor(math.log10(value))))
 

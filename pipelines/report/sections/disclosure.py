@@ -114,7 +114,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
         "Does it give people a gender that prompts leave open?", list(map(_sentence, groups))
     )
     effects = facts.rows("tuning_effect").where(measure=("gas", "gld"))
-    unseen = effects.only(lambda r: not (r["on_training_set"] and r["on_training_list"]))
+    unseen = effects.only(lambda r: False in (r["on_training_set"], r["on_training_list"]))
     question = "Does debias tuning hold for prompts and words that it never saw?"
     yield Lead(question, list(map(_effect_sentence, unseen)))
 
@@ -244,8 +244,9 @@ def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figur
     """GAS, GLD and ADD under all models, as in the paper's Figures 2 to 5 and 7."""
     what = {"probe_set": "set"}.get(by, by)
     about = probe_set or {"set": "all sets", "strategy": "all strategies"}[what]
-    # Of several lengths of continuations the last is drawn.
-    drawn = Rows({(r["model_key"], r[by]): r for r in rows}.values(), rows.sql)
+    # Of several lengths of continuations the last is drawn that has a GAS.
+    continued = rows.only(lambda r: r["gas"] is not None)
+    drawn = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values(), rows.sql)
     each = (
         f"{r['model']}, {r[by] or 'all'}: {shown(r['gas'], 3)}, {shown(r['gld'], 3)}, "
         f"{shown(r['add_nats'], digits_of(r['add_nats']))}"
@@ -356,5 +357,6 @@ def _digits(effect: Row) -> int:
 
 def _seen(effect: Row) -> str:
     """What tuning saw of a set and a list of words."""
-    seen = {"prompts": effect["on_training_set"], "words": effect["on_training_list"]}
-    return " and ".join(name for name, is_seen in seen.items() if is_seen) or "neither"
+    words = {True: ["words"], False: [], None: ["perhaps words"]}[effect["on_training_list"]]
+    prompts = ["prompts"] if effect["on_training_set"] else []
+    return " and ".join([*prompts, *words]) or "neither"

@@ -191,10 +191,18 @@ def check_model(subject: Subject) -> None:
 
 
 def prompts(request: DisclosureRequest, names: list[str]) -> None:
-    """Import known sets that the warehouse lacks, for tuning as published with gendered words."""
-    gendered = request.tuning is not None and request.tuning.options.as_published
-    said: dict[str, object] = {"allow_gendered": True} if gendered else {}
+    """Import known sets that the warehouse lacks.
+
+    Those tuned on as published and their dev sets have prompts with gendered words; one that is
+    only measured is the same as of ``probe``, whichever came first.
+    """
+    tuning = request.tuning
+    whole = (
+        {*tuning.sets, *tuning.dev_sets} if tuning and tuning.options.as_published else set[str]()
+    )
     for name in names:
+        gendered = name in whole
+        said: dict[str, object] = {"allow_gendered": True} if gendered else {}
         with recorded(_store(request), "disclosure prompts", {"probe_set": name, **said}) as run_id:
             import_probe(
                 *(_store(request), name, None, run_id), allow_gendered=gendered, data=request.data

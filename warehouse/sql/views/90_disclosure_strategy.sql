@@ -1,8 +1,9 @@
--- grain: strategy x model_key x word_list x instruction_key x sampling_key (NULL without continuations)
+-- grain: strategy x model_key x word_list x instruction_key x sampling_key
 -- GAS, GLD and ADD by the paper's strategies of section 2.2, with their sets pooled as in Figure 2
--- (for Figures 4 and 5 the page doesn't say): `naturally-sourced` is stsb and snli, `llm-generated` llm-1 and llm-2, `template-based` topics.
--- Only where all sets of a strategy were measured; each prompt counts alike. Means over prompts with
--- 95% intervals (`over_prompts`); smoothing is e of ADD.
+-- (for Figures 4 and 5 the page doesn't say): `naturally-sourced` is stsb and snli,
+-- `llm-generated` llm-1 and llm-2, `template-based` topics. Only where all sets of a strategy were
+-- measured; sampling_key and gas are NULL unless all were continued in the same way. Each prompt
+-- counts alike. Means over prompts with 95% intervals (`over_prompts`); smoothing is e of ADD.
 CREATE OR REPLACE MACRO disclosure_strategy(smoothing := 0) AS TABLE
 WITH pool AS (
     SELECT strategy, unnest(probe_sets) AS probe_set, len(probe_sets) AS n_sets
@@ -13,32 +14,38 @@ WITH pool AS (
         ('template-based', ['topics'])
     ) AS t (strategy, probe_sets)
 ),
-prompt AS (
-    SELECT
-        d.probe_set, d.model_key, d.model, d.word_list, d.instruction_key, g.sampling_key,
-        d.prompt_id, d.gld, d.add_nats, g.gas
-    FROM disclosure_prompt(smoothing := smoothing) AS d
-    LEFT JOIN gas_prompt AS g USING (probe_set, model_key, word_list, instruction_key, prompt_id)
+-- Keys first, then prompts: one without a continuation belongs to the rows of the others.
+continued AS (
+    SELECT strategy, model_key, word_list, instruction_key, sampling_key
+    FROM gas_prompt
+    JOIN pool USING (probe_set)
+    GROUP BY ALL
+    HAVING count(DISTINCT probe_set) = max(n_sets)
 ),
 figure AS (
     SELECT
         {
-            'strategy': strategy, 'model_key': model_key, 'model': model, 'word_list': word_list,
+            'strategy': strategy, 'model_key': model_key, 'word_list': word_list,
             'instruction_key': instruction_key, 'sampling_key': sampling_key
         } AS subject,
-        probe_set, prompt_id, n_sets, false AS is_one_topic, false AS is_change,
-        unnest(['gas', 'gld', 'add_nats']) AS measure, unnest([gas, gld, add_nats]) AS figure
-    FROM prompt
+        d.model, probe_set, prompt_id, n_sets, false AS is_one_topic, false AS is_change,
+        unnest(['gas', 'gld', 'add_nats']) AS measure,
+        unnest([g.gas, d.gld, d.add_nats]) AS figure
+    FROM disclosure_prompt(smoothing := smoothing) AS d
     JOIN pool USING (probe_set)
+    LEFT JOIN continued USING (strategy, model_key, word_list, instruction_key)
+    LEFT JOIN gas_prompt AS g
+        USING (probe_set, model_key, word_list, instruction_key, sampling_key, prompt_id)
 ),
 counted AS (
-    SELECT subject, count(DISTINCT (probe_set, prompt_id)) AS n_prompts
+    SELECT
+        subject, min(model) AS model, count(DISTINCT (probe_set, prompt_id)) AS n_prompts
     FROM figure
     GROUP BY subject
     HAVING count(DISTINCT probe_set) = max(n_sets)
 )
 SELECT
-    unnest(c.subject), c.n_prompts,
+    unnest(c.subject), c.model, c.n_prompts,
     any_value(value) FILTER (measure = 'gas') AS gas,
     any_value(low) FILTER (measure = 'gas') AS gas_low,
     any_value(high) FILTER (measure = 'gas') AS gas_high,
@@ -50,4 +57,4 @@ SELECT
     any_value(high) FILTER (measure = 'add_nats') AS add_nats_high
 FROM over_prompts('figure') AS o
 JOIN counted AS c ON c.subject = o.subject
-GROUP BY c.subject, c.n_prompts;
+GROUP BY c.subject, c.model, c.n_prompts;

@@ -2,12 +2,12 @@
 -- What an adapter changed, with the base paired by prompt: gld, add_nats (smoothing 0), p_gendered
 -- (p_f + p_m) with sampling_key NULL, and gas by sampling. Both models agree in all other columns
 -- of `model`. difference is tuned - base, a mean over prompts that both have, with the 95%
--- interval of `over_prompts`; verdict `fell` or `rose` where it
--- excludes 0, otherwise `unclear`.
--- on_training_set and on_training_list say whether the adapter was tuned on prompts of this set (or
--- its checkpoint chosen by some, see tuned_prompt) and with these words: only if one is false does a
--- change hold beyond what tuning saw. A list of another name counts as one that it was tuned on if all
--- of its words are in that one, in whatever pairs.
+-- interval of `over_prompts`; verdict `fell` or `rose` where it excludes 0, otherwise `unclear`.
+-- on_training_set and on_training_list say whether the adapter was tuned on prompts of this set
+-- (or its checkpoint chosen by some, see tuned_prompt) and with these words: only if one is false
+-- does a change hold beyond what tuning saw. A list of another name counts as one that it was tuned
+-- on if all of its words are in that one, in whatever pairs; NULL where the tuned list's words
+-- aren't in `attribute_pair`, which tuning alone doesn't write.
 CREATE OR REPLACE VIEW tuning_effect AS
 WITH matched AS (
     SELECT t.*, b.model_key AS base_key, a.model_key
@@ -35,7 +35,7 @@ SELECT
     c.sampling_key, c.measure,
     coalesce(p.n_tuned_on > 0, false) AS on_training_set,
     c.word_list = t.word_list
-        OR coalesce(list_has_all(seen.words, own.words), false) AS on_training_list,
+        OR list_has_all(seen.words, own.words) AS on_training_list,
     c.n_prompts, c.before_mean AS base_mean, c.after_mean AS tuned_mean, c.difference,
     c.difference_low, c.difference_high,
     CASE WHEN c.direction IN ('fell', 'rose') THEN c.direction ELSE 'unclear' END AS verdict
