@@ -131,6 +131,7 @@ def test_equation_4_by_hand(tmp_path: Path) -> None:
         ("word,weight\ntea,inf\n", "row 1: weight 'inf' of tea is not a finite number"),
         ("word,weight\ntea,1\ntea,2\n", "row 2: 'tea' is listed twice"),
         ("word,weight\nTea,1\n", "row 1: 'Tea' is not one lowercase word"),
+        ("word,weight\nice cream,1\n", "row 1: 'ice cream' is not one lowercase word"),
         ("word,weight\ntea\n", "row 1: the row holds 1 fields, expected 2"),
         ("word,weight\n", "has no rows"),
         ("word,toxicity\ntea,1\n", "no column weight"),

@@ -18,6 +18,7 @@ from plumbline.pipelines.cli.app import app
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList, WordPair
 from tests.metric_rows import fill, pair, score
 
 TEMPLATES = {
@@ -161,6 +162,25 @@ def test_the_command_says_what_is_kept_dropped_and_undecided(store: Store) -> No
     assert f"|MaxPMI| <= 0.65 nats: kept 1, dropped 2, undecided 1; {known}" in said
     said = CliRunner().invoke(app, [*command, "--least-count", "9"]).output
     assert "kept 2, dropped 2, undecided 0; 67% of the words" in said
+
+
+@pytest.mark.parametrize(
+    ("contrast", "is_sum"),
+    [("my", False), ("my-summary", False), ("my-sum", True), ("my-sum-row-sum", True)],
+)
+def test_only_a_sum_is_called_one(store: Store, contrast: str, is_sum: bool) -> None:
+    filled(store)
+    listed = [
+        WordList(name, "", "", (WordPair("she", "he"), WordPair("queen", "king"))).rows("c")
+        for name in ("my", "my-summary")
+    ]
+    fill(store, "word_list", [row for rows in listed for row in rows])
+    rows = store.read("word_delta", corpus="c").to_pylist()
+    store.publish("word_delta", [{**r, "contrast": contrast} for r in rows], unit="b", run_id="r")
+    command = ["constrain", "--corpus", "c", "--benchmark", "b", "--contrast", contrast]
+    said = CliRunner().invoke(app, [*command, "--warehouse", str(store.root)]).output
+    assert "Table: pair_association" in said
+    assert (f"{contrast} is a sum over pairs" in said) is is_sum
 
 
 @given(

@@ -106,8 +106,9 @@ def test_t_test_and_correction_are_scipys() -> None:
     rng, options = np.random.default_rng(2), FigureOptions(n_permutations=9, n_resamples=9)
     b_less_v = rng.normal(0.1, 1, 30)
     t = b_less_v.mean() / (b_less_v.std(ddof=1) / np.sqrt(30))
-    assert t_test(b_less_v) == pytest.approx((t, 2 * stats.t.sf(abs(t), 29)))
-    assert t_test(b_less_v[:1]) == t_test(np.zeros(4)) == (None, None)
+    alone = [str(k) for k in range(30)]
+    assert t_test(b_less_v, alone) == pytest.approx((t, 2 * stats.t.sf(abs(t), 29)))
+    assert t_test(b_less_v[:1], alone[:1]) == t_test(np.zeros(4), alone[:4]) == (None, None)
     # Of a set: B against V_pg, the variability of the first group alone.
     some = [measure(vader, rng.normal(0, 1, 8), rng.normal(0, 2, 8), options, rng) for _ in "abcde"]
     b, v_pg = ([getattr(m.figures, name) for m in some] for name in ("bias_b", "variability_pg"))
@@ -118,6 +119,35 @@ def test_t_test_and_correction_are_scipys() -> None:
     assert adjusted([None, None]) == [None, None]
     # By hand: 4 p-values, 0.02 * 4 / 2, 0.03 * 4 / 3, and no larger one before a smaller.
     assert adjusted([0.02, 0.8, None, 0.03, 0.001]) == pytest.approx([0.04, 0.8, None, 0.04, 0.004])
+
+
+def test_t_of_equal_clusters_is_that_of_their_means() -> None:
+    x = np.random.default_rng(5).normal(0.1, 1, (9, 4))
+    wanted = stats.ttest_1samp(x.mean(axis=1), 0)
+    names = [f"o{k}" for k in range(9) for _ in range(4)]
+    assert t_test(x.ravel(), names) == pytest.approx((wanted.statistic, wanted.pvalue))
+    together = t_test(x.ravel(), ["one"] * 36)
+    alone = stats.ttest_1samp(x.ravel(), 0)
+    assert together == pytest.approx((alone.statistic, alone.pvalue))
+
+
+def test_t_of_unequal_clusters_is_of_the_mean() -> None:
+    """Leave out each cluster in turn; degrees of freedom from the form's matrix, by hand."""
+    assert t_test(np.full(10, 0.1), [*"aaaaaaaaab"]) == (None, None), "one figure everywhere"
+    rng, sizes = np.random.default_rng(6), [9, 1, 4, 4, 2, 7]
+    of = np.repeat(np.arange(6), sizes)
+    x = rng.normal(0.3, 1, len(of)) + rng.normal(0, 0.5, 6)[of]
+    without = np.array([x[of != k].mean() for k in range(6)])
+    variance = 5 / 6 * ((without - x.mean()) ** 2).sum()
+    # The influence of each row on each cluster's term, for rows that are independent.
+    n = len(x)
+    terms = np.array([(of == k) / (n - sizes[k]) - sizes[k] / n / (n - sizes[k]) for k in range(6)])
+    form = terms @ terms.T
+    df = np.trace(form) ** 2 / np.trace(form @ form)
+    t = x.mean() / np.sqrt(variance)
+    found = t_test(x, [f"o{k}" for k in of])
+    assert found == pytest.approx((t, 2 * stats.t.sf(abs(t), df)))
+    assert 2 < df < 5
 
 
 @pytest.mark.parametrize(("name", "n_folds"), [("jaccard", 0), ("vader", 0), ("vader", 5)])

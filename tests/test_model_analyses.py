@@ -15,9 +15,10 @@ from scipy import stats
 from plumbline.eval_workers import model_texts
 from plumbline.eval_workers.model_lists import load
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import size as section
 from plumbline.pipelines.requests.measure import measure
-from plumbline.warehouse.query.connection import connect, rows_of
+from plumbline.warehouse.query.connection import connect, query, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits
 from tests.metric_rows import association, delta, fill, pair, score
@@ -194,7 +195,9 @@ def test_false_claims_about_size_stay_near_5_percent(store: Store) -> None:
         ("EleutherAI/pythia-1.4b-deduped", "pythia"),
         ("meta-llama/Llama-2-70b-hf", "llama"),
         ("mistralai/Mixtral-8x7B-v0.1", "mistral"),
-        ("EleutherAI/gpt-j-6b", "gpt"),
+        ("EleutherAI/gpt-j-6b", "gpt-j"),
+        ("org/GPTJ-6B", "gpt-j"),
+        ("EleutherAI/gpt-neo-1.3B", "gpt"),
         ("gpt2-medium", "gpt"),
         ("org/bert-1mini", "bert"),
         ("models/7b", "7b"),
@@ -210,7 +213,7 @@ def test_a_family_is_what_names_begin_with(store: Store, name: str, family: str)
 
 
 def test_families_of_listed_models_are_those_of_their_texts(store: Store) -> None:
-    """View size_point and the report's sentences put the 28 models into the same seven families."""
+    """SQL and the report's sentences put the 28 models into the same seven families."""
     names = [entry.name for entry in load("unstereoeval")]
     fill(store, "model", [model(name, 5) for name in names])
     fill(store, "benchmark_pair", [pair("b", "1")])
@@ -220,6 +223,24 @@ def test_families_of_listed_models_are_those_of_their_texts(store: Store) -> Non
     assert len(rows) == 28
     both = {(r["family"], model_texts.family(r["model"])) for r in rows}
     assert len(both) == len({a for a, _ in both}) == len({b for _, b in both}) == 7
+
+
+def test_the_figures_of_claims_have_the_same_families(store: Store) -> None:
+    names = [entry.name for entry in load("unstereoeval")]
+    with connect(store.root) as connection:
+        rows = ", ".join(f"('{x}', 'b', 1.0, 0.0)" for x in [*names, "EleutherAI/gpt-neo-1.3B"])
+        columns = "model, benchmark, log_ratio_nats, max_pmi_nats"
+        connection.execute(f"CREATE TEMP TABLE ratio AS FROM (VALUES {rows}) AS r ({columns})")
+        figure = query(connection, "reproduce/released_figure", {}).to_pylist()
+    both = {r["model"]: r["family"] for r in figure}
+    assert both.pop("EleutherAI/gpt-neo-1.3B") == "gpt"
+    pairs = {(of, model_texts.family(model)) for model, of in both.items()}
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) == 7
+
+
+def test_without_intervals_no_change_is_counted() -> None:
+    row = {"n_families": 6, "per_tenfold_low": None}
+    assert section._found(Rows([row], "")) == "No change has an interval."
 
 
 def test_deduplication_is_a_paired_difference(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -506,7 +507,7 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     no = answered(tmp_path / "v", "vet", lambda _: {"natural": "no", "neutral": "no"})
     import_answers(store, [no], "run")
     shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural' ORDER BY design")
-    assert [row["design"] for row in shares] == [
+    assert [row["design"].partition(" (")[0] for row in shares] == [
         "30 pairs, 1 of 1 raters",
         "40 pairs, 6 of 6 raters",
     ]
@@ -516,8 +517,9 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     six = "FROM rating_agreement WHERE design LIKE '40%' ORDER BY ALL"
     assert rows_of(store.root, six) == agreed
     said = write_card(store, "b", tmp_path / "card").paths[0].read_text(encoding="utf-8")
-    assert "- Judged by people [30 pairs, 1 of 1 raters]: 1 rater (vet), 30 pairs" in said
-    assert "- Judged by people [40 pairs, 6 of 6 raters]: 6 raters (rater-1, " in said
+    one, six = (f"- Judged by people [{row['design']}]" for row in shares)
+    assert f"{one}: 1 rater (vet), 30 pairs" in said
+    assert f"{six}: 6 raters (rater-1, " in said
     # Ratings from before designs were kept are a group of their own.
     old = [row | {"design": None} for row in store.read("rating", benchmark="b").to_pylist()]
     store.replace(
@@ -525,6 +527,30 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     )
     [row] = rows_of(store.root, "FROM rating_share WHERE question = 'natural' AND design IS NULL")
     assert (row["n_pairs"], row["mean_share"]) == (30, 0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"raters": ("cleo", "dan")}, {"seed": 1}, {"with_unnatural": True}],
+    ids=["raters", "seed", "unnatural"],
+)
+def test_designs_of_equal_numbers_never_mix(
+    store: Store, tmp_path: Path, other: dict[str, Any]
+) -> None:
+    """Ten pairs and two raters twice: every figure is that of one of them alone."""
+    benchmark(store)
+    both = [{"raters": ("ana", "ben")}, {"raters": ("cleo", "dan"), **other}]
+    for answer, how in zip(("yes", "no"), both, strict=True):
+        out, said = tmp_path / answer, {"natural": answer, "neutral": answer}
+        assert make(store, "b", Design(10, **how), load(), out, "run").n_pairs == 10
+        files = [answered(out, who, lambda _, said=said: said) for who in how["raters"]]
+        import_answers(store, files, "run")
+    shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural'")
+    assert sorted(r["mean_share"] for r in shares) == [0, 1]
+    rated = rows_of(store.root, "FROM rated_pair WHERE question = 'natural'")
+    assert {r["n_raters"] for r in rated} == {2}
+    names = {Design(10, **{**both[0], **how}).named(10) for how in ({}, other)}
+    assert len(names) == 2, "whoever judges"
 
 
 def test_questions_of_ones_own(store: Store, tmp_path: Path) -> None:
@@ -588,7 +614,7 @@ def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     command = ["benchmark", "ratings", "export", "b", "--raters", "ana,ben", "--out"]
     assert main([*command, str(tmp_path / "out"), *where]) == 0
     said = capsys.readouterr().out
-    assert "b: 24 pairs, 2 of 2 raters\n24 pairs per rater, 2 questions" in said
+    assert re.search(r"b: 24 pairs, 2 of 2 raters \(\w{6}\)\n24 pairs per rater, 2 questions", said)
     files = [str(answered(tmp_path / "out", rater, yes)) for rater in ("ana", "ben")]
     assert main(["benchmark", "ratings", "import", *files, *where]) == 0
     said = capsys.readouterr().out

@@ -469,8 +469,17 @@ def test_associate_says_what_it_drops(
     assert main(["corpus", "count", str(shard), *where]) == 0
     assert main(["corpus", "associate", *where]) == 0
     assert "Dropped" not in capsys.readouterr().out
-    fill(store, "pair_association", [association("b", "1", 0.5)])
+    weights = tmp_path / "row-sum.csv"
+    weights.write_text("word,weight\nnurse,0.5\n")
+    assert main(["corpus", "associate", *where, "--word-weights", str(weights)]) == 0
+    summed = "gendered-sum-row-sum"
+    fill(store, "pair_association", [association("b", "1", 0.5) | {"contrast": summed}])
+    capsys.readouterr()
     assert main(["corpus", "associate", *where]) == 0
     out = capsys.readouterr().out
-    assert "Dropped: 1 rows of `pair_association`" in out and "plumbline constrain" in out
-    assert "seed_word" not in out and associate(store, "c").dropped["pair_association"] == 0
+    assert f"No longer there: the contrasts {summed}" in out
+    assert f"Dropped: 1 rows of `pair_association` ({summed}), of older deltas" in out
+    assert "each contrast by --contrast: plumbline constrain" in out
+    assert "seed_word" not in out
+    again = associate(store, "c")
+    assert again.dropped == {"pair_association": {}, "seed_word": {}} and not again.gone

@@ -199,9 +199,10 @@ def test_lists_targets_and_seeds(store: Store) -> None:
     arguments = ("tea", "--corpus", "c", "--contrast", "gendered", "--target", "queen")
     found = json.loads(why(store, *arguments, "--format", "json").stdout)["word_snippet"]
     assert {row["target"] for row in found} == {"queen"}
-    summed = ["why", "tea", "--corpus", "c", "--contrast", "gendered-sum"]
-    refused = CliRunner().invoke(app, [*summed, "--warehouse", str(store.root)])
-    assert "give --contrast gendered" in repr(refused.exception)
+    for name in ("gendered-sum", "gendered-sum-row-sum"):
+        summed = ["why", "tea", "--corpus", "c", "--contrast", name]
+        refused = CliRunner().invoke(app, [*summed, "--warehouse", str(store.root)])
+        assert "give --contrast gendered" in repr(refused.exception)
 
 
 def test_corpora_without_documents(store: Store) -> None:

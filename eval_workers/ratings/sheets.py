@@ -46,10 +46,14 @@ class Design:
     def named(self, n_pairs: int) -> str:
         """The design by which ``n_pairs`` are judged, as `rating_sheet` names it.
 
-        >>> Design(100, raters("6")).named(100), Design(250, raters("3"), 1).named(240)
-        ('100 pairs, 6 of 6 raters', '240 pairs, 1 of 3 raters')
+        It ends with a hash of what the numbers don't tell: who judges, and how pairs were drawn.
+
+        >>> Design(100, raters("6")).named(100), Design(100, raters("6"), seed=1).named(100)
+        ('100 pairs, 6 of 6 raters (aa86db)', '100 pairs, 6 of 6 raters (5f2b8e)')
         """
-        return f"{n_pairs} pairs, {self.each} of {len(self.raters)} raters"
+        drawn = repr((self.raters, self.each, self.seed, self.with_unnatural))
+        mark = hashlib.sha256(drawn.encode()).hexdigest()[:6]
+        return f"{n_pairs} pairs, {self.each} of {len(self.raters)} raters ({mark})"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,9 +36,11 @@ from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
+from plumbline.warehouse.wordlists import WordPair
 
 #: Tables of a corpus that are made from its deltas.
 _FROM_DELTAS = ("pair_association", "seed_word")
@@ -47,16 +50,18 @@ _FROM_DELTAS = ("pair_association", "seed_word")
 class Associated:
     """Rows written to ``word_association``, ``word_delta`` and ``word_bound``; names of contrasts.
 
-    ``dropped`` are the tables that held rows made from older deltas, and how many; ``rare`` the
-    words of the added list that don't occur, or were pruned as too rare; ``n_weighted`` the words
-    of the corpus that have a weight of their own, ``None`` without a file of weights.
+    ``dropped`` are the rows made from older deltas, by table and contrast; ``gone`` the contrasts
+    that had deltas and are not among ``contrasts``; ``rare`` the words of the added list that don't
+    occur, or were pruned as too rare; ``n_weighted`` the words of the corpus that have a weight of
+    their own, ``None`` without a file of weights.
     """
 
     n_associations: int
     n_deltas: int
     n_bounds: int
     contrasts: tuple[str, ...]
-    dropped: dict[str, int]
+    dropped: dict[str, dict[str, int]]
+    gone: tuple[str, ...]
     rare: tuple[str, ...] = ()
     n_weighted: int | None = None
 
@@ -73,6 +78,11 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
     named = {name: wordlists.load(name) for name in wordlists.LISTS.names()}
     usable = {n: x for n, x in named.items() if targets.issuperset(x.targets)}
     return usable | {x.name: x for x in counted}
+
+
+def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair, ...]]:
+    """:func:`contrasts` of the lists that a corpus can be asked about, given its row."""
+    return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 
 @writes_corpus
@@ -140,8 +150,9 @@ def associate(
         associations = association_rows(counts, words)
         deltas = (delta_rows(counts, name, pairs, v) for name, (pairs, v) in kinds.items())
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
-        snapshot, where = store.snapshot(), {"corpus": corpus}
-        dropped = {t: sum(f.n_rows for f in snapshot.files(t, where)) for t in _FROM_DELTAS}
+        where = {"corpus": corpus}
+        dropped = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
+        gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in kinds)
         with store.together(run_id, "corpus associate"):
             for table in _FROM_DELTAS:
                 store.drop(table, {"corpus": corpus})
@@ -161,7 +172,16 @@ def associate(
                 n_bounds = _write(store, "word_bound", corpus, run_id, shown)
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
-    return Associated(n_associations, n_deltas, n_bounds, tuple(kinds), dropped, rare, n_weighted)
+    n_rows = n_associations, n_deltas, n_bounds
+    return Associated(*n_rows, tuple(kinds), dropped, gone, rare, n_weighted)
+
+
+def _by_contrast(store: Store, table: str, corpus: str) -> dict[str, int]:
+    """Rows of a corpus in a table, by contrast."""
+    text = (
+        f"SELECT contrast, count(*) AS n FROM {table} WHERE corpus = $corpus GROUP BY 1 ORDER BY 1"
+    )
+    return {r["contrast"]: r["n"] for r in query_rows(store.root, text, {"corpus": corpus})}
 
 
 def rows_of(staged: Staged) -> pa.Table:

@@ -16,7 +16,7 @@ the counts divided by their dispersion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -199,6 +199,18 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     lists = list(lists)
     single = {p.contrast: (WordPair(p.female, p.male),) for x in lists for p in x.pairs}
     return single | {x.name: x.pairs for x in lists if len(x.pairs) > 1}
+
+
+def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
+    """The list whose sum over pairs a contrast is, of the names of :func:`contrasts`, if any.
+
+    >>> known = ["she/he", "my", "my-summary"]
+    >>> [summed_list(x, known) for x in ("my-sum", "my-sum-row-sum", "my-summary", "she/he")]
+    ['my', 'my', None, None]
+    """
+    if contrast in by_name:
+        return None
+    return next((x for x in by_name if f"{contrast}-".startswith(f"{x}{SUM}-")), None)
 
 
 def delta_rows(

@@ -40,7 +40,8 @@ class WordWeights:
         for record in records(path, ("word", "weight")):
             word, given = (record.fields.get(k, "").strip() for k in ("word", "weight"))
             at = f"{path}, row {record.number}"
-            if record.problem or not word or word != word.lower() or word in found:
+            is_one = len(word.split()) == 1 and word == word.lower()
+            if record.problem or not is_one or word in found:
                 state = "is listed twice" if word in found else "is not one lowercase word"
                 raise BadInput(at, record.problem or f"{word!r} {state}")
             try:

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.associations import usable_lists
-from plumbline.jobs.association.measures import SUM, contrasts
-from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists
+from plumbline.jobs.association.associations import contrasts_of
+from plumbline.jobs.association.measures import summed_list
+from plumbline.jobs.corpus_lookup import corpus_contrast
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
 from plumbline.jobs.evidence.concordance import (
@@ -143,10 +143,10 @@ def check(question: Inquiry, contrast: str, sampling: Sampling, clusters: str) -
 
 
 def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:
-    by_name = contrasts(usable_lists(corpus_lists(store, evidence.corpus)).values())
+    by_name = contrasts_of(store, evidence.corpus)
     if contrast in by_name:
         return by_name[contrast]
-    if (listed := contrast.rpartition(SUM)[0]) in by_name:
+    if listed := summed_list(contrast, by_name):
         fix = f"give --contrast {listed}"
         raise UsageProblem(f"contrast {contrast!r}", "its evidence is that of its list", fix)
     problem = f"is not one of corpus {evidence.corpus['corpus']}"

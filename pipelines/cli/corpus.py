@@ -125,6 +125,7 @@ def associate(
     Of a list there are the mean of its pairs' deltas (contrast `gendered`) and their sum
     (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
     `gendered-sum-toxicity`, each word's sum times its weight; words without a weight have none.
+    Without --word-weights such sums of an earlier run are dropped.
 
     MaxPMI of benchmarks and samples of seed words made from older deltas are dropped; the command
     says which, and what makes them again.
@@ -151,9 +152,14 @@ def associate(
         "pair_association": f"plumbline constrain --benchmark NAME --corpus {corpus}",
         "seed_word": f"plumbline corpus words --corpus {corpus}",
     }
-    for table, n_rows in done.dropped.items():
-        if n_rows:
-            say(f"Dropped: {n_rows:,} rows of `{table}`, of older deltas; again: {again[table]}")
+    if done.gone:
+        say(f"No longer there: the contrasts {', '.join(done.gone)}")
+    for table, of in done.dropped.items():
+        if of:
+            say(
+                f"Dropped: {sum(of.values()):,} rows of `{table}` ({', '.join(of)}), of older "
+                f"deltas; again, each contrast by --contrast: {again[table]}"
+            )
     say(f"Next: plumbline why WORD --corpus {corpus}")
 
 

@@ -128,16 +128,23 @@ def constrain(
 
     Example: plumbline constrain --corpus novels --benchmark winobias
     """
+    from plumbline.jobs.association.associations import contrasts_of
     from plumbline.jobs.association.max_pmi import constrain as run
-    from plumbline.jobs.association.measures import SUM
+    from plumbline.jobs.association.measures import SUM, summed_list
     from plumbline.jobs.association.verdicts import verdict_lines
+    from plumbline.jobs.corpus_lookup import corpus_row
 
     store = open_existing(warehouse)
     for name in benchmark:
         done = run(store, corpus, name, contrast, least_count)
         for line in verdict_lines(store, corpus, name, done):
             say(line)
-    if SUM in (contrast or ""):
+    # An imported corpus, whose only contrast is a pair, has no lists to look for.
+    if (
+        contrast
+        and SUM in contrast
+        and summed_list(contrast, contrasts_of(store, corpus_row(store, corpus)))
+    ):
         say(f"{contrast} is a sum over pairs: limits that fit a single pair are too small for it")
     say("Table: pair_association")
     say(f"Next: plumbline score --model ID_OR_PATH --benchmark {benchmark[0]}")

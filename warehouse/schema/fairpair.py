@@ -58,7 +58,7 @@ key: {_KEY} subset
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
     gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
-    t_statistic: float? -- of the paper's t-test of B against V_pg, paired; NULL below two
+    t_statistic: float? -- of the paper's t-test, B - V_pg over clusters; NULL below two
     p_t: float? [probability] -- two-sided; where `texts` is NULL one-sided, against both V's mean
     p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
     options: text -- levels, draws and seed, as JSON

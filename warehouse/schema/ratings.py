@@ -26,7 +26,7 @@ key: benchmark rater / pair_id
     position: int -- place on the sheet, from 1; random for each rater
     shown_first: text -- `a` or `b`: the sentence that stands first on the sheet
     text_id: text -- hash of both sentences as shown, as in `pair_score`
-    design: text? -- pairs, and raters of each, such as `100 pairs, 6 of 6 raters`; NULL: older
+    design: text? -- `100 pairs, 6 of 6 raters (hash of raters, seed, ...)`; NULL, no hash: older
     run_id
 
 rating: Answers of raters, one row per rater, pair and question.

@@ -7,6 +7,7 @@ is defined without variability, and V's that differ do not move it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,13 @@ from scipy import stats
 
 from plumbline.eval_workers.fairpair.figures.metric import ratios
 from plumbline.eval_workers.fairpair.phi import Floats, Means
+from plumbline.eval_workers.statistics.clusters import (
+    ROUNDING,
+    Ints,
+    clustered_variance,
+    degrees_of_freedom,
+    influences,
+)
 
 #: Sums of the same distances in another order differ by less than this.
 _ROUNDING = 1e-12
@@ -159,7 +167,7 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
     """Sums of prompts' figures (rows) over the clusters of prompts that are alike.
 
-    F of sums is that of means, so these stand for the prompts where F or a difference is tested.
+    F of sums is that of means, so these stand for the prompts in the interval of F.
     Prompts that are all of one cluster, such as a topic, stand by themselves.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
@@ -167,12 +175,18 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
     >>> by_cluster(np.array([1.0, 2.0]), ["planted", "planted"]).tolist()
     [1.0, 2.0]
     """
-    if len(set(clusters)) == 1:
-        return figures
-    names, of = np.unique(list(clusters), return_inverse=True)
-    sums = np.zeros((len(names), *figures.shape[1:]))
+    of = _numbered(clusters)
+    sums = np.zeros((int(of.max(initial=-1)) + 1, *figures.shape[1:]))
     np.add.at(sums, of, figures)
     return sums
+
+
+def _numbered(clusters: Sequence[str]) -> Ints:
+    """Each prompt's cluster from 0; its own where all are of one."""
+    if len(set(clusters)) == 1:
+        return np.arange(len(clusters))
+    numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]
+    return numbers
 
 
 def interval_over_prompts(
@@ -210,25 +224,39 @@ def interval_over_prompts(
     return interval(draws, 2 * float(stats.norm.cdf(t)) - 1)
 
 
-def t_test(differences: Floats) -> tuple[float | None, float | None]:
+def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, float | None]:
     """The paper's t-test of B against V_pg (section 4.1): t and its p-value.
 
     The paper doesn't say which t-test. Paired, since a prompt's B and V_pg are of the same texts;
     two-sided, since of the printed B two lie below V_pg (Table 3, sentiment of GPT2-XL and Tk).
     V_gp is not in it, so it also speaks up where one group merely varies more than the other.
 
+    t is the mean difference over its error by the jackknife over clusters, with Satterthwaite's
+    degrees of freedom: the plain t-test where each prompt is a cluster, and that of the clusters'
+    means where all are of one size.
+
     Args:
-        differences: B - V_pg of each prompt, or their sums ``by_cluster``.
+        differences: B - V_pg of each prompt.
+        clusters: of each prompt; prompts that are all of one stand by themselves.
 
-    Both are ``None`` below two prompts, or where all differences are the same.
+    Both are ``None`` below two prompts, or where all clusters' means are the same.
 
-    >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]))]
+    >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]), ["a", "b", "c"])]
     [3.4641, 0.0742]
+    >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]), ["a", "a", "b"])]
+    [2.5298, 0.2396]
     """
-    if len(differences) < 2 or np.ptp(differences) < _ROUNDING:
+    ids = _numbered(clusters)[:, None]
+    n = len(np.unique(ids))
+    if n < 2:
         return None, None
-    found = stats.ttest_1samp(differences, 0.0)
-    return float(found.statistic), float(found.pvalue)
+    cr3 = clustered_variance(influences(differences[:, None]), ids)[0, 0, 0]
+    # The jackknife's variance is CR3's by (n - 1) / n.
+    variance = float(cr3) * (n - 1) / n
+    if variance < ROUNDING:
+        return None, None
+    t = float(differences.mean()) / math.sqrt(variance)
+    return t, 2 * float(stats.t.sf(abs(t), degrees_of_freedom(ids)))
 
 
 def adjusted(p_values: list[float | None]) -> list[float | None]:

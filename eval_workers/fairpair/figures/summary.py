@@ -131,10 +131,10 @@ def over_prompts(
     low, high = interval_over_prompts(
         by_cluster(figures, of), options.level, options.n_resamples, rng
     )
-    apart = by_cluster(figures[:, 0] - figures[:, 1], of)
+    tested = t_test(figures[:, 0] - figures[:, 1], of)
     permuted = np.mean([m.permuted for m in kept if m.permuted is not None], axis=0)
     mean_gap = float(np.mean([m.gap for m in kept if m.gap is not None]))
     return SetFigures(
         *(len(kept), n_left_out, b, v_pg, v_gp, fairpair_f(b, v_pg, v_gp), low, high),
-        *(mean_gap, *t_test(apart), p_value(mean_gap, permuted)),
+        *(mean_gap, *tested, p_value(mean_gap, permuted)),
     )

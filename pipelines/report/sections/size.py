@@ -61,8 +61,8 @@ def _size(facts: Facts, trends: Rows) -> Section:
         _found(means),
         "By how much a measure changes per tenfold number of parameters: the slope of a line "
         "through the models of a family, for each family with several sizes, and the mean over "
-        "families with Student's 95% interval over them. Models of a family share text and design, "
-        "so one family alone has no interval. A family of one size is only in the figures.",
+        "families with Student's 95% interval over them. A family is models whose names begin "
+        "alike; one alone has no interval, and one of a single size is only in the figures.",
     ]
     points = facts.rows("size_point")
     figures = [_points(points.where(measure=m), m) for m in _DRAWN if trends.where(measure=m)]
@@ -82,6 +82,8 @@ def _found(rows: Rows) -> str:
             "too few to say whether larger models do otherwise."
         )
     known = [r for r in rows if r["per_tenfold_low"] is not None]
+    if not known:
+        return "No change has an interval."
     told = [r for r in known if finding(r, _TENFOLD).verdict != "cannot be told"]
     said = "; ".join(
         f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)} by "

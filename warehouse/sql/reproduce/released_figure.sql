@@ -15,9 +15,7 @@ WITH figure AS (
 )
 SELECT
     *,
-    replace(
-        regexp_extract(lower(model), 'gpt-j|pythia|opt|llama|mpt|olmo|mistral|mixtral'), 'mixtral', 'mistral'
-    ) AS family,
+    family_of(model) AS family,
     regexp_matches(model, '-deduped$') AS is_deduped,
     us - max(us) FILTER (isinf(eta)) OVER (PARTITION BY model, benchmark) AS gap,
     100 * n / max(n) OVER (PARTITION BY model, benchmark) AS percent_left

@@ -2,7 +2,7 @@
 -- How large each model is, and what was measured of it: US (a share), PD (percentage points), |PD|,
 -- and the slope of its log ratios on the text's delta or MaxPMI (nats per nat). `family` is the
 -- letters that the model's name begins with, without its owner, in lower case (`pythia` for
--- EleutherAI/pythia-70m-deduped); Mixtral is of the family `mistral`. Plain models that score
+-- EleutherAI/pythia-70m-deduped); Mixtral is of the family `mistral`, GPT-J of `gpt-j`. Plain models that score
 -- log-likelihoods: no adapters, quantised models, checkpoints, counted n-grams or trainings of an
 -- intervention. scores are `released` or `own`; of several ways of scoring one model (such as
 -- dtypes) the figure is the mean.
@@ -11,11 +11,7 @@ WITH sized AS (
     SELECT
         model_key, model, n_parameters,
         CASE WHEN backend = 'released' THEN 'released' ELSE 'own' END AS scores,
-        regexp_extract(lower(model), '[^/]*$') AS name,
-        CASE
-            WHEN starts_with(name, 'mixtral') THEN 'mistral'
-            ELSE coalesce(nullif(regexp_extract(name, '^\pL+'), ''), name)
-        END AS family
+        family_of(model) AS family
     FROM model
     WHERE n_parameters IS NOT NULL
         AND adapter IS NULL AND quantisation IS NULL AND step IS NULL
