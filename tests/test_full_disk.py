@@ -138,7 +138,7 @@ def test_a_read_only_warehouse_is_one_line(place: Place, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
-    ["sql 'FROM run'", "runs list", "warehouse check", "warehouse history", "report --out page"],
+    ["sql 'FROM corpus'", "runs list", "warehouse check", "warehouse history", "report --out page"],
 )
 def test_a_read_only_warehouse_can_be_read(place: Place, command: str) -> None:
     done = place.run(_READ_ONLY, "w", *_PLUMBLINE, *shlex.split(command), *WAREHOUSE)

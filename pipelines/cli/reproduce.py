@@ -381,6 +381,7 @@ def anatomy(
             console.print(terminal(line), soft_wrap=True)
     for path in tables.write(found, out):
         say(f"Wrote {path}")
+    say("Next: what the parts are and how far to trust them: docs/anatomy.md")
 
 
 @contextmanager

@@ -326,8 +326,8 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     same = {k: row[k] for k in keys}
     kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
     (r,) = facts.metrics(kind, **same)
-    (fit,) = facts.rows("fit").where(**{column: row[column] for column in FIT})
-    noise = of_errors(fit)
+    fits = facts.rows("fit").where(**{column: row[column] for column in FIT})
+    noise = of_errors(fits[0]) if fits else ""  # none where options were changed by somebody
     return (
         f"{capital(following(TrainingTexts(facts), Rows([row])))}: a nat of {lean} moves its log "
         f"ratio by {shown(row['value'], 2, signed=True)} nats ({sureness(row, 2)}); {kind} "

@@ -48,4 +48,3 @@ SELECT
 FROM gap AS g
 JOIN counted USING (model_key, benchmark, groups, corpus, contrast, subset)
 LEFT JOIN clustered_in USING (model_key, benchmark, groups, corpus, contrast, subset);
-

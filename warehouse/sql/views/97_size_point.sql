@@ -2,8 +2,8 @@
 -- How large each model is, and what was measured of it: US (a share), PD (percentage points), |PD|,
 -- and the slope of its log ratios on the text's delta or MaxPMI (nats per nat). `family` is the
 -- letters that the model's name begins with, without its owner, in lower case (`pythia` for
--- EleutherAI/pythia-70m-deduped); Mixtral is of the family `mistral`, GPT-J of `gpt-j`. Plain models that score
--- log-likelihoods: no adapters, quantised models, checkpoints, counted n-grams or trainings of an
+-- EleutherAI/pythia-70m-deduped); Mixtral is of the family `mistral`, GPT-J of `gpt-j`. Plain models
+-- that score log-likelihoods: no adapters, quantised models, checkpoints, counted n-grams or trainings of an
 -- intervention. scores are `released` or `own`; of several ways of scoring one model (such as
 -- dtypes) the figure is the mean.
 CREATE OR REPLACE VIEW size_point AS
