@@ -18,7 +18,7 @@ from plumbline.eval_workers.generation.spec import BuildSpec, load
 from plumbline.pipelines.cli.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import Say, good_script, serving
+from tests.chat_server import _PLACES, _VERBS, Say, good_script, serving
 from tests.conftest import REPOSITORY
 from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imperfect
 from tests.tiny_models import save
@@ -110,6 +110,15 @@ def test_options_take_the_place_of_keys(tmp_path: Path) -> None:
     assert (spec.model, spec.max_words, spec.words, spec.temperature) == ("b", 7, ("tea",), 1)
 
 
+#: The words that the scripted models put around the seed words.
+SAYS = (
+    " ".join((*_VERBS, *_PLACES))
+    + """
+the found at last left room once on shelf was saw smile near took very far
+"""
+)
+
+
 def fill_corpus(store: Store) -> None:
     """A corpus `c` with leans of the words, of which the first ten are beyond 0.65, as a sample."""
     totals = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens")
@@ -119,8 +128,9 @@ def fill_corpus(store: Store) -> None:
     store.publish("corpus", [row], unit="corpus", run_id="r")
     lean = {word: 1.0 if k < 10 else 0.01 * k for k, word in enumerate(WORDS)}
     of = {"corpus": "c", "contrast": "she/he"}
-    counts = {"n_word": 1, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1}
-    deltas = [{**of, "word": w, "delta_nats": d, **counts} for w, d in lean.items()]
+    counts = {"n_word": 10, "n_pair_f": 10, "n_pair_m": 10, "n_defined": 1}
+    others = dict.fromkeys(SAYS.lower().split(), 0.0)
+    deltas = [{**of, "word": w, "delta_nats": d, **counts} for w, d in (others | lean).items()]
     store.publish("word_delta", deltas, unit="a", run_id="r")
     fixed = {**of, "seed": 0, "n_word": 1, "low_nats": -1.0, "high_nats": 1.0, "run_id": "r"}
     sample = [

@@ -57,7 +57,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = Store.open(root / "warehouse")
     put_prompts(store, "train", PROMPTS[:15])
     held_out = PROMPTS[15:]
-    put_prompts(store, "a<b>", held_out, topics=["work & <b>"] * len(held_out))
+    put_prompts(store, "a<b>", held_out, topics=[f"work & <b> {i}" for i in range(len(held_out))])
     words = list_file(root / "mine.toml", WORDS)
     sides = zip(SENTENCES[0::2], SENTENCES[1::2], strict=True)
     pairs = [pair("mini", f"{i}", sentence_a=f, sentence_b=m) for i, (f, m) in enumerate(sides)]

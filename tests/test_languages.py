@@ -37,6 +37,7 @@ from plumbline.pipelines.cli.main import main
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.languages import TokenRules
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.shards import documents, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
@@ -422,6 +423,18 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
         import_benchmark(store, "sv-pairs", file, "r")
     with pytest.raises(BadInput, match="64 rows rejected"):  # the pronouns of groups are English
         import_benchmark(store, "fr-pairs", None, "r", How(groups=("she", "they")))
+
+
+def test_which_corpora_are_foreign_to_pairs(store: Store, tmp_path: Path) -> None:
+    """Those of a language, and all others, of which a closed world is English too."""
+    path = tmp_path / "a.jsonl.zst"
+    write_jsonl_zst(path, ["Elle est pianiste, he is one."])
+    count_corpus(store, CountRequest("french", (path,), language="fr"))
+    count_corpus(store, CountRequest("english", (path,)))
+    for name in ("fr-pairs", "closed-world"):
+        import_benchmark(store, name, None, "r")
+    foreign = {(r["corpus"], r["benchmark"]) for r in rows_of(store, "FROM foreign_corpus")}
+    assert foreign == {("french", "closed-world"), ("english", "fr-pairs")}
 
 
 def test_constrain_cuts_pairs_as_the_corpus_was_cut(store: Store, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -345,7 +346,7 @@ def test_figures_of_models_without_scores_are_not_run(tmp_path: Path, capsys: An
     assert run(where, "--published", printed(where, *RIGHT, "8,USE-5,inf,US,21.11,org/other,")) == 0
     shown = capsys.readouterr().out
     assert "figures of models: 3 agree, 0 off, 1 not run" in shown
-    assert "Table 8: 1 figures not run" in shown
+    assert re.search(r"Table 8 .*│ 0 +│ 1 +│ 0 ", shown)
     rows = list(csv.DictReader((where / "figures.csv").open()))
     assert [r["ours"] for r in rows if r["outcome"] == NOT_RUN] == [""]
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,18 +22,30 @@ from tests.sockets import is_loopback, listening
 from tests.tiny_models import save
 
 pytestmark = pytest.mark.slow
+_STARTED: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    yield
+    while _STARTED:
+        process = _STARTED.pop()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _start(
     directory: Path, *arguments: str, in_background: bool = False
 ) -> subprocess.Popen[bytes]:
     """The command as a session of its own, which all that it starts belongs to."""
-    code = "from plumbline.pipelines.cli.main import entry; entry()"
-    if in_background:
-        code = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {code}"
+    # Not as the tests were started, perhaps in the background themselves.
+    on_interrupt = "SIG_IGN" if in_background else "default_int_handler"
+    code = f"import signal; signal.signal(signal.SIGINT, signal.{on_interrupt})"
+    code += "; from plumbline.pipelines.cli.main import entry; entry()"
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
     with (directory / "out.txt").open("wb") as out, (directory / "err.txt").open("wb") as err:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             cwd=directory,
             env={**inherited, "PYTHONPATH": str(REPOSITORY)},
@@ -41,6 +53,8 @@ def _start(
             stderr=err,
             start_new_session=True,
         )
+    _STARTED.append(process)
+    return process
 
 
 def _commands(process: subprocess.Popen[bytes]) -> list[bytes]:
@@ -61,20 +75,16 @@ def _stop_when(
     send: Callable[[], None],
     directory: Path,
 ) -> None:
-    try:
-        deadline = time.monotonic() + 180
-        while not ready():
-            said = (directory / "err.txt").read_text()[-3000:]
-            assert process.poll() is None and time.monotonic() < deadline, said
-            time.sleep(0.05)
-        addresses = listening(process.pid)
-        assert all(is_loopback(a) for a in addresses), addresses
-        send()
-        assert process.wait(60) == 5
-        assert _commands(process) == []
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 180
+    while not ready():
+        said = (directory / "err.txt").read_text()[-3000:]
+        assert process.poll() is None and time.monotonic() < deadline, said
+        time.sleep(0.05)
+    addresses = listening(process.pid)
+    assert all(is_loopback(a) for a in addresses), addresses
+    send()
+    assert process.wait(60) == 5
+    assert _commands(process) == []
     lines = (directory / "err.txt").read_text().splitlines()
     errors = [line for line in lines if line.startswith("error:")]
     assert errors == ["error: interrupted; run the same command again to resume"]

@@ -59,9 +59,10 @@ class NothingKept(BadInput):
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: pairs, and the files."""
+    """What was written: pairs, the limit on their MaxPMI if they have one, and the files."""
 
     n_pairs: int
+    eta_nats: float | None
     paths: tuple[Path, ...]
 
 
@@ -123,7 +124,8 @@ def write_card(
         pq.write_table(data, parquet, compression="zstd")
         lines.write_text(json_lines(data), encoding="utf-8", newline="\n")
         readme.write_text(card_text(card), encoding="utf-8", newline="\n")
-    return Written(data.num_rows, (readme, parquet, lines))
+    eta_nats = constraint.eta_nats if constraint else None
+    return Written(data.num_rows, eta_nats, (readme, parquet, lines))
 
 
 def described(

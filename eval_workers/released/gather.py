@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from plumbline.eval_workers.released.files import ReleasedFile
-from plumbline.eval_workers.released.join import Line, match, pair_ids, row_key, shared_columns
+from plumbline.eval_workers.released.join import Line, Places, match, row_key
 from plumbline.eval_workers.released.table import read_rows
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.text.csv_rows import Record
 
 Row: TypeAlias = "dict[str, Any]"
 #: The figures of a row with the right number of fields, or what is wrong with it.
-Figures: TypeAlias = "Callable[[ReleasedFile, Record], tuple[str, ...] | str]"
+Figures: TypeAlias = "Callable[[ReleasedFile, Record], tuple[Any, ...] | str]"
 
 
 def gather(
     files: Iterable[ReleasedFile],
-    pairs: Sequence[Mapping[str, Any]],
+    places: Places,
     columns: tuple[str, ...],
     figures: Figures,
     reject: Mapping[str, str],
@@ -31,17 +31,18 @@ def gather(
     found: dict[str, Line] = {}
     rejects: list[Row] = []
     for file in files:
-        rows = read_rows(file.path, columns)
-        shared = shared_columns(rows, pairs)
-        lines = []
-        for row in rows:
+        shared: frozenset[str] = frozenset()
+        lines: list[Line] = []
+        for row in read_rows(file.path, columns):
             of_row = row.problem or figures(file, row)
             if isinstance(of_row, str):
                 template = row.fields.get("template", "")
                 rejects.append(_reject(reject, file, row.number, of_row, template))
                 continue
+            if not lines:
+                shared = places.shared(row.fields)
             lines.append(Line(row_key(row.fields, shared), of_row, row.number))
-        matched, unused = match(lines, pair_ids(pairs, shared, file.split))
+        matched, unused = match(lines, places.ids(shared, file.split))
         found |= matched
         rejects += [_reject(reject, file, x.row, reason, x.key[0]) for x, reason in unused]
     return found, rejects

@@ -8,30 +8,21 @@ figures are theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from plumbline.warehouse.text.csv_rows import Record, truth
+from plumbline.warehouse.text.csv_rows import truth
 
 #: Template, then the word and the verdict of naturalness where both sides know them.
 Key = tuple[str, object, object]
 
 
-@dataclass(frozen=True)
-class Line:
-    """A readable row of a released table: what tells its pair, its figures as text, its number."""
+class Line(NamedTuple):
+    """A readable row of a released table: what tells its pair, its figures, its number."""
 
     key: Key
-    figures: tuple[str, ...]
+    figures: tuple[Any, ...]
     row: int
-
-
-def shared_columns(rows: Iterable[Record], pairs: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """Of ``word`` and ``is_natural``, those that the table has and some pair has a value for."""
-    have = next((row.fields.keys() for row in rows if row.problem is None), ())
-    known = (c for c in ("word", "is_natural") if any(p[c] is not None for p in pairs))
-    return frozenset(c for c in known if c in have)
 
 
 def row_key(fields: Mapping[str, str], shared: frozenset[str]) -> Key:
@@ -45,16 +36,32 @@ def row_key(fields: Mapping[str, str], shared: frozenset[str]) -> Key:
     return fields["template"], word, natural
 
 
-def pair_ids(
-    pairs: Iterable[Mapping[str, Any]], shared: frozenset[str], split: str | None
-) -> dict[Key, list[str]]:
-    """Identifiers of the pairs of one part (of all without one) by key, in the source's order."""
-    found: dict[Key, list[str]] = {}
-    for pair in sorted(pairs, key=lambda p: (p["source_file"], p["source_row"])):
-        if split is None or pair["split"] == split:
-            word, natural = (pair[c] if c in shared else None for c in ("word", "is_natural"))
-            found.setdefault((pair["template"], word, natural), []).append(pair["pair_id"])
-    return found
+class Places:
+    """The pairs of a benchmark, by what tells them from a table's row."""
+
+    def __init__(self, pairs: Sequence[Mapping[str, Any]]) -> None:
+        self._pairs = sorted(pairs, key=lambda p: (p["source_file"], p["source_row"]))
+        self._known = {c for c in ("word", "is_natural") if any(p[c] is not None for p in pairs)}
+        self._ids: dict[tuple[frozenset[str], str | None], dict[Key, list[str]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def shared(self, columns: Container[str]) -> frozenset[str]:
+        """Of ``word`` and ``is_natural``, those that a table has and some pair has a value for."""
+        return frozenset(c for c in self._known if c in columns)
+
+    def ids(self, shared: frozenset[str], split: str | None) -> Mapping[Key, Sequence[str]]:
+        """Of the pairs of one part (of all without one) by key, in the source's order."""
+        found = self._ids.setdefault((shared, split), {})
+        if not found:
+            for pair in self._pairs:
+                if split is None or pair["split"] == split:
+                    word, natural = (
+                        pair[c] if c in shared else None for c in ("word", "is_natural")
+                    )
+                    found.setdefault((pair["template"], word, natural), []).append(pair["pair_id"])
+        return found
 
 
 def match(

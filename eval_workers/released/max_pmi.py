@@ -13,6 +13,7 @@ from plumbline.eval_workers.released.files import (
     require_benchmarks,
 )
 from plumbline.eval_workers.released.gather import gather
+from plumbline.eval_workers.released.join import Places
 from plumbline.eval_workers.released.table import finite
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -56,30 +57,29 @@ def _import_benchmark(
 ) -> ImportedMaxPmi:
     benchmark = files[0].benchmark
     subject = f"{corpus}/{benchmark}"
-    pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+    places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
     reject = {"subject": subject, "run_id": run_id}
-    found, rejects = gather(files, pairs, _COLUMNS, _figures, reject)
+    found, rejects = gather(files, places, _COLUMNS, _figures, reject)
     if not found:
         problem = f"no usable row, {len(rejects)} rejected"
         reason = f"; the first: {rejects[0]['reason']}" if rejects else ""
         raise BadInput(f"{files[0].path}", f"{problem}{reason}")
     common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
     rows = [
-        {**common, "pair_id": pair_id, "max_pmi_nats": finite(line.figures[0])}
+        {**common, "pair_id": pair_id, "max_pmi_nats": line.figures[0]}
         for pair_id, line in sorted(found.items())
     ]
     with store.together(run_id, f"MaxPMI of {subject}"):
         store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
         store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    n_missing = len(pairs) - len(found)
-    return ImportedMaxPmi(benchmark, len(pairs), len(found), len(rejects), n_missing)
+    n_missing = len(places) - len(found)
+    return ImportedMaxPmi(benchmark, len(places), len(found), len(rejects), n_missing)
 
 
-def _figures(file: ReleasedFile, row: Record) -> tuple[str, ...] | str:
-    """MaxPMI as text, empty where the file itself calls it undefined."""
-    value = row.fields[_MAX_PMI]
-    if finite(value) is not None:
+def _figures(file: ReleasedFile, row: Record) -> tuple[float | None] | str:
+    """MaxPMI, ``None`` where the file itself calls it undefined."""
+    text = row.fields[_MAX_PMI]
+    value = finite(text)
+    if value is not None or truth(row.fields.get(_UNDEFINED, "")):
         return (value,)
-    if truth(row.fields.get(_UNDEFINED, "")):
-        return ("",)
-    return f"{_MAX_PMI} is {value!r}, expected a number, or {_UNDEFINED} to be True"
+    return f"{_MAX_PMI} is {text!r}, expected a number, or {_UNDEFINED} to be True"

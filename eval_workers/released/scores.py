@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from plumbline.eval_workers.pronouns.templates import fill, template_problem
 from plumbline.eval_workers.released.files import (
@@ -19,7 +21,7 @@ from plumbline.eval_workers.released.files import (
     score_files,
 )
 from plumbline.eval_workers.released.gather import Row, gather
-from plumbline.eval_workers.released.join import Line
+from plumbline.eval_workers.released.join import Line, Places
 from plumbline.eval_workers.released.models import N_PARAMETERS, model_id
 from plumbline.eval_workers.released.table import finite
 from plumbline.eval_workers.scoring.pair_scores import text_id
@@ -27,8 +29,12 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import Record
 
-_FIGURES = ("F_logprob", "M_logprob", "F_num_tokens", "M_num_tokens", "F_template", "M_template")
-_COLUMNS = ("template", *_FIGURES)
+_LOGPROBS = ("F_logprob", "M_logprob")
+_N_TOKENS = ("F_num_tokens", "M_num_tokens")
+_SENTENCES = ("template", "F_template", "M_template")
+_COLUMNS = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
+#: What a row gives, as columns of ``pair_score``.
+_SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
 _BACKEND = "released"
 _NO_LETTER = re.compile(r"[\W_]+")
 
@@ -53,9 +59,9 @@ class ImportedScores:
 def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read every score file under a directory, replacing what was imported before.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), model by model: what comes
-    before an error stays written, and the same command resumes once the error is mended. Nothing is
-    written of a model and benchmark of which a file can't be used.
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), benchmark by benchmark: what
+    comes before an error stays written, and the same command resumes once the error is mended.
+    Nothing is written of a benchmark of which a file can't be used.
 
     Raises ``BadInput`` without any score file, when a benchmark is not in the warehouse yet,
     when two files hold the same scores, when a file can't be read to its end, lacks a column or
@@ -65,36 +71,55 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     require_benchmarks(store, [file.benchmark for file in files])
     done = []
     for benchmark, of_benchmark in grouped(files, lambda f: f.benchmark).items():
-        pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
-        for of_model in grouped(of_benchmark, lambda f: f.model).values():
-            done.append(_import_model(store, pairs, of_model, run_id))
+        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        with store.together(run_id, f"scores of {benchmark}"):
+            for of_model in grouped(of_benchmark, lambda f: f.model).values():
+                done.append(_import_model(store, places, of_model, run_id))
     return done
 
 
 def _import_model(
-    store: Store, pairs: Sequence[Row], files: Sequence[ReleasedFile], run_id: str
+    store: Store, places: Places, files: Sequence[ReleasedFile], run_id: str
 ) -> ImportedScores:
     """The files of one model and benchmark, which are its parts."""
     model, benchmark = files[0].model, files[0].benchmark
     subject = f"{model}/{benchmark}"
     reject = {"subject": subject, "run_id": run_id}
-    found, rejects = gather(files, pairs, _COLUMNS, _figures, reject)
+    found, rejects = gather(files, places, _COLUMNS, _figures, reject)
     identity = _identity(model, run_id)
     key = identity["model_key"]
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
-    scores = [{**common, "pair_id": i, **_score(line)} for i, line in sorted(found.items())]
-    with store.together(run_id, f"scores of {subject}"):
-        store.publish("model", [identity], unit=key, run_id=run_id)
-        store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
-        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    n_missing = len(pairs) - len(found)
+    scores = _scores(common, found)
+    store.publish("model", [identity], unit=key, run_id=run_id)
+    store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
+    store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    n_missing = len(places) - len(found)
     names = tuple(file.name for file in files)
-    return ImportedScores(model, benchmark, len(pairs), len(found), len(rejects), n_missing, names)
+    return ImportedScores(model, benchmark, len(places), len(found), len(rejects), n_missing, names)
 
 
-def _figures(file: ReleasedFile, row: Record) -> tuple[str, ...] | str:
+def _scores(common: Mapping[str, str], found: Mapping[str, Line]) -> pa.Table:
+    """Rows of ``pair_score`` by pair, sorted by it."""
+    ids = sorted(found)
+    rows = [found[i].figures for i in ids]
+    given = {name: [row[k] for row in rows] for k, name in enumerate(_SCORES)}
+    return pa.table({"pair_id": ids, **given, **{k: [v] * len(ids) for k, v in common.items()}})
+
+
+def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
+    """The values of ``_SCORES``, or why the row can't be used."""
     _check_model(file, row)
-    return _problem(row.fields) or tuple(row.fields[column] for column in _FIGURES)
+    fields = row.fields
+    logprobs = [finite(fields[column]) for column in _LOGPROBS]
+    for column, value in zip(_LOGPROBS, logprobs, strict=True):
+        if value is None or value > 0:
+            return f"{column} is {fields[column]!r}, expected a finite number, 0 or less"
+    n_tokens = [_count(fields[column]) for column in _N_TOKENS]
+    for column, n in zip(_N_TOKENS, n_tokens, strict=True):
+        if not n:
+            return f"{column} is {fields[column]!r}, expected a whole number, 1 or more"
+    identity, problem = _text(*map(fields.__getitem__, _SENTENCES))
+    return problem or (*logprobs, *n_tokens, identity)
 
 
 _model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows all hold one name
@@ -107,32 +132,28 @@ def _check_model(file: ReleasedFile, row: Record) -> None:
         raise BadInput(f"{file.path}, row {row.number}", problem, "rename the file or mend the row")
 
 
-def _problem(fields: Mapping[str, str]) -> str | None:
-    """Why a row can't be used, ``None`` if it can.
-
-    The sentences must be the template's own, each with the pronouns of its column: columns that
-    changed places would turn every figure round.
-    """
-    for column in ("F_logprob", "M_logprob"):
-        value = finite(fields[column])
-        if value is None or value > 0:
-            return f"{column} is {fields[column]!r}, expected a finite number, 0 or less"
-    for column in ("F_num_tokens", "M_num_tokens"):
-        text = fields[column]
-        if not (text.isascii() and text.isdigit() and int(text) > 0):
-            return f"{column} is {text!r}, expected a whole number, 1 or more"
-    for column, gender in (("F_template", "f"), ("M_template", "m")):
-        if not _says(fields["template"], fields[column], gender):
-            return f"{column} is not the template with its {_WORD[gender]} pronouns"
-    return None
+def _count(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 _Gender = Literal["f", "m"]
-_WORD = {"f": "female", "m": "male"}
 
 
 # All models score the same sentences.
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 15)
+def _text(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
+    """``text_id`` of the sentences a row names, and what is wrong with them.
+
+    They must be the template's own, each with the pronouns of its column: columns that changed
+    places would turn every figure round.
+    """
+    if not _says(template, sentence_a, "f"):
+        return "", "F_template is not the template with its female pronouns"
+    if not _says(template, sentence_b, "m"):
+        return "", "M_template is not the template with its male pronouns"
+    return text_id({"sentence_a": sentence_a, "sentence_b": sentence_b}), None
+
+
 def _says(template: str, sentence: str, gender: _Gender) -> bool:
     """Whether a sentence is the template's, but for case, quotes and spaces.
 
@@ -143,25 +164,10 @@ def _says(template: str, sentence: str, gender: _Gender) -> bool:
     """
     if template_problem(template):
         return False
+    if fill(template, gender) == sentence:
+        return True
     ours, theirs = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
     return ours == theirs
-
-
-def _score(line: Line) -> Row:
-    """The columns of ``pair_score`` that a row gives; ``text_id`` is of the sentences it names."""
-    logprob_a, logprob_b, n_tokens_a, n_tokens_b, sentence_a, sentence_b = line.figures
-    return {
-        "text_id": _text_id(sentence_a, sentence_b),
-        "logprob_a_nats": float(logprob_a),
-        "logprob_b_nats": float(logprob_b),
-        "n_tokens_a": int(n_tokens_a),
-        "n_tokens_b": int(n_tokens_b),
-    }
-
-
-@lru_cache(maxsize=1 << 15)
-def _text_id(sentence_a: str, sentence_b: str) -> str:
-    return text_id({"sentence_a": sentence_a, "sentence_b": sentence_b})
 
 
 def _identity(model: str, run_id: str) -> Row:

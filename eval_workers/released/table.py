@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.warehouse.text.csv_rows import Record, read_text, records
+from plumbline.warehouse.text.csv_rows import Record, read_text, records_of
 
 _CUT = "the file ends in this row without a line end: it may be cut short"
 
 
-def read_rows(path: Path, columns: tuple[str, ...]) -> list[Record]:
-    """All rows of a table that has ``columns``; see ``records``.
+def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
+    """All rows of a table that has ``columns``; see ``records_of``.
 
     A last row without a line end comes with a problem: half a number reads like a number. Raises
     ``BadInput`` for a file that can't be read to its end or lacks a column.
     """
-    rows = list(records(path, columns))
-    if rows and not read_text(path).endswith(("\n", "\r")):
-        rows[-1] = replace(rows[-1], problem=rows[-1].problem or _CUT)
-    return rows
+    content = read_text(path)
+    is_whole = content.endswith(("\n", "\r"))
+    last = None
+    for row in records_of(content, str(path), columns):
+        if last is not None:
+            yield last
+        last = row
+    if last is not None:
+        yield last if is_whole else last._replace(problem=last.problem or _CUT)
 
 
 def finite(text: str) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,6 @@ from plumbline.pipelines.reproduce.beside import Beside
 from plumbline.pipelines.reproduce.compare import (
     AGREE,
     CONTRADICTED,
-    NOT_RUN,
     OFF,
     OUTCOMES,
     Compared,
@@ -64,10 +64,11 @@ def unstereoeval(
     corpus: Annotated[str, typer.Option(help="Name for the released word statistics.")] = "pile",
     out: Annotated[Path | None, typer.Option(help="CSV file for all figures.")] = None,
 ) -> None:
-    """Compute the tables of UnStereoEval from its released scores: printed, ours, difference.
+    """Compute the tables of UnStereoEval from its released scores and count what agrees.
 
-    All figures of Tables 1-3 and 8-22. Those of models without scores are not run. Leaves with
-    status 1 when a figure differs by more than 0.011, or scores are incomplete.
+    All figures of Tables 1-3 and 8-22; those that differ are printed one by one, all are in --out.
+    Those of models without scores are not run. Leaves with status 1 when a figure differs by more
+    than 0.011, or scores are incomplete.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released
     """
@@ -76,8 +77,10 @@ def unstereoeval(
     store = Store.open(warehouse)
     with _progress() as announce:
         outcome = reproduce(store, data, printed, corpus, announce)
-    for number in sorted({c.figure.table for c in outcome.compared}):
-        _print_table(console, number, [c for c in outcome.compared if c.figure.table == number])
+    # As wide as it needs to be where it is not read on a terminal.
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    _print_figures(console, outcome.compared)
     _print_claims(console, outcome.claims)
     _print_starts(console, outcome.starts)
     _print_analyses(console, outcome)
@@ -396,26 +399,24 @@ def _progress() -> Iterator[Announce]:
         bar.update(task, completed=N_STEPS)
 
 
-def _print_table(console: Console, number: int, compared: list[Compared]) -> None:
-    table = Table(title=f"Table {number}", show_edge=False, title_justify="left")
-    for heading in ("model", "figure", "set", "eta"):
+def _print_figures(console: Console, compared: Sequence[Compared]) -> None:
+    """How many figures of each table came out how, then those that differ, one by one."""
+    counts = Counter((c.figure.table, c.outcome) for c in compared)
+    numbers = sorted({c.figure.table for c in compared})
+    rows = [(f"Table {n}", *(f"{counts[n, outcome]:,}" for outcome in OUTCOMES)) for n in numbers]
+    _print_rows(console, "Figures", ("", *OUTCOMES), rows)
+    table = Table(title="Figures that differ", show_edge=False, title_justify="left")
+    for heading in ("table", "model", "figure", "set", "eta"):
         table.add_column(heading, no_wrap=True)
     for heading in ("printed", "ours", "difference"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for c in compared:
-        if c.outcome != NOT_RUN:
+        if c.outcome in (OFF, CONTRADICTED):
             table.add_row(*_cells(c))
-    # As wide as it needs to be where it is not read on a terminal.
-    if not console.is_terminal:
-        console.width = max(console.width, 160)
     if table.row_count:
-        console.print(table)
-    if missing := sum(c.outcome == NOT_RUN for c in compared):
-        console.print(
-            f"Table {number}: {missing:,} figures not run: no scores of their model or set"
-        )
-    console.print()
+        console.print(table, "")
+    console.print("Every figure, printed and ours: --out FILE", "")
 
 
 def _cells(c: Compared) -> list[Text | str]:
@@ -424,6 +425,7 @@ def _cells(c: Compared) -> list[Text | str]:
     style = {OFF: "bold red", CONTRADICTED: "yellow"}.get(c.outcome, "")
     remark = f"OFF {c.note}" if c.outcome == OFF else c.note
     return [
+        str(c.figure.table),
         *map(terminal, (c.figure.model, c.figure.metric, c.figure.benchmark)),
         eta,
         _number(c.figure.value, digits),

@@ -233,8 +233,8 @@ def after(request: BuildRequest, built: Built, store: Store) -> Iterator[str]:
         if opinion.n_without:
             yield f"without a score: {opinion.n_without:,} pairs, which keep the verdict they had"
         yield f"left: {opinion.n_left:,} pairs"
-    if spec.corpus:
-        yield f"|MaxPMI| <= {spec.eta:g} in {spec.corpus}: {built.card.n_pairs:,}"
+    if built.card.eta_nats is not None:
+        yield f"|MaxPMI| <= {built.card.eta_nats:g} in {spec.corpus}: {built.card.n_pairs:,}"
     tables = ["benchmark_pair", *([] if request.offline else ["generation_request"])]
     tables += ["pair_score"] if built.opinion else []
     tables += ["reject"] if built.opinion or not request.offline else []

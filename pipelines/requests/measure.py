@@ -18,6 +18,9 @@ from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 
+#: Values and intervals of a metric that has one row per pair.
+_OF_PAIRS = "FROM metric_of_pairs('pair')"
+
 
 def compute(
     root: Path, options: MeasureOptions, run_id: str, metrics: Sequence[str] | None = None
@@ -27,14 +30,14 @@ def compute(
     ``metrics`` are their names, by default of all. An empty warehouse gives no rows.
     """
     names = sql_names("metrics") if metrics is None else [f"metrics/{name}" for name in metrics]
-    connection = connect(root, "".join(map(sql, names)))
+    connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
     schema = TABLES["metric_value"]
     parts = []
     for name in names:
         rows = schema.with_new_names(query(connection, name, options.params()))
         if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
             connection.register("pair", rows)
-            rows = connection.sql("FROM metric_of_pairs('pair')").to_arrow_table()
+            rows = connection.sql(_OF_PAIRS).to_arrow_table()
         rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
         parts.append(cast(schema, rows))
     table = pa.concat_tables(parts)

@@ -7,8 +7,8 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.files import opened
@@ -18,8 +18,7 @@ from plumbline.warehouse.text.escape import csv_cell
 LARGEST = 1 << 30
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """One row of a table: its number from 1 (the header not counted), fields, or a problem."""
 
     number: int

@@ -30,10 +30,8 @@
 -- cluster_values where t is NULL: the value of each cluster of the kind that has fewer, as JSON
 CREATE OR REPLACE MACRO clustered(figures) AS TABLE
 WITH cell AS (
-    -- Hashes: subjects may have many columns.
     SELECT
-        hash(subject) AS about, hash(cluster_1, cluster_2, stratum) AS place,
-        any_value(subject) AS subject,
+        hash(subject) AS about, subject,
         any_value(cluster_1) AS cluster_1, any_value(cluster_2) AS cluster_2,
         any_value(stratum) AS stratum,
         exact_sum(numerator) AS x,
@@ -42,7 +40,7 @@ WITH cell AS (
         count(*) FILTER (numerator > 0) AS n_above,
         count(*) FILTER (numerator < 0) AS n_below
     FROM query_table(figures)
-    GROUP BY hash(subject), hash(cluster_1, cluster_2, stratum)
+    GROUP BY subject, hash(cluster_1, cluster_2, stratum)
 ),
 total AS (
     SELECT

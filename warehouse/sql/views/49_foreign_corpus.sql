@@ -1,12 +1,12 @@
 -- grain: corpus x benchmark
 -- Corpora in another language than a benchmark's pairs: words that are spelled alike in both mean
 -- different things, so nothing of these pairs is fitted there. The language of pairs is that of the
--- file that they were made from (`fr-pairs`); of others those of the corpora that `constrain` was
+-- language's file that they were made from (`fr-pairs`); of others those of the corpora that `constrain` was
 -- told to use, and English where there are none.
 CREATE OR REPLACE VIEW foreign_corpus AS
 WITH spoken AS (SELECT corpus, coalesce("language", 'en') AS code FROM corpus),
 made AS (
-    SELECT DISTINCT benchmark, regexp_extract(source_file, '([^/]+)\.toml$', 1) AS code
+    SELECT DISTINCT benchmark, regexp_extract(source_file, '^(?:warehouse/languages/)?([^/]+)\.toml$', 1) AS code
     FROM benchmark_pair
 ),
 known AS (
