@@ -32,8 +32,8 @@ try:
 except MissingComponent:
     BACKEND = "transformers"
 WORDS = ("kettle", "ladder", "violin", "anchor")
-#: Each word n times with she and m times with he.
-LEANS = {word: (2 + k, 6 - k) for k, word in enumerate(WORDS)}
+#: Each word n times with she and m times with he, both often enough for its lean to count.
+LEANS = {word: (10 + 5 * k, 30 - 5 * k) for k, word in enumerate(WORDS)}
 TEXTS = [
     text
     for word, (n_she, n_he) in LEANS.items()
