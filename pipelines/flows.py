@@ -26,10 +26,12 @@ from prefect.states import Completed, Failed
 from plumbline.eval_workers.generation import spec as build_spec
 from plumbline.eval_workers.options import OF_SCORES, ModelOptions, of_loading
 from plumbline.pipelines import prefect_artifacts
+from plumbline.pipelines.command import registry
+from plumbline.pipelines.command.base import Command, Done, class_of, execute, made, parameters
+from plumbline.pipelines.commands import fairpair as pairing
 from plumbline.pipelines.process.stop_signals import sigterm_interrupts
 from plumbline.pipelines.requests import benchmark as building
 from plumbline.pipelines.requests import disclosure as disclosing
-from plumbline.pipelines.requests import fairpair as pairing
 from plumbline.pipelines.requests import pipeline as parts
 from plumbline.pipelines.requests.disclosure import messages
 from plumbline.pipelines.requests.plan import Plan, make_plan
@@ -250,15 +252,9 @@ def fairpair(
         config: TOML file with any of the keys of docs/fairpair.md
     """
     settings = _settings(given)
-    warehouse, page = settings.warehouse_path(), Path(settings.out) / "report"
-    file, named = Path(config) if config else None, {"model": model or None}
-    wanted, _ = pairing.checked_request(probe_set, file, named, warehouse, page)
-    patiently(partial(pairing.check_means, wanted))
-    outcome = pairing.fairpair(wanted, TaskStages())
-    prefect_artifacts.attach_lines(
-        "fairpair", pairing.after(wanted, outcome, Store.open(warehouse))
-    )
-    return _audited(outcome, f"{probe_set} under {len(outcome.audited)} models")
+    places = {"warehouse": settings.warehouse_path(), "out": Path(settings.out) / "report"}
+    named = {"probe_set": probe_set, **({"model": model} if model else {}), **places}
+    return _run(made(pairing.Run, named, Path(config) if config else None))
 
 
 @_deployed(*_PLACES, *_LOADING, *_PROBING)
@@ -305,6 +301,52 @@ def weekly(given: dict[str, Any]) -> Any:
     return _outcome(failed, "corpus, evaluate and report are done")
 
 
+def flow_of(kind: type[Command]) -> Flow[..., Any]:
+    """The flow of a command: its parameters are the class's fields, typed as there."""
+
+    def run(config: str = "", **values: Any) -> Any:
+        given = {name: value for name, value in values.items() if value is not None}
+        return _state(lambda: _run(made(kind, given, Path(config) if config else None)))
+
+    name = registry.name_of(kind)
+    taken = [Parameter("config", Parameter.KEYWORD_ONLY, default="", annotation=str)]
+    lines = ["    config: TOML file with any of these options."]
+    for one in parameters(kind):
+        required = one.default is ...
+        default = Parameter.empty if required else None
+        hint = one.kind if required else one.kind | None
+        taken.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+        lines.append(f"    {one.name}: {one.about}")
+    run.__signature__ = Signature(sorted(taken, key=lambda p: p.default is not Parameter.empty))  # type: ignore[attr-defined]
+    run.__doc__ = "\n".join([getdoc(kind) or "", "", "Args:", *lines])
+    run.__name__ = name.replace(" ", "_").replace("-", "_")
+    return flow(name=name.replace(" ", "-"))(run)
+
+
+def __getattr__(name: str) -> Flow[..., Any]:
+    """The flow of a deployable command, by its name with underscores, such as `corpus_count`."""
+    for command in registry.targets():
+        if command.replace(" ", "_").replace("-", "_") == name:
+            kind = class_of(command)
+            if kind.deployable:
+                return flow_of(kind)
+    raise AttributeError(f"module {__name__!r} has no flow {name!r}")
+
+
+def _run(command: Command) -> Any:
+    """Run a command's stages as tasks; its rows and lines become an artifact."""
+    patiently(command.check)
+    done = execute(command, TaskStages())
+    prefect_artifacts.attach_done(registry.name_of(type(command)), done)
+    if done.failed is not None:
+        return Failed(message=str(done.failed))
+    return Completed(message=_message(done))
+
+
+def _message(done: Done) -> str:
+    return f"wrote {', '.join(done.wrote)}"
+
+
 def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
     """Run the deployment `evaluate` to its end, by a worker of its pool."""
     # Prefect gives an awaitable where a loop runs, here never.
@@ -325,7 +367,7 @@ def _settings(given: dict[str, Any]) -> Settings:
     return load(given.get("conf"), {k: v for k, v in given.items() if k != "conf"})[0]
 
 
-def _audited(outcome: pairing.FairPairOutcome | disclosing.DisclosureOutcome, message: str) -> Any:
+def _audited(outcome: disclosing.DisclosureOutcome, message: str) -> Any:
     """Attach the report; the state is failed where a model failed."""
     if outcome.page is not None:
         prefect_artifacts.attach_report(outcome.page)

@@ -13,6 +13,7 @@ from prefect.artifacts import (
 )
 
 from plumbline.jobs.counting.verify import shard_states, update_command
+from plumbline.pipelines.command.base import Done
 from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.requests.plan import CorpusPlan
 from plumbline.warehouse.query.connection import connect, model_labels, query, sql
@@ -88,6 +89,17 @@ def attach_report(page: Path) -> None:
     create_link_artifact(
         key="report", link=page.resolve().as_uri(), link_text=str(page), description="Report"
     )
+
+
+def attach_done(command: str, done: Done) -> None:
+    """What a command did: its rows as a table, its lines as they are."""
+    key = command.replace(" ", "-")
+    if done.rows:
+        create_table_artifact(
+            key=key, table=[dict(row) for row in done.rows], description="Rows of the run"
+        )
+    if done.said:
+        attach_lines(f"{key}-lines", done.said)
 
 
 def attach_lines(key: str, lines: Iterable[str]) -> None:

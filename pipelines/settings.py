@@ -23,6 +23,7 @@ from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FairPairOption
 from plumbline.eval_workers.model_lists import AMONG_OTHERS
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.jobs.options import CorpusOptions
+from plumbline.pipelines.command import registry
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, Option
@@ -245,19 +246,38 @@ def of_every_command() -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
+def of_command(name: str, file: str | Path | None = None) -> dict[str, object]:
+    """The table that the settings file has for a command, such as `[corpus.count]`.
+
+    Raises ``UsageProblem`` where there is something else of its name.
+    """
+    file = file or os.environ.get("PLUMBLINE_CONF") or _default_file()
+    found: object = _read_toml(file) if file else {}
+    for word in name.split():
+        found = found.get(word.replace("-", "_"), {}) if isinstance(found, dict) else found
+    if not isinstance(found, dict):
+        raise UsageProblem(f"{file}: {name}", "is no table", f"write [{name.replace(' ', '.')}]")
+    return found
+
+
 def _given(
     file: str | Path | None, overrides: Mapping[str, object], environment: Mapping[str, str]
 ) -> list[tuple[str, object, str]]:
     """Every setting given anywhere as (name, value, source), weakest source first."""
     file = file or environment.get("PLUMBLINE_CONF") or _default_file()
     given: list[tuple[str, object, str]] = []
+    commands = registry.targets()
     if file:
         for name, value in _read_toml(file).items():
             if name == "model" and isinstance(value, list) and dict in map(type, value):
                 given.append(("models", f"{file}{AMONG_OTHERS}", str(file)))
                 continue
-            table = value.items() if isinstance(value, dict) else ()
-            given += [(f"{name}_{key}", one, str(file)) for key, one in table]
+            table = value.items() if isinstance(value, dict) and name not in commands else ()
+            given += [
+                (f"{name}_{key}", one, str(file))
+                for key, one in table
+                if f"{name} {key}".replace("_", "-") not in commands
+            ]
             given += [] if isinstance(value, dict) else [(name, value, str(file))]
     for name in options.declared(Settings):
         variable = f"PLUMBLINE_{name.upper()}"

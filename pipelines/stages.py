@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 class Stages:
     """Runs the stages of a command in this process, and keeps their wall times.
 
-    ``flows.TaskStages`` runs the same stages as Prefect's tasks.
+    ``flows.TaskStages`` runs the same stages as Prefect's tasks. Their names go to ``console``.
 
     >>> stages = Stages()
     >>> stages.run("double 4", lambda n: 2 * n, 4)
@@ -31,8 +31,9 @@ class Stages:
     8
     """
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console = CONSOLE) -> None:
         self.seconds: list[tuple[str, float]] = []
+        self._console = console
 
     def run(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
         """The result of a stage; a long one shows how long it takes."""
@@ -52,7 +53,7 @@ class Stages:
 
     @contextmanager
     def _announced(self, name: str) -> Iterator[None]:
-        CONSOLE.print(terminal(name), style="bold")
+        self._console.print(terminal(name), style="bold")
         start = time.monotonic()
         with progress(name):
             yield

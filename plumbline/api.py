@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from plumbline.pipelines.command.base import Done
     from plumbline.pipelines.requests.why import Answers
 
 # of tqdm, which libraries of models import; Plumbline's own progress has no need of ipywidgets
@@ -158,6 +160,53 @@ class Warehouse(Generic[Frame]):
         """
         return self._frame(read_only(self.store, query, params))
 
+    def run(self, command: str, **options: Any) -> Frame:
+        """Run a command, such as ``"fairpair run"``, with its options; return what it made.
+
+        ``wh.fairpair_run(...)`` is the same. A list, or a text with commas, stands for several
+        values. The rows are those of the table or view that the command fills.
+
+        Raises ``UsageProblem`` for an unknown command or option, and what the command raises.
+        """
+        done = self._done(command, options)
+        if done.query:
+            return self.sql(done.query, done.params)
+        return self._frame(pa.Table.from_pylist([dict(row) for row in done.rows]))
+
+    def _done(self, command: str, options: Mapping[str, Any]) -> Done:
+        from rich.console import Console
+
+        from plumbline.pipelines.command import registry
+        from plumbline.pipelines.command.base import class_of, execute_on, made, parameters
+        from plumbline.pipelines.stages import Stages
+
+        if command not in registry.targets():
+            there = f"there are {', '.join(registry.targets())}"
+            raise UsageProblem(f"command {command!r}", "is unknown", there)
+        kind = class_of(command)
+        known = {one.name: one for one in parameters(kind)}
+        given = {n: known[n].value(v) if n in known else v for n, v in options.items()}
+        one = made(kind, {**given, "warehouse": Path(self.store.root)})
+        one.check()
+        done = execute_on(self.store, one, Stages(Console(quiet=True)))
+        if done.failed is not None:
+            raise done.failed
+        return done
+
+    def __getattr__(self, name: str) -> Callable[..., Frame]:
+        from plumbline.pipelines.command import registry
+
+        for command in registry.targets():
+            if name == command.replace(" ", "_").replace("-", "_"):
+                return partial(self.run, command)
+        raise AttributeError(f"a warehouse has no {name!r}")
+
+    def __dir__(self) -> list[str]:
+        from plumbline.pipelines.command import registry
+
+        names = (name.replace(" ", "_").replace("-", "_") for name in registry.targets())
+        return sorted({*super().__dir__(), *names})
+
     def count(self, corpus: str, shards: str | Sequence[str], **options: Any) -> Frame:
         """Count a corpus here and associate its words, as `plumbline corpus count` and `associate`.
 
@@ -172,14 +221,10 @@ class Warehouse(Generic[Frame]):
             BadInput: a shard can't be read; the others are counted then.
         """
         from plumbline.jobs.association.associations import associate
-        from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-        from plumbline.jobs.options import CorpusOptions
-        from plumbline.warehouse.shards import expand_shards
 
-        how = make(CorpusOptions, options)
-        request = CountRequest(corpus, tuple(expand_shards(_listed(shards))), **vars(how))
-        counted = count_corpus(self.store, request)
-        if counted.changed or not self.store.units("word_delta", corpus=corpus):
+        given = {"corpus": corpus, "shards": _listed(shards), **options}
+        (row,) = self._done("corpus count", given).rows
+        if row["changed"] or not self.store.units("word_delta", corpus=corpus):
             associate(self.store, corpus)  # drops what was made from older deltas
         return self.sql("FROM corpus WHERE corpus = $corpus", {"corpus": corpus})
 
@@ -304,19 +349,10 @@ class Warehouse(Generic[Frame]):
             UsageProblem: unknown options, or a benchmark that is not in the warehouse.
             BadInput: the model can't be had or used.
         """
-        from plumbline.eval_workers.options import ModelOptions
-        from plumbline.eval_workers.scoring.pair_scores import check_imported, score_recorded
-
-        how = make(ModelOptions, options)
         name = pairs if isinstance(pairs, str) else f"pairs-{_hash(_arrow(pairs))}"
         if not isinstance(pairs, str):
             self.benchmark(name, pairs)
-        check_imported(self.store, [name])
-        (done,) = score_recorded(self.store, model, [name], how, n_workers=workers)
-        return self.sql(
-            "FROM scored_pair WHERE benchmark = $name AND model_key = $key ORDER BY pair_id",
-            {"name": name, "key": done.model_key},
-        )
+        return self.run("score", model=[model], benchmark=[name], workers=workers, **options)
 
     def measure(self, **options: Any) -> Frame:
         """All metrics of all that is scored, as `plumbline measure`: rows of `metric_value`.

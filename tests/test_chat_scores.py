@@ -158,7 +158,7 @@ def test_the_command_scores_pairs_as_answers(
     given += ["--warehouse", str(store.root), "--chat", _file(tmp_path, "neox")]
     assert main([*given, "--dry-run"]) == 0
     assert main([*given, "--per-token"]) == 0
-    assert "measure: log-likelihood in a chat" in capsys.readouterr().out
+    assert "log-likelihood in a chat" in capsys.readouterr().out
     (row,) = store.read("pair_score").to_pylist()
     expected = [_by_hand(saved["neox"], "neox", text) for text in TEXTS[:2]]
     found = row["logprob_a_nats"], row["logprob_b_nats"]

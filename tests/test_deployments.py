@@ -20,12 +20,13 @@ from tests.tiny_models import save
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = {"audit", "corpus", "benchmark", "disclosure", "evaluate", "fairpair", "report", "weekly"}
-ON_GPU = {"audit", "disclosure", "evaluate", "fairpair"}
+COMMANDS = {"corpus-count", "score", "fairpair-run"}
+ON_GPU = {"audit", "disclosure", "evaluate", "fairpair", "score", "fairpair-run"}
 
 
 def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) -> None:
     found = {d["name"]: d for d in place.post("/deployments/filter", {})}
-    assert set(found) == NAMES
+    assert set(found) == NAMES | COMMANDS
     for name, deployment in found.items():
         assert deployment["work_pool_name"] == ("gpu" if name in ON_GPU else "spark")
         (schedule,) = deployment["schedules"]
@@ -121,6 +122,34 @@ def test_the_weekly_run_needs_one_place_of_its_pool(
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     store = Store.open(place.work / "few/warehouse")
     assert store.read("pair_association", corpus="week").num_rows == 2
+
+
+def test_commands_are_deployments(place: Place, runs: dict[str, dict[str, Any]]) -> None:
+    """Their parameters are their options, checked by the server; rows come as on a command line."""
+    answer = place.create("score", benchmark=["few"], dtype="float8")
+    assert answer.status_code == 409 and "float8" in answer.text
+    (place.work / "ten.jsonl").write_text('{"text": "she saw tea and he saw coffee"}\n' * 10)
+    where = {"warehouse": "few/warehouse"}
+    sampled = {"probe_set": "common-sents", "n": 2, "max_new_tokens": 2, "config": ""}
+    begun = {
+        "corpus-count": {"shards": ["ten.jsonl"], "corpus": "ten", **where},
+        "score": {"benchmark": ["few"], "model": ["tiny"], "models": None, **where},
+        "fairpair-run": {**sampled, "model": "tiny", "out": "few/report", **where},
+    }
+    ids = {name: place.begin(name, **given) for name, given in begun.items()}
+    done = {name: place.end(run_id) for name, run_id in ids.items()}
+    for name, run in done.items():
+        assert run["state"]["type"] == "COMPLETED", (name, run["state"]["message"])
+    (row,) = json.loads(place.artifacts(done["corpus-count"])["corpus-count"]["data"])
+    assert (row["corpus"], row["n_documents"], row["changed"]) == ("ten", 10, True)
+    (row,) = json.loads(place.artifacts(done["score"])["score"]["data"])
+    assert (row["n_pairs"], row["n_scored"], row["n_new"]) == (2, 2, 0)
+    store = Store.open(place.work / "few/warehouse")
+    assert store.read("continuation").num_rows and store.read("fairpair_set").num_rows
+    tasks = place.post(
+        "/task_runs/filter", {"flow_runs": {"id": {"any_": [done["fairpair-run"]["id"]]}}}
+    )
+    assert {"sample tiny", "perturb", "report"} <= {task["name"] for task in tasks}
 
 
 def import_few(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -109,15 +110,20 @@ def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     arguments += ["--workers", "2", "--warehouse", str(store.root)]
     assert main([*arguments, "--dry-run"]) == 0
     assert files(store) == before
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].split()[2:] == [*arguments]
-    assert lines[1].startswith("demo: 42 of 42 pairs to score, 82 distinct sequences, ")
-    assert lines[2].startswith("  female/male, smallest effects found with 80% power")
-    assert lines[3].startswith("Memory: ") and "it fits" in lines[3]
-    assert "an estimate" in lines[4]
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert sorted(last.split("plumbline ")[1].split()) == sorted(arguments)
+    assert main([*arguments, "--dry-run", "--format", "json"]) == 0
+    plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (plan["to score"]["amount"], plan["to score"]["note"]) == (42, "of 42")
+    assert plan["distinct sequences"]["amount"] == 82
+    power = "female/male, smallest effects found with 80% power"
+    assert plan["power"]["note"].startswith(power)
+    assert plan["memory for computing"]["note"].endswith("it fits")
+    assert "as measured on" in plan["time"]["note"] and plan["time"]["unit"] == "s"
     monkeypatch.undo()
     main([*arguments[:5], "--warehouse", str(store.root)])
     capsys.readouterr()
-    assert main([*arguments, "--dry-run"]) == 0
-    out = capsys.readouterr().out
-    assert "0 of 42 pairs to score" in out and "there is nothing to score" in out
+    assert main([*arguments, "--dry-run", "--format", "json"]) == 0
+    plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    assert plan["to score"]["amount"] == plan["time"]["amount"] == 0
+    assert plan["time"]["note"] == "there is nothing to score"

@@ -247,15 +247,17 @@ def test_a_dry_run_asks_and_writes_nothing(
     prices = 'currency = "EUR"\n[models.fine]\ninput = 0.0\noutput = 1000.0\n'
     (here / "prices.toml").write_text(prices)
     files = sorted(here.rglob("*"))
-    assert main([*_run("new", "--model", "tiny"), "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert f"{N_ROWS} samples to draw after 4 texts, at most {8 * N_ROWS:,} new tokens" in said
-    assert re.search(r"time: about [\d.]+ s at the most", said)
+    assert main([*_run("new", "--model", "tiny"), "--dry-run", "--format", "json"]) == 0
+    plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    assert plan["samples to draw"]["amount"] == N_ROWS
+    assert plan["samples to draw"]["note"].startswith("after 4 texts")
+    assert plan["new tokens"]["amount"] == 8 * N_ROWS
+    assert plan["time"]["unit"] == "s" and plan["time"]["note"].startswith("at most")
     served = ["--model", "fine", "--base-url", server.url, "--prices", "prices.toml"]
-    assert main([*_run("new", *served), "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert f"{N_ROWS} requests, a sample each" in said
-    assert f"cost: about {8 * N_ROWS * 1000 / 1e6:.2f} EUR" in said
+    assert main([*_run("new", *served), "--dry-run", "--format", "json"]) == 0
+    plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    assert plan["requests"]["amount"] == N_ROWS
+    assert plan["cost"]["amount"] == f"{8 * N_ROWS * 1000 / 1e6:.2f} EUR"
     assert server.n_asked == 0 and sorted(here.rglob("*")) == files
 
 

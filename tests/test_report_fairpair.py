@@ -13,10 +13,10 @@ from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptio
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.options import FigureOptions
+from plumbline.pipelines.commands.fairpair import figures
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections.fairpair import leads, sections, verdict
-from plumbline.pipelines.requests.fairpair import figures
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import interval
 from tests.fairpair_rows import SAMPLED, sampled_set

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from plumbline.eval_workers import backends
 from plumbline.eval_workers.backends import devices
@@ -299,10 +299,13 @@ def test_a_benchmark_without_a_score_ends_the_command_with_its_commonest_reason(
     names = ("--benchmark", "hopeless", "--benchmark", "demo")
     for n_new in (3, 0):
         score = ["score", "--model", str(model), *names, "--warehouse", str(store.root)]
-        assert main(score) == 3
+        assert main([*score, "--format", "json"]) == 3
         said = capsys.readouterr()
-        assert "hopeless: 0 of 3 pairs in `pair_score`, 0 new, 3 rejected" in said.out
-        assert f"demo: 3 of 3 pairs in `pair_score`, {n_new} new" in said.out
+        columns = ("benchmark", "n_pairs", "n_scored", "n_new", "n_rejected")
+        assert [tuple(row[c] for c in columns) for row in json.loads(said.out)["rows"]] == [
+            ("hopeless", 3, 0, 0, 3),
+            ("demo", 3, 3, n_new, 0),
+        ]
         (line,) = (one for one in said.err.splitlines() if one.startswith("error:"))
         assert line.startswith(f"error: model {model.name}: could score nothing of hopeless: ")
         assert "context of 64" in line and "(2 times)" in line and "all 3 reasons" in line
@@ -316,19 +319,13 @@ def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> 
         score_benchmarks(store, "no such model", ["a,b"], ModelOptions(), "run")
 
 
-def test_command(store: Store, model: Path) -> None:
-    import typer
-
-    from plumbline.pipelines.cli.score import score
-
-    app = typer.Typer()
-    app.command()(score)
+def test_command(store: Store, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _pairs(store, TEMPLATES)
     arguments = ["--model", str(model), "--benchmark", "demo", "--warehouse", str(store.root)]
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0, done.output
-    assert "42 of 42 pairs in `pair_score`, 42 new" in done.output
-    assert "Next: plumbline measure" in done.output
+    assert main(["score", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^ demo +│ tiny-neox │ \w{16} +│ +42 │ +42 │ +42 │ +0 │", said, re.M)
+    assert "Wrote pair_score in" in said and "Next: plumbline measure" in said
     (run,) = store.read("run").to_pylist()
     assert (run["command"], run["status"]) == ("score", "finished")
     assert {r["run_id"] for r in store.read("pair_score").to_pylist()} == {run["run_id"]}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.options import ModelOptions
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.prospect import Prospect
     from plumbline.warehouse.storage.store import Store
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -57,40 +59,47 @@ def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions
     return Todo(benchmark, n_pairs, *counts, n_computed, len(problems), first)
 
 
-def forecast_lines(store: Store, task: Task) -> Iterator[str]:
-    """Lines on what a task would take, and what it can find: pairs, power, memory, time."""
+def forecast(store: Store, task: Task) -> Iterator[Row]:
+    """What a task would take, and what it can find: pairs, power, memory, time.
+
+    Rows of ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
+    """
     from plumbline.eval_workers.backends.prospect import prospect
     from plumbline.eval_workers.statistics.power import power_of, said
 
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options) for name in task.benchmarks]
-    size = model.size
-    yield (
-        f"Model {model.identity.model}, key {model.identity.key}: {size.n_parameters:,} parameters,"
-        f" {size.n_embedding:,} of them embeddings, {task.options.dtype}"
-    )
+    size, name = model.size, model.identity.model
+    of = f"{size.n_embedding:,} of them embeddings, {task.options.dtype}"
+    yield _row(name, "parameters", size.n_parameters, "", f"{of}, key {model.identity.key}")
     for count in counts:
-        yield from _count_lines(count)
-        yield from (f"  {line}" for line in said(power_of(store.root, count.benchmark)))
-    yield _memory_line(model, task)
-    yield from _time_lines(model, task, sum(count.n_computed for count in counts))
+        yield from _counted(name, count)
+        for line in said(power_of(store.root, count.benchmark)):
+            yield _row(count.benchmark, "power", None, "", line)
+    yield from _memory(model, task)
+    yield from _time(model, task, sum(count.n_computed for count in counts))
 
 
-def _count_lines(count: Todo) -> Iterator[str]:
-    yield (
-        f"{count.benchmark}: {count.n_missing:,} of {count.n_pairs:,} pairs to score, "
-        f"{count.n_sequences:,} distinct sequences, {count.n_tokens:,} tokens, "
-        f"{count.n_computed:,} of them computed"
-    )
+def _row(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
+    return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
+
+
+def _counted(name: str, count: Todo) -> Iterator[Row]:
+    subject = f"{name} on {count.benchmark}"
+    yield _row(subject, "to score", count.n_missing, "pairs", f"of {count.n_pairs:,}")
+    computed = f"{count.n_computed:,} of them computed"
+    yield _row(subject, "distinct sequences", count.n_sequences)
+    yield _row(subject, "tokens", count.n_tokens, "", computed)
     if count.n_refused:
-        yield f"  {count.n_refused:,} sentences can't be scored, the first: {count.problem}"
+        problem = f"the first: {count.problem}"
+        yield _row(subject, "can't be scored", count.n_refused, "sentences", problem)
 
 
-def _memory_line(model: Prospect, task: Task) -> str:
+def _memory(model: Prospect, task: Task) -> Iterator[Row]:
     from plumbline.eval_workers.backends.devices import batch_tokens, n_threads
     from plumbline.eval_workers.backends.prospect import chosen_device, free_bytes
 
-    options = task.options
+    options, name = task.options, model.identity.model
     weights = model.size.weight_bytes(options.dtype)
     device, free = chosen_device(options), free_bytes(options)
     n_tokens = batch_tokens(options, device)
@@ -98,31 +107,28 @@ def _memory_line(model: Prospect, task: Task) -> str:
     forward = n_lanes * model.size.forward_bytes(options.dtype, n_tokens)
     n_sharing = task.n_workers if device == "cpu" else 1
     fits = "it fits" if n_sharing * (weights + forward) <= free else "it does NOT fit"
-    each = f", for each of {task.n_workers} workers" if task.n_workers > 1 else ""
+    each = f"for each of {task.n_workers} workers; " if task.n_workers > 1 else ""
     passes = f"{n_lanes} forward passes" if n_lanes > 1 else "a forward pass"
-    return (
-        f"Memory: {_gb(weights)} for the weights and {_gb(forward)} for {passes} of "
-        f"{n_tokens:,} tokens{each}; {device} has {_gb(free)} free: {fits}"
-    )
+    yield _row(name, "memory for weights", _gb(weights), "GB", each.removesuffix("; "))
+    said = f"{each}{passes} of {n_tokens:,} tokens; {device} has {_gb(free):,.2f} GB free: {fits}"
+    yield _row(name, "memory for computing", _gb(forward), "GB", said)
 
 
-def _time_lines(model: Prospect, task: Task, n_tokens: int) -> Iterator[str]:
+def _time(model: Prospect, task: Task, n_tokens: int) -> Iterator[Row]:
     from plumbline.eval_workers.backends.prospect import chosen_device, seconds_per_token
 
+    name = model.identity.model
     if not n_tokens:
-        yield "Time: there is nothing to score"
+        yield _row(name, "time", 0, "s", "there is nothing to score")
         return
     each, device = seconds_per_token(model.size, task.options), chosen_device(task.options)
     operations = model.size.operations_per_token
     n_sharing = task.n_workers if device == "cuda" else 1
-    yield (
-        f"Time: about {duration(n_tokens * each / n_sharing)}, an estimate: "
-        f"{n_tokens * operations / 1e12:,.2f} TFLOP at {operations / each / 1e12:,.3f} TFLOP/s, "
-        f"measured on {device} in {task.options.dtype} with matrices of this model"
-    )
-    yield (
-        "  It takes the machine to stay as busy as now, and leaves out the start, reading the "
-        "weights, attention, softmax and the tokenizer."
+    yield _row(
+        *(name, "time", round(n_tokens * each / n_sharing, 1), "s"),
+        f"{n_tokens * operations / 1e12:,.2f} TFLOP at {operations / each / 1e12:,.3f} TFLOP/s, as "
+        f"measured on {device} in {task.options.dtype} with matrices of this model; start, reading "
+        "the weights, attention, softmax and the tokenizer come on top",
     )
 
 
@@ -139,5 +145,5 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _gb(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:,.2f} GB"
+def _gb(n_bytes: int) -> float:
+    return round(n_bytes / 1e9, 2)

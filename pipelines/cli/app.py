@@ -16,9 +16,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import plumbline
+from plumbline.pipelines.command import registry
 from plumbline.warehouse.text.output import say
 
 _COMMANDS = "plumbline.pipelines.cli"
+#: In the place of a function: the command is a class that ``registry`` finds.
+CLASS = "class"
+#: Help of a group that only other packages have commands in.
+_OTHERS = "Commands of other packages."
 
 
 @dataclass(frozen=True)
@@ -39,18 +44,37 @@ class Group:
 class Commands(Mapping[str, Any]):
     """The commands of a group by name; looking one up imports its module.
 
-    >>> commands = Commands({"sql": "sql:command"})
+    To the ``entries`` come the commands that are classes and whose names begin with ``prefix``.
+
+    >>> commands = Commands({"sql": "sql:command"}, "nothing ")
     >>> commands["sql"].name, list(commands)
     ('sql', ['sql'])
     """
 
-    def __init__(self, entries: Mapping[str, Group | str]) -> None:
-        self.entries = entries
+    def __init__(self, entries: Mapping[str, Group | str], prefix: str = "") -> None:
+        names = [n.removeprefix(prefix) for n in registry.targets() if n.startswith(prefix)]
+        groups = {n.partition(" ")[0]: Group(_OTHERS, {}) for n in names if " " in n}
+        classes = {n: CLASS for n in names if " " not in n}
+        self.entries: Mapping[str, Group | str] = {**entries, **classes} | {
+            name: group for name, group in groups.items() if name not in entries
+        }
+        self._prefix = prefix
+
+    def help(self, name: str) -> str:
+        """The line of a command or group in the help of its group."""
+        entry = self.entries[name]
+        if entry == CLASS:
+            return registry.summary(self._prefix + name)
+        if isinstance(entry, Group):
+            return summary(entry.alone) if entry.alone else entry.help
+        return summary(entry)
 
     def __getitem__(self, name: str) -> Any:
         entry = self.entries[name]
+        if entry == CLASS:
+            return _of_class(self._prefix + name)
         if isinstance(entry, Group) and entry.alone:
-            inside = Commands(entry.entries)
+            inside = Commands(entry.entries, f"{self._prefix}{name} ")
 
             class Both(LazyGroup):
                 def __init__(self, **attributes: Any) -> None:
@@ -66,7 +90,7 @@ class Commands(Mapping[str, Any]):
             return LazyGroup(
                 name=name,
                 help=entry.help,
-                commands=Commands(entry.entries),
+                commands=Commands(entry.entries, f"{self._prefix}{name} "),
                 no_args_is_help=True,
                 rich_markup_mode="rich",
             )
@@ -80,6 +104,18 @@ class Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.entries)
+
+
+def _of_class(name: str) -> Any:
+    """The command that a class is."""
+    from plumbline.pipelines.command import line
+    from plumbline.pipelines.command.base import class_of
+
+    kind = class_of(name)
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    settings = line.context_settings(kind)
+    app.command(name.split()[-1], context_settings=settings)(line.function_of(kind))
+    return typer.main.get_command(app)
 
 
 def _function(target: str) -> Any:
@@ -121,7 +157,7 @@ class LazyGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Show the help of a group with the same texts, whose commands can do nothing."""
-        texts = {name: _help(entry) for name, entry in self.commands.entries.items()}
+        texts = {name: self.commands.help(name) for name in self.commands}
         TyperGroup(
             name=self.name,
             help=self.help,
@@ -130,12 +166,6 @@ class LazyGroup(TyperGroup):
             rich_markup_mode=self.rich_markup_mode,
             commands={name: TyperCommand(name, help=text) for name, text in texts.items()},
         ).format_help(ctx, formatter)
-
-
-def _help(entry: Group | str) -> str:
-    if isinstance(entry, Group):
-        return summary(entry.alone) if entry.alone else entry.help
-    return summary(entry)
 
 
 def summary(target: str) -> str:
@@ -160,7 +190,7 @@ ENTRIES: Mapping[str, Group | str] = {
     "corpus": Group(
         "Corpora: count shards, compute associations, list what exists.",
         {
-            "count": "corpus:count",
+            "count": CLASS,
             "split": "corpus:split",
             "associate": "corpus:associate",
             "compare": "corpus:compare",
@@ -194,7 +224,7 @@ ENTRIES: Mapping[str, Group | str] = {
         },
     ),
     "constrain": "words:constrain",
-    "score": "score:score",
+    "score": CLASS,
     "choose": "choose:choose",
     "import-scores": "score:import_scores",
     "train": "training:train",
@@ -213,7 +243,7 @@ ENTRIES: Mapping[str, Group | str] = {
     "fairpair": Group(
         "Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
         {
-            "run": "fairpair:run",
+            "run": CLASS,
             "score": "fairpair:score",
             "report": "fairpair:report",
         },
@@ -258,6 +288,7 @@ ENTRIES: Mapping[str, Group | str] = {
             "list": "runs:list_runs",
             "show": "runs:show_run",
             "compare": "runs:compare",
+            "replay": CLASS,
         },
     ),
     "warehouse": Group(

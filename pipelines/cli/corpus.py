@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plumbline.jobs.options import CorpusOptions
-from plumbline.pipelines.cli.options import Warehouse, expanded
+from plumbline.pipelines.cli.options import Warehouse
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.escape import terminal
@@ -16,60 +16,7 @@ from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.jobs.counting.corpus import Counted
     from plumbline.warehouse.storage.store import Store
-
-
-@expanded
-def count(
-    shards: Annotated[list[str], typer.Argument(help="Shards: paths, addresses or quoted globs.")],
-    corpus: Annotated[str, typer.Option(help="Name of the corpus.")],
-    *,
-    options: CorpusOptions,
-    master: Annotated[
-        str | None, typer.Option(help="Count on Spark, such as spark://host:7077; default: here.")
-    ] = None,
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-) -> None:
-    """Count words and their co-occurrences with target words.
-
-    Counts are exact whatever --memory: a process that reaches it writes partial counts and empties
-    its tables. Shards are counted side by side, one process per core, or on Spark with --master.
-
-    Reads JSON lines, Parquet, WET and, with --tokenizer, Megatron's .bin and OLMo's .npy, on a disk
-    or at s3://, gs://, az://, https:// and hf://datasets/ (docs/corpora.md). After an interruption
-    run the same command again to resume: no finished shard is counted twice. The corpus becomes
-    exactly these shards.
-
-    Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
-    """
-    from plumbline.warehouse.shards import expand_shards
-
-    paths = tuple(expand_shards(shards))
-    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-    from plumbline.warehouse.storage.store import Store
-
-    request = CountRequest(corpus, paths, **vars(options))
-    request.options()
-    _report(count_corpus(Store.open(warehouse), request, master=master))
-
-
-def _report(counted: Counted) -> None:
-    row = counted.row
-    state = "counted" if counted.changed else "up to date, nothing counted again"
-    n_pruned = row["n_words"] - row["n_words_kept"]
-    rare = f" ({n_pruned:,} pruned: counted fewer than {row['min_count']:,} times)"
-    say(
-        f"{row['corpus']}: {state}: {row['n_shards']} shards, {row['n_documents']:,} documents "
-        f"({row['n_rejected']:,} rejected), {row['n_tokens']:,} tokens, "
-        f"{row['n_kept_tokens']:,} kept, {row['n_words']:,} words{rare if n_pruned else ''}, "
-        f"{row['n_pairs']:,} pairs"
-    )
-    if counted.dropped:
-        again = f"plumbline corpus associate --corpus {row['corpus']} --targets LIST"
-        say(f"Dropped: the added word lists {', '.join(counted.dropped)}; again: {again}")
-    say("Tables: word_count, pair_count, corpus_shard, corpus, reject")
-    say(f"Next: plumbline corpus associate --corpus {row['corpus']}")
 
 
 def split(

@@ -1,4 +1,4 @@
-"""The commands ``plumbline fairpair run``, ``score`` and ``report``."""
+"""The commands ``plumbline fairpair score`` and ``report``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
-from plumbline.eval_workers.options import OF_SCORES
 from plumbline.pipelines.cli.options import Given, Warehouse, expanded
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
 from plumbline.warehouse.errors import UsageProblem
@@ -26,49 +25,6 @@ _MEASURING = (
 )
 Out = Annotated[Path, typer.Option(help="Directory of the report.")]
 _OUT = Path("out/report")
-
-
-@expanded
-def run(
-    probe_set: ProbeSet,
-    config: Config = None,
-    *,
-    given: Annotated[dict[str, object], Given(FairPairSpec, without=OF_SCORES)],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would take; draw and write nothing.")
-    ] = False,
-    out: Out = _OUT,
-    warehouse: Warehouse = DEFAULT_WAREHOUSE,
-) -> None:
-    """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
-
-    What is drawn or answered is kept: after an interruption run the same command again to resume;
-    a larger --n draws only the further samples. Keys of servers come from PLUMBLINE_API_KEY or
-    OPENAI_API_KEY.
-
-    Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
-    """
-    from plumbline.eval_workers.fairpair.audit import other_prompts
-    from plumbline.pipelines.requests.fairpair import after, before, check_means, checked_request
-    from plumbline.warehouse.storage.store import Store
-
-    request, rows = checked_request(probe_set, config, given, warehouse, out)
-    for line in other_prompts(probe_set, rows, request.spec):
-        say(line)
-    if dry_run:
-        for line in before(request, rows, Store.existing(warehouse)):
-            say(line)
-        say("Nothing was drawn, asked or written. Next: the same command without --dry-run")
-        return
-    check_means(request)
-    store = Store.open(warehouse)
-    from plumbline.pipelines.requests import fairpair as fairpair_flow
-    from plumbline.pipelines.stages import Stages
-
-    outcome = fairpair_flow.fairpair(request, Stages())
-    for line in after(request, outcome, store):
-        say(line)
-    outcome.failures.check()
 
 
 @expanded
@@ -92,7 +48,7 @@ def score(
 
     from plumbline.eval_workers.fairpair import audit as steps
     from plumbline.eval_workers.fairpair.spec import load
-    from plumbline.pipelines.requests.fairpair import TABLES, figures
+    from plumbline.pipelines.commands.fairpair import TABLES, figures
     from plumbline.warehouse.provenance.runs import recorded
     from plumbline.warehouse.storage.store import Store
 

@@ -42,18 +42,22 @@ class Failures:
             self._models.append(model)
             self._may_pass |= passes
 
-    def check(self) -> None:
-        """Raise the line of what failed, ``Interrupted`` where another try may help.
+    def error(self) -> Exception | None:
+        """What failed in one line, ``Interrupted`` where another try may help; ``None`` if nothing.
 
-        A failure that is nobody's input is a defect, and raised as it is.
+        A failure that is nobody's input is a defect, and returned as it is.
         """
-        if self._defect is not None:
-            raise self._defect
-        if self._models:
-            names = ", ".join(self._models)
-            problem = f"{len(self._models)} of {self._n} failed: {names}; first: {self.lines[0]}"
-            kind = Interrupted if self._may_pass else BadInput
-            raise kind("models", problem, "the others are done; the same command tries these again")
+        if self._defect is not None or not self._models:
+            return self._defect
+        names = ", ".join(self._models)
+        problem = f"{len(self._models)} of {self._n} failed: {names}; first: {self.lines[0]}"
+        kind = Interrupted if self._may_pass else BadInput
+        return kind("models", problem, "the others are done; the same command tries these again")
+
+    def check(self) -> None:
+        """Raise ``error``, if there is one."""
+        if (error := self.error()) is not None:
+            raise error
 
 
 class _Traceback(Exception):

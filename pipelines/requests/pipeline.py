@@ -180,12 +180,12 @@ def _await_scores(
     store: Store, location: str, options: ModelOptions, names: tuple[str, ...]
 ) -> None:
     """Wait until other processes have scored a model, and say how they are started."""
-    from plumbline.eval_workers.scoring.dry_run import Task
     from plumbline.eval_workers.scoring.scores_elsewhere import wait_for_scores
-    from plumbline.pipelines.cli.score import command
+    from plumbline.pipelines.command.base import line_of, made
+    from plumbline.pipelines.commands.score import Score
 
-    task = Task(location, options, names)
-    say(f"waiting for: {command(['--model', location], task, options, store.root)}")
+    what = {"model": (location,), "benchmark": tuple(names), "warehouse": store.root}
+    say(f"waiting for: {line_of(made(Score, {**what, **vars(options)}))}")
     wait_for_scores(store, location, names, options)
 
 
@@ -294,18 +294,19 @@ def _fairpair(
 ) -> None:
     """FairPair of one model; without a seed of its own with the pipeline's."""
     from plumbline.eval_workers.fairpair.audit import scoring_functions
-    from plumbline.eval_workers.fairpair.spec import FairPairSpec
-    from plumbline.pipelines.requests.fairpair import FairPairRequest, audit
+    from plumbline.pipelines.command.base import Context, made, values_of
+    from plumbline.pipelines.commands.fairpair import Run
 
     loading = asdict(of_loading(options))
     del loading["base_url"]  # FairPair's is of another thing: a server that is asked for samples
     how = {**asdict(settings.fairpair), "seed": settings.fairpair.seed or settings.seed}
-    spec = FairPairSpec(**loading, **how, model=location)
-    phi = scoring_functions(spec, [{"language": "en"}])
-    out = Path(settings.out) / "report"
-    request = FairPairRequest(probe_set, spec, spec.targets(), phi, settings.warehouse_path(), out)
-    for target in request.targets:
-        audit(request, target, stages)
+    places = {"out": Path(settings.out) / "report", "warehouse": settings.warehouse_path()}
+    what = {"probe_set": probe_set, "model": location}
+    run = made(Run, {**loading, **how, **what, **places})
+    phi, store = scoring_functions(run, [{"language": "en"}]), Store.open(run.warehouse)
+    with recorded(store, "fairpair run", values_of(run)) as run_id:
+        for target in run.targets():
+            run.audit(Context(store, run_id, stages), target, phi)
 
 
 def _disclosure(

@@ -8,6 +8,7 @@ import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -49,14 +50,25 @@ def new_run_id() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
+#: The run that steps inside it belong to, with its warehouse.
+_JOINED: ContextVar[tuple[str, str] | None] = ContextVar("joined", default=None)
+
+
 @contextmanager
-def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
+def recorded(
+    store: Store, command: str, config: Mapping[str, object], *, joins: bool = False
+) -> Iterator[str]:
     """Run a step under a new run id and record it: when it starts, and how it ended.
 
-    Yields the run id. An exception is recorded with its first line and re-raised; the status is
+    With ``joins`` steps inside the block on the same warehouse belong to this run and have no row
+    of their own. Yields the run id. An exception is recorded with its first line and re-raised; the status is
     ``interrupted`` if the same command can resume, otherwise ``failed``. The row of a killed
     process stays ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
+    outer = _JOINED.get()
+    if outer is not None and outer[0] == str(store.root):
+        yield outer[1]
+        return
     run_id, started = new_run_id(), datetime.now(timezone.utc)
     row = {
         "run_id": run_id,
@@ -72,6 +84,7 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         "error": f"no end yet: {this_process()}",
     }
     _publish(store, row)
+    token = _JOINED.set((str(store.root), run_id) if joins else None)
     try:
         yield run_id
     except BaseException as e:
@@ -81,6 +94,8 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         with suppress(BadInput):  # a full disk must not hide the error that filled it
             _publish(store, row | ended)
         raise
+    finally:
+        _JOINED.reset(token)
     _publish(store, row | _ended(started, "finished", None))
 
 

@@ -1,0 +1,1 @@
+"""What makes a command of a class: declaration, names, command line; see `docs/design.md`."""

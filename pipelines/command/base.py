@@ -1,0 +1,314 @@
+"""A command as data: its fields are its arguments and options, its docstring is its help.
+
+From the class come the command line, the settings of its table in a TOML file and its environment
+variables, the recorded run and its replay, the Prefect flow and the Python method; see
+`docs/design.md`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, fields
+from importlib import import_module
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from pydantic.fields import FieldInfo
+
+from plumbline.pipelines.command.registry import name_of, targets
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
+from plumbline.warehouse import options
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.text.toml_file import read
+
+if TYPE_CHECKING:
+    from plumbline.pipelines.stages import Stages
+    from plumbline.warehouse.storage.store import Store
+
+Row = Mapping[str, Any]
+Made = TypeVar("Made", bound="Command")
+_Result = TypeVar("_Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class On:
+    """How a field stands on the command line, as a mark in its ``Annotated``.
+
+    Attributes:
+        positional: it is an argument, not an option.
+        repeated: a tuple's option is given once for each value, not once with commas.
+        variable: an environment variable of its own, beside that of the command and field.
+        metavar: what stands for its value in the help.
+    """
+
+    positional: bool = False
+    repeated: bool = False
+    variable: str = ""
+    metavar: str = ""
+
+
+def planned(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
+    """A row of a plan: of a subject, how much of what, in which unit, and a remark."""
+    return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """What a command did.
+
+    Attributes:
+        rows: what came of it, one row for each thing worked on, columns with their units.
+        said: lines for people that the rows don't say.
+        wrote: tables, and paths of files; tables in ``warehouse``, by default the command's own.
+        next: the command line that comes next; empty for none.
+        query: the view or table rows that it made, with ``params``; Python returns them.
+        failed: why the command ends with an error all the same, once this is printed.
+    """
+
+    rows: Sequence[Row] = ()
+    said: Sequence[str] = ()
+    wrote: Sequence[str] = ()
+    warehouse: Path | None = None
+    next: str = ""
+    query: str = ""
+    params: Mapping[str, object] = field(default_factory=dict)
+    failed: Exception | None = None
+
+
+class Context:
+    """What a running command works with: its store, its recorded run, and stages of work."""
+
+    def __init__(self, store: Store, run_id: str, stages: Stages) -> None:
+        self.store = store
+        self.run_id = run_id
+        self.stages = stages
+
+    def stage(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
+        """The result of a stage, which is announced and timed; a task under Prefect."""
+        return self.stages.run(name, work, *given)
+
+    def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
+        """As ``stage``, tried again after what may pass."""
+        return self.stages.retried(name, work, *given)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Command:
+    """A command on a warehouse. Subclasses are frozen pydantic dataclasses with ``kw_only``.
+
+    Fields are annotated with a ``Field`` that has a description, and ``On`` where they need it.
+    Bounds and choices are those of their types; what several fields rule out together is a
+    ``UsageProblem`` of ``__post_init__``.
+    """
+
+    #: The warehouse is made where there is none.
+    makes_warehouse: ClassVar[bool] = False
+    #: There is a flow of it on Prefect: never for what deletes, nor for free SQL.
+    deployable: ClassVar[bool] = False
+    #: What its steps record belongs to its run; else they have runs of their own beside it.
+    joins: ClassVar[bool] = True
+    #: Inherited fields that are no options of this command.
+    without: ClassVar[tuple[str, ...]] = ()
+
+    warehouse: Annotated[
+        Path,
+        Field(description="Directory of the warehouse, or s3://BUCKET/DIR."),
+        On(variable="PLUMBLINE_WAREHOUSE", metavar="DIRECTORY"),
+    ] = DEFAULT_WAREHOUSE
+
+    def check(self) -> None:
+        """Raise what can be seen before anything is opened or recorded."""
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """What it would read, do, ask, cost and write: rows of ``planned``; nothing is written.
+
+        ``store`` is ``None`` where there is no warehouse yet. This is `--dry-run`, of commands that
+        define it.
+        """
+        raise NotImplementedError
+
+    def run(self, context: Context) -> Done:
+        """The work."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A field of a command as an argument or option; ``default`` is ``...`` where it has none."""
+
+    name: str
+    kind: Any
+    default: Any
+    about: str
+    on: On
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is given as several values, not as one text with commas."""
+        repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
+        return get_origin(self.kind) is tuple and repeats
+
+    def value(self, given: Any) -> Any:
+        """What the class takes for a value of the command line, a variable or the settings."""
+        if get_origin(self.kind) is not tuple or given is None:
+            return given
+        if isinstance(given, str):
+            given = [given] if self.is_list else map(str.strip, given.split(","))
+        parts = list(given)
+        return tuple(part for part in parts if part != "")
+
+    def words(self, value: Any) -> list[str]:
+        """The words of a command line that give a value."""
+        if self.on.positional:
+            return [str(v) for v in (value if self.is_list else [value])]
+        if self.is_list:
+            return [word for v in value for word in (self.option, str(v))]
+        if isinstance(value, bool):
+            return [self.option if value else f"--no-{self.option[2:]}"]
+        return [self.option, ",".join(value) if isinstance(value, tuple) else str(value)]
+
+
+def parameters(kind: type[Command]) -> list[Parameter]:
+    """Arguments and options of a command: required ones first, then its own, then inherited."""
+    hints = get_type_hints(kind, include_extras=True)
+    own = inspect.get_annotations(kind)
+    found = []
+    for one in fields(kind):
+        if one.name not in kind.without:
+            inner, *marks = get_args(hints[one.name])
+            about = next(m for m in marks if isinstance(m, FieldInfo))
+            on = next((m for m in marks if isinstance(m, On)), On())
+            default = getattr(kind, one.name, ...)
+            found.append(Parameter(one.name, inner, default, str(about.description), on))
+    last = inspect.get_annotations(Command)
+    return sorted(
+        found,
+        key=lambda p: (
+            not p.on.positional,
+            p.default is not ...,
+            p.name in last,
+            p.name not in own,
+        ),
+    )
+
+
+def line_of(command: Command) -> str:
+    """The command line that gives a command; what is a default is left out.
+
+    >>> from plumbline.pipelines.commands.score import Score
+    >>> line_of(Score(model=("m",), benchmark=("use-5", "use-10"), dtype="float16"))
+    'plumbline score --benchmark use-5 --benchmark use-10 --model m --dtype float16'
+    """
+    words = []
+    for one in parameters(type(command)):
+        value = getattr(command, one.name)
+        words += [] if value == one.default else one.words(value)
+    return shlex.join(["plumbline", *name_of(type(command)).split(), *words])
+
+
+def class_of(name: str) -> type[Command]:
+    """The class of a command. Raises ``BadInput`` where another package has none at the place."""
+    module, _, kind = targets()[name].partition(":")
+    found = getattr(import_module(module), kind, None)
+    if not (isinstance(found, type) and issubclass(found, Command)):
+        raise BadInput(f"command {name}", f"{module}:{kind} is no Command", "see docs/design.md")
+    return found
+
+
+def has_plan(kind: type[Command]) -> bool:
+    """Whether a command has `--dry-run`."""
+    return kind.plan is not Command.plan
+
+
+def made(
+    kind: type[Made],
+    given: Mapping[str, object],
+    config: Path | None = None,
+    weaker: Mapping[str, object] | None = None,
+) -> Made:
+    """A command of values: those ``given``, else of a TOML file, else ``weaker`` ones.
+
+    Raises ``UsageProblem`` for a value that the command doesn't take, ``BadInput`` for a file that
+    is not TOML; both name the file where that holds it.
+    """
+    there = read(config, f"config {config}") if config else {}
+    from_file = {n: tuple(v) if isinstance(v, list) else v for n, v in there.items()}
+    kept = {n: v for n, v in from_file.items() if n not in given}
+    where = f"config {config}: " if kept else ""
+    return options.make(kind, {**(weaker or {}), **given, **kept}, where)
+
+
+def execute(command: Command, stages: Stages | None = None) -> Done:
+    """Run a command under a recorded run, from which it can be replayed.
+
+    Raises what the command raises; what it did before an error in ``Done.failed`` is returned.
+    """
+    from plumbline.warehouse.storage.store import Store
+
+    command.check()
+    store = Store.open(command.warehouse, create=command.makes_warehouse)
+    return execute_on(store, command, stages)
+
+
+def execute_on(store: Store, command: Command, stages: Stages | None = None) -> Done:
+    """As ``execute``, on an open store."""
+    from plumbline.pipelines.stages import Stages
+    from plumbline.warehouse.provenance.runs import recorded
+
+    failed: list[Done] = []
+    try:
+        name, values = name_of(type(command)), values_of(command)
+        with recorded(store, name, values, joins=command.joins) as run_id:
+            done = command.run(Context(store, run_id, stages or Stages()))
+            if done.failed is not None:
+                failed.append(done)
+                raise done.failed
+    except Exception:
+        if failed:
+            return failed[0]
+        raise
+    return done
+
+
+def values_of(command: Command) -> dict[str, object]:
+    """The values of a command's fields, as a run records them; the warehouse is the run's own."""
+    left = {*command.without, "warehouse"}
+    return {f.name: getattr(command, f.name) for f in fields(command) if f.name not in left}
+
+
+def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:
+    """The command that a run recorded as JSON, on a warehouse.
+
+    Raises ``UsageProblem`` for values that the command doesn't take any more.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    given = json.loads(values) | {"warehouse": str(warehouse)}
+    try:
+        made: Command = TypeAdapter(kind).validate_json(json.dumps(given))
+    except ValidationError as e:
+        error = e.errors()[0]
+        what = f"recorded {'.'.join(map(str, error['loc']))}"
+        raise UsageProblem(what, error["msg"], "this version has other options") from None
+    return made

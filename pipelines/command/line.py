@@ -1,0 +1,183 @@
+"""The command line of a command's class: its options, where their values come from, what it says.
+
+A value is that of the command line, else of the file that `--config` names, else of an environment
+variable, else of the command's table in the settings file, else the class's default.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import typer
+from rich.console import Console
+
+from plumbline.pipelines.command.base import (
+    Command,
+    Done,
+    Parameter,
+    Row,
+    execute,
+    has_plan,
+    line_of,
+    made,
+    parameters,
+)
+from plumbline.pipelines.command.registry import name_of
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.bucket import address
+from plumbline.warehouse.text.output import say
+
+#: How results are written.
+FORMATS = ("table", "json")
+
+
+def _declared(parameter: Parameter) -> inspect.Parameter:
+    """A parameter as one of a function of which Typer makes an argument or option."""
+    kind, default, on = parameter.kind, parameter.default, parameter.on
+    if get_origin(kind) is tuple:
+        kind = list[get_args(kind)[0]] if parameter.is_list else str  # type: ignore[misc]
+        if default is not ...:
+            default = list(default) if parameter.is_list else ",".join(default)
+    more: dict[str, Any] = {"help": parameter.about, "show_envvar": bool(on.variable)}
+    more |= {"envvar": on.variable} if on.variable else {}
+    more |= {"metavar": on.metavar} if on.metavar else {}
+    more |= {"parser": lambda text: address(text) or Path(text)} if kind is Path else {}
+    if default is not ...:
+        more["show_default"] = default not in (None, "", False, [])
+    made = typer.Argument(**more) if on.positional else typer.Option(*_names(parameter), **more)
+    return inspect.Parameter(
+        parameter.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is ... else default,
+        annotation=Annotated[kind, made],
+    )
+
+
+def _names(parameter: Parameter) -> tuple[str, ...]:
+    name = parameter.option
+    is_on = parameter.kind is bool and parameter.default
+    return (f"{name}/--no-{name[2:]}",) if is_on else (name,)
+
+
+def function_of(kind: type[Command]) -> Callable[..., None]:
+    """The function of which Typer makes the command."""
+    known = {p.name: p for p in parameters(kind)}
+
+    def run(ctx: typer.Context, **values: Any) -> None:
+        given = {name: values.pop(name, None) for name in ("config", "dry_run", "format")}
+        if given["format"] not in FORMATS:
+            problem = f"there is {', '.join(FORMATS)}"
+            raise UsageProblem(f"--format {given['format']}", problem)
+        there = {n: known[n].value(v) for n, v in values.items() if v is not None}
+        typed = {n: v for n, v in there.items() if origin(ctx, n) == "command line"}
+        command = made(kind, typed, given["config"], there)
+        if given["dry_run"]:
+            command.check()
+            _show_plan(command, given["format"])
+            return
+        from plumbline.pipelines.stages import CONSOLE, Stages
+
+        out = CONSOLE if given["format"] == "table" else Console(quiet=True)
+        show(execute(command, Stages(out)), command, given["format"])
+
+    signature = map(_declared, known.values())
+    run.__signature__ = inspect.Signature([_CONTEXT, *signature, *_general(kind)])  # type: ignore[attr-defined]
+    run.__doc__ = inspect.getdoc(kind)
+    run.__name__ = kind.__name__
+    return run
+
+
+_CONTEXT = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+
+def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
+    """The options that every command has."""
+    about: list[tuple[str, Any, Any, str]] = [
+        ("config", Path | None, None, "TOML file with any of these options."),
+        ("format", str, "table", "table or json."),
+    ]
+    if has_plan(kind):
+        said = "Say what it would take; do and write nothing."
+        about.insert(0, ("dry_run", bool, False, said))
+    for name, hint, default, text in about:
+        option = typer.Option(f"--{name.replace('_', '-')}", help=text, show_default=bool(default))
+        yield inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[hint, option],
+        )
+
+
+def origin(ctx: typer.Context, name: str) -> str:
+    """Where a value came from: command line, environment, settings or default."""
+    source = ctx.get_parameter_source(name)
+    names = {
+        "COMMANDLINE": "command line",
+        "ENVIRONMENT": "environment",
+        "DEFAULT_MAP": "settings",
+    }
+    return names.get(source.name if source else "", "default")
+
+
+def context_settings(kind: type[Command]) -> dict[str, Any]:
+    """What gives a command its defaults: its table of the settings file, and its variables."""
+    from plumbline.pipelines import settings
+
+    name = name_of(kind)
+    variable = "PLUMBLINE_" + name.upper().replace(" ", "_").replace("-", "_")
+    found = settings.of_every_command() | settings.of_command(name)
+    names = {p.name for p in parameters(kind)}
+    return {
+        "default_map": {n: v for n, v in found.items() if n in names},
+        "auto_envvar_prefix": variable,
+    }
+
+
+def _show_plan(command: Command, form: str) -> None:
+    from plumbline.warehouse.storage.store import Store
+
+    there = Store.existing(command.warehouse)
+    if there is None and not command.makes_warehouse:
+        Store.open(command.warehouse, create=False)  # says what is missing
+    _print_rows(list(command.plan(there)), form)
+    if form == "table":
+        say(f"Nothing was done or written. Next: {line_of(command)}")
+
+
+def show(done: Done, command: Command, form: str) -> None:
+    """Print what a command did; raise what made it fail."""
+    if form == "json":
+        _print_json({"rows": list(done.rows), "wrote": list(done.wrote), "next": done.next})
+    else:
+        if done.rows:
+            _print_rows(done.rows, form)
+        for line in done.said:
+            say(line)
+        if done.wrote:
+            say(f"Wrote {', '.join(done.wrote)} in {done.warehouse or command.warehouse}")
+        if done.next:
+            say(f"Next: {done.next}")
+    if done.failed is not None:
+        raise done.failed
+
+
+def _print_rows(rows: Sequence[Row], form: str) -> None:
+    if form == "json":
+        _print_json(rows)
+        return
+    from plumbline.pipelines.cli.sql import show as show_table
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = [n for n in names if any(row.get(n) not in (None, "") for row in rows)]
+    console = Console(highlight=False, markup=False)
+    show_table(console, names, [tuple(row.get(n) for n in names) for row in rows])
+
+
+def _print_json(value: object) -> None:
+    # Escapes whatever is not ASCII, control characters among them.
+    print(json.dumps(value, indent=2, default=str))

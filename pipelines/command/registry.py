@@ -1,0 +1,78 @@
+"""Which commands there are as classes, ours and those of other packages; listing imports none.
+
+Another package adds a command by a class and a line of its ``pyproject.toml``::
+
+    [project.entry-points."plumbline.commands"]
+    "corpus tidy" = "my_package.tidy:Tidy"
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources, util
+from inspect import cleandoc
+
+from plumbline.warehouse.plugins import Registry
+
+_PACKAGE = "plumbline.pipelines.commands"
+#: A class with its docstring, as ours and others' are written; parsing all modules takes longer.
+_CLASS = re.compile(r'^class ([A-Z]\w*)\([^)]*Command\):\n    """(.*?)(?:\n\n|""")', re.M | re.S)
+_THEIRS = Registry("command", _PACKAGE, " ", "plumbline.commands")
+
+
+def name_of(kind: type) -> str:
+    """A command's name, from its module and class.
+
+    >>> from plumbline.pipelines.commands.corpus import Count
+    >>> name_of(Count)
+    'corpus count'
+    """
+    module, name = kind.__module__, kind.__name__
+    known = (name for name, target in targets().items() if target == f"{module}:{kind.__name__}")
+    return next(known, kind_name(module.rpartition(".")[2], name))
+
+
+def kind_name(stem: str, kind: str) -> str:
+    """The name of class ``kind`` in the file of this stem.
+
+    >>> kind_name("score", "Score"), kind_name("benchmark", "ExportRatings")
+    ('score', 'benchmark export-ratings')
+    """
+    words = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind).strip("-")
+    group = stem.replace("_", "-")
+    return group if words == group else f"{group} {words}"
+
+
+@cache
+def targets() -> dict[str, str]:
+    """``module:Class`` of each command by its name, ours first in the order of their files."""
+    ours = {
+        kind_name(stem, kind): f"{_PACKAGE}.{stem}:{kind}"
+        for stem, source in _sources().items()
+        for kind, _ in _CLASS.findall(source)
+    }
+    theirs = {name: _THEIRS.find(name) for name in _THEIRS.names()}
+    return ours | {name: entry.value for name, entry in theirs.items() if entry is not None}
+
+
+def summary(name: str) -> str:
+    """The first paragraph of a command's docstring, read from its source.
+
+    >>> summary("corpus count")
+    'Count words and their co-occurrences with target words.'
+    """
+    module, _, kind = targets()[name].partition(":")
+    spec = util.find_spec(module)
+    source = spec.loader.get_source(module) if spec else ""  # type: ignore[union-attr]
+    return next(
+        (cleandoc(text) for found, text in _CLASS.findall(source or "") if found == kind), ""
+    )
+
+
+@cache
+def _sources() -> dict[str, str]:
+    files = resources.files("plumbline.pipelines").joinpath("commands").iterdir()
+    names = sorted(f.name for f in files if f.name.endswith(".py") and f.name[0] != "_")
+    folder = resources.files("plumbline.pipelines").joinpath("commands")
+    return {name.removesuffix(".py"): (folder / name).read_text("utf-8") for name in names}

@@ -1,0 +1,354 @@
+"""`plumbline fairpair run`: prompts, samples, perturbations, B, V and F."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow.compute as pc
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.backends.sampling import Draw
+from plumbline.eval_workers.chat.budget import Price, money
+from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.fairpair import audit as steps
+from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
+from plumbline.eval_workers.fairpair.phi import column
+from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
+from plumbline.eval_workers.generation.forecast import FRAME_TOKENS
+from plumbline.eval_workers.options import OF_SCORES
+from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
+from plumbline.eval_workers.sampling.served import ledger_name
+from plumbline.pipelines.command.base import (
+    Command,
+    Context,
+    Done,
+    On,
+    Row,
+    planned,
+)
+from plumbline.pipelines.report.model import estimate
+from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
+from plumbline.pipelines.requests.failures import Failures
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
+
+_CHARACTERS_A_TOKEN = 4
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Run(FairPairSpec, Command):
+    """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
+
+    What is drawn or answered is kept: after an interruption run the same command again to resume;
+    a larger --n draws only the further samples. Keys of servers come from PLUMBLINE_API_KEY or
+    OPENAI_API_KEY.
+
+    Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
+    """
+
+    makes_warehouse = True
+    deployable = True
+    without = OF_SCORES
+
+    probe_set: Annotated[
+        str,
+        Field(description="Set of prompts; common-sents comes with Plumbline."),
+        On(positional=True),
+    ]
+    out: Annotated[Path, Field(description="Directory of the report.")] = Path("out/report")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.folds > self.n:
+            raise UsageProblem(
+                f"folds {self.folds}", f"are more than {self.n} samples", "raise --n"
+            )
+
+    def prompt_rows(self, store: Store | None) -> list[Row]:
+        """The prompts, of a file or of the set. Raises ``UsageProblem`` for what can't be run."""
+        rows = steps.prompt_rows(store, self.probe_set, self)
+        steps.check(self, self.probe_set, rows)
+        return rows
+
+    def check(self) -> None:
+        """Keys of servers, then a single model without its weights, before anything starts.
+
+        Of several models, one that fails is reported when it is its turn. Classifiers are looked
+        for.
+        """
+        from plumbline.eval_workers.backends import open_backend
+        from plumbline.eval_workers.chat.client import find_key
+
+        targets, rows = self.targets(), self.prompt_rows(Store.existing(self.warehouse))
+        if self.base_url:
+            find_key(self.base_url)
+        if self.perturber != RULES:
+            find_key(self.perturber_server().base_url)
+        steps.check_classifiers(steps.scoring_functions(self, rows))
+        if len(targets) == 1 and targets[0].options is not None:
+            _ = open_backend(targets[0].model, targets[0].options).identity
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Samples or requests that are missing; weights are not read, nobody is asked.
+
+        Of several models, one that can't be had is a row, as in the run.
+        """
+        targets, rows = self.targets(), self.prompt_rows(store)
+        yield planned(self.probe_set, "prompts with a counterpart", len(rows))
+        yield planned(self.probe_set, "samples", self.n, "per side")
+        for target in targets:
+            plan = _served if target.served else _here
+            try:
+                yield from plan(self, target, rows, store)
+            except PlumblineError as e:
+                if len(targets) == 1:
+                    raise
+                yield planned(target.model, "would fail", None, "", str(e))
+        yield from _perturbing(self, rows)
+        for name in steps.scoring_functions(self, rows):
+            yield planned(self.probe_set, "measured by", name, "", texts_of(self.as_published))
+
+    def run(self, context: Context) -> Done:
+        """Measure the set under each model; of several, one that fails stops no other."""
+        store, targets = context.store, self.targets()
+        rows = self.prompt_rows(store)
+        chosen = steps.scoring_functions(self, rows)
+        failures, audited = Failures(len(targets)), list[tuple[Drawn, Sampled]]()
+        for target in targets:
+            with failures.collected(target.model):
+                audited.append(self.audit(context, target, chosen))
+        pages = []
+        if audited:
+            pages.append(str(context.stage("report", write_report, store, self.out)))
+        said = list(steps.other_prompts(self.probe_set, rows, self))
+        said += [
+            line
+            for drawn, sampled in audited
+            for line in (*_drawn_lines(drawn, store), *figures(store, sampled, chosen, self))
+        ]
+        asked = ("generation_request",) if self.base_url else ()
+        return Done(
+            said=said,
+            wrote=("probe_prompt", "continuation", *asked, *TABLES, *pages),
+            next=f"open the report, or {_example(store)}",
+            query="FROM fairpair_set WHERE probe_set = $probe_set "
+            "AND list_contains($keys, model_key) ORDER BY ALL",
+            params={
+                "probe_set": self.probe_set,
+                "keys": [drawn.model_key for drawn, _ in audited],
+            },
+            failed=failures.error(),
+        )
+
+    def audit(
+        self, context: Context, target: Target, chosen: Sequence[str]
+    ) -> tuple[Drawn, Sampled]:
+        """Measure the set under one model: what was drawn, and whose rows its figures are."""
+        store, run_id, name = context.store, context.run_id, self.probe_set
+        rows = self.prompt_rows(store)
+        context.stage("prompts", steps.write_prompts, store, name, rows, run_id)
+        sample = f"sample {target.model}"
+        drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
+        whose = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
+        sampled = context.stage("perturb", steps.perturb, store, *whose, self, run_id)
+        for phi in chosen:
+            of = (store, sampled, phi, self, run_id)
+            context.stage(f"score by {phi}", steps.score, *of)
+            context.stage(f"convergence by {phi}", steps.converge, *of)
+            if steps.takes_lengths(phi):
+                context.stage(f"lengths by {phi}", steps.lengths, *of)
+            context.stage(f"calibration by {phi}", steps.calibrate, *of)
+        return drawn, sampled
+
+
+def _missing(run: Run, rows: Sequence[Row], store: Store | None, model_key: str) -> Sequence[Draw]:
+    sampling = run.sampling()
+    whose = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
+    found = store.read("continuation", **whose).to_pylist() if store else []
+    step = Continuations(run.probe_set, sampling, run.n)
+    return step.state_of(rows, found, sampling.full_instruction.prefix).missing
+
+
+def _here(run: Run, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
+    from plumbline.eval_workers.backends.prospect import chosen_device, prospect, seconds_per_token
+
+    assert target.options is not None, "a target is loaded here or served"
+    model = prospect(target.model, target.options)
+    missing = _missing(run, rows, store, model.identity.key)
+    texts = sorted({draw.text for draw in missing})
+    encoded = model.encoded(texts)
+    n_prompt = sum(len(ids) for ids in encoded if not isinstance(ids, str))
+    n_new, name = len(missing) * run.max_new_tokens, target.model
+    after = f"after {len(texts):,} texts, key {model.identity.key}"
+    yield planned(name, "samples to draw", len(missing), "", after)
+    yield planned(name, "new tokens", n_new, "", "at most")
+    refused = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
+    if refused:
+        yield planned(name, "can't be continued", len(refused), "texts", f"first: {refused[0]}")
+    if not missing:
+        return
+    seconds = (n_new + n_prompt) * seconds_per_token(model.size, target.options)
+    yield planned(
+        *(name, "time", round(seconds, 1), "s"),
+        f"at most, from matrix products measured on {chosen_device(target.options)}; reading the "
+        "weights and attention come on top",
+    )
+
+
+def _served(run: Run, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
+    sampling, served, name = run.sampling(), target.served, target.model
+    assert served is not None, "a target is loaded here or served"
+    key = served.identity.key
+    missing = _missing(run, rows, store, key)
+    held = look(store, ledger_name(run.probe_set, key)).replies if store else {}
+    unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
+    n_in = sum(_tokens(draw.text) for draw in unanswered)
+    n_out = len(unanswered) * run.max_new_tokens
+    answered = len(missing) - len(unanswered)
+    known = f"{answered:,} more are answered already" if answered else ""
+    at = f"a sample each, at {run.base_url}"
+    yield planned(name, "requests", len(unanswered), "", "; ".join(filter(None, (at, known))))
+    yield from _asked(name, n_in, n_out, run.price(name))
+
+
+def _perturbing(run: Run, rows: Sequence[Row]) -> Iterator[Row]:
+    n_models = len(run.targets())
+    n_texts = 2 * len(rows) * run.n * n_models
+    if run.perturber == RULES:
+        yield planned("perturbed by rules", "texts", n_texts, "", "asks nobody")
+        return
+    wording = _tokens(run.chat_wording().text)
+    texts = sum(
+        _tokens(row[side]) + run.max_new_tokens
+        for row in rows
+        for side in ("prompt", "perturbed_prompt")
+    )
+    n_out = texts * run.n * n_models
+    who = f"perturbed by {run.perturber}"
+    yield planned(who, "requests", n_texts, "", "at most, one a different text")
+    yield from _asked(who, n_out + n_texts * wording, n_out, run.price(run.perturber))
+
+
+def _asked(subject: str, n_in: int, n_out: int, price: Price | None) -> Iterator[Row]:
+    yield planned(subject, "tokens in", n_in, "", "about")
+    yield planned(subject, "tokens out", n_out, "", "at most")
+    if price is None:
+        yield planned(subject, "cost", None, "", "unknown without --prices FILE")
+    else:
+        cost = money(price.cost(n_in, n_out), price.currency)
+        yield planned(subject, "cost", cost, "", "about, at the most")
+
+
+def _tokens(text: str) -> int:
+    """About how many tokens a text in English is, with what servers put around it.
+
+    >>> _tokens("John is working as a clerk.")
+    15
+    """
+    return FRAME_TOKENS + -(-len(text) // _CHARACTERS_A_TOKEN)
+
+
+#: Tables that measuring writes.
+TABLES = (
+    *("perturbed_continuation", "fairpair_prompt", "fairpair_set"),
+    *("fairpair_convergence", "fairpair_length", "fairpair_calibration"),
+)
+
+
+def _example(store: Store) -> str:
+    where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
+    query = "FROM ngram_log_odds ORDER BY abs(z) DESC LIMIT 20"
+    return f'plumbline sql{where} "{query}"'
+
+
+def _drawn_lines(drawn: Drawn, store: Store) -> Iterator[str]:
+    n_prompts = store.read("probe_prompt", probe_set=drawn.probe_set).num_rows
+    rate = f", {drawn.samples_per_s:,.1f} samples/s" if drawn.samples_per_s else ""
+    yield (
+        f"{drawn.probe_set} by {drawn.model}, key {drawn.model_key}: {n_prompts:,} prompts, "
+        f"{drawn.n_samples:,} samples, {drawn.n_new:,} new{rate}"
+    )
+    if drawn.n_rejected:
+        sides = f"{drawn.n_rejected:,} of {drawn.n_texts:,} sides of prompts"
+        yield f"  {sides} could not be continued (table `reject`)"
+    if drawn.n_alike:
+        sides = f"{drawn.n_alike:,} of {drawn.n_texts:,} sides of prompts"
+        yield f"  {sides} have hardly any different samples"
+
+
+def figures(
+    store: Store, sampled: Sampled, phi: Sequence[str], measured: FigureOptions
+) -> Iterator[str]:
+    """Lines on perturbations by side, and on B, V and F by scoring function and side."""
+    n_folds, texts = measured.folds, texts_of(measured.as_published)
+    yield from _success_lines(store, sampled)
+    for name in phi:
+        where = (
+            (pc.field("n_folds") == n_folds)
+            & (pc.field("texts") == texts)
+            & (pc.field("subset") == "all")
+        )
+        of = {**asdict(sampled), "phi": column(name)}
+        rows = store.read("fairpair_set", where, **of).to_pylist()
+        ends = {
+            row["side"]: row
+            for row in rows_of(store.root, _SPREAD, {**of, "n": n_folds, "texts": texts})
+        }
+        for row in sorted(rows, key=lambda row: str(row["side"])):
+            row |= {**_NO_ENDS, **ends.get(row["side"], {})}
+            folds = f", {n_folds} folds" if n_folds else ""
+            yield f"  {column(name)}, {texts}{folds}, {_figure_line(row)}"
+
+
+#: B and V with the ends of their intervals, which are of view `fairpair_spread`.
+_MEANS = (
+    ("bias_b", "bias_low", "bias_high"),
+    ("variability_pg", "pg_low", "pg_high"),
+    ("variability_gp", "gp_low", "gp_high"),
+)
+_NO_ENDS = {end: None for _, *ends in _MEANS for end in ends}
+_SPREAD = (
+    "FROM fairpair_spread WHERE probe_set = $probe_set AND model_key = $model_key "
+    "AND sampling_key = $sampling_key AND perturber = $perturber AND phi = $phi AND texts = $texts "
+    "AND n_folds = $n"
+)
+
+
+def _figure_line(row: dict[str, Any]) -> str:
+    if not row["n_prompts"]:
+        least = row["n_folds"] or 2
+        why = f"none of {row['n_left_out']:,} prompts has {least} valid samples in both groups"
+        return f"{row['side']}: no B, V or F: {why}"
+    b, v_pg, v_gp = (estimate(row, 4, of=columns).text for columns in _MEANS)
+    f = estimate(row, 4, of=("fairpair_f", "fairpair_f_low", "fairpair_f_high")).text
+    line = f"{row['side']}: B {b}, V_pg {v_pg}, V_gp {v_gp}, F {f}"
+    tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test of B and V_pg"))
+    said = [f"p {p:.3g} ({name})" for p, name in tests if p is not None]
+    left = f", {row['n_left_out']:,} prompts left out" if row["n_left_out"] else ""
+    return ", ".join((line, *said)) + left
+
+
+def _success_lines(store: Store, sampled: Sampled) -> Iterator[str]:
+    keys = asdict(sampled)
+    query = (
+        "SELECT side, reason, n, n_side, share FROM perturbation_success "
+        f"WHERE {' AND '.join(f'{name} = ${name}' for name in keys)} "
+        "ORDER BY side, reason != 'valid', n DESC, reason"
+    )
+    rows = rows_of(store.root, query, keys)
+    for side in dict.fromkeys(row["side"] for row in rows):
+        valid, *failed = [row for row in rows if row["side"] == side]
+        most = f'; most others: "{failed[0]["reason"]}" ({failed[0]["n"]:,})' if failed else ""
+        yield (
+            f"  {side}, perturbed by {sampled.perturber}: {valid['n']:,} of {valid['n_side']:,} "
+            f"valid ({valid['share']:.1%}){most}"
+        )

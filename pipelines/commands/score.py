@@ -1,0 +1,170 @@
+"""`plumbline score`: log-probabilities of the sentences of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.scoring.dry_run import Task
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.requests.failures import Failures
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.text.output import say
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.scoring.pair_scores import Scored
+    from plumbline.warehouse.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Score(ModelOptions, Command):
+    """Log-probability of both sentences of every pair; only pairs without a score are computed.
+
+    After an interruption run the same command again to resume. Started several times on one
+    warehouse, also on several machines, each process takes a part of the work.
+
+    Checkpoints of a hub are downloaded one ahead, and dropped when they are scored.
+
+    Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
+    """
+
+    deployable = True
+
+    benchmark: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Benchmark; give it once for each."),
+        On(repeated=True),
+    ]
+    model: Annotated[
+        tuple[str, ...],
+        Field(description="Hub id, or directory of a saved model; give it once for each."),
+        On(repeated=True),
+    ] = ()
+    models: Annotated[
+        str | None,
+        Field(description="Instead of --model a list: a TOML file, or unstereoeval."),
+    ] = None
+    revisions: Annotated[
+        str | None,
+        Field(
+            description="Checkpoints of the models, one after the other: names or patterns with "
+            "commas, such as step1000,step*000, or all."
+        ),
+    ] = None
+    workers: Annotated[
+        int,
+        Field(ge=1, description="Processes on this machine; each has its own GPUs or cores."),
+    ] = 1
+
+    def __post_init__(self) -> None:
+        if bool(self.model) == bool(self.models):
+            problem = "exclude each other" if self.model else "are both missing"
+            raise UsageProblem("--model and --models", problem, "give one of them")
+        if self.revision is not None and self.revisions is not None:
+            raise UsageProblem("--revision and --revisions", "exclude each other", "give one")
+
+    def check(self) -> None:
+        """Raise for benchmarks that are not in the warehouse."""
+        from plumbline.eval_workers.scoring.pair_scores import check_imported
+        from plumbline.warehouse.storage.store import Store
+
+        check_imported(Store.open(self.warehouse, create=False), self.benchmark)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Pairs, tokens, memory and time of each model, and what the pairs could show."""
+        from plumbline.eval_workers.scoring.dry_run import forecast
+
+        assert store is not None, "this command makes no warehouse"
+        tasks = self._tasks()
+        failures = Failures(len(tasks))
+        for task in tasks:
+            with failures.collected(task.model):
+                yield from forecast(store, task)
+        failures.check()
+
+    def run(self, context: Context) -> Done:
+        """Score with every model; one that fails stops no other."""
+        done: list[Scored] = []
+        failed = self._each(context, self._tasks(), done)
+        if failed is not None and not done:
+            raise failed
+        keys = list(dict.fromkeys(one.model_key for one in done))
+        rejects = ["reject"] if any(one.n_rejected for one in done) else []
+        return Done(
+            rows=[asdict(one) for one in done],
+            wrote=("pair_score", *rejects),
+            next="plumbline measure",
+            query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
+            "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
+            params={"benchmarks": list(self.benchmark), "keys": keys},
+            failed=failed,
+        )
+
+    def _each(
+        self, context: Context, tasks: Sequence[Task], done: list[Scored]
+    ) -> Exception | None:
+        """Score with each model in its turn, adding to ``done``; what failed, if anything did."""
+        from plumbline.eval_workers.scoring.revisions import one_ahead
+
+        names = [(task.model, task.options.revision) for task in tasks if self.revisions]
+        failures = Failures(len(tasks))
+        with closing(one_ahead(names)) as turns:
+            for task in tasks:
+                next(turns, None)
+                at = f" at {task.options.revision}" if task.options.revision else ""
+                name = f"score with {task.model}{at}"
+                try:
+                    with failures.collected(task.model):
+                        context.stage(name, _score, context, task, done)
+                except PlumblineError as e:  # of an only one
+                    return e
+        return failures.error()
+
+    def _tasks(self) -> list[Task]:
+        from plumbline.eval_workers.model_lists import load_available
+        from plumbline.eval_workers.scoring.revisions import checkpoints
+
+        benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
+        chosen = [(name, how, self.workers) for name in dict.fromkeys(self.model)]
+        if self.models:
+            listed = load_available(self.models)
+            chosen = [(one.id, one.options(how), one.workers or self.workers) for one in listed]
+        if self.revisions is not None:
+            chosen = [
+                (found.model, replace(own, revision=found.revision), n)
+                for name, own, n in chosen
+                for found in checkpoints(name, self.revisions)
+            ]
+        return [Task(name, own, benchmarks, n) for name, own, n in chosen]
+
+
+def _score(context: Context, task: Task, done: list[Scored]) -> None:
+    """Score a model's pairs. Raises ``BadInput`` when it can score no pair of a benchmark."""
+    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+    from plumbline.eval_workers.work.runner import NothingUsed
+
+    try:
+        scored = score_benchmarks(
+            *(context.store, task.model, task.benchmarks, task.options, context.run_id),
+            n_workers=task.n_workers,
+            say=lambda line: say(line, err=True),
+        )
+    except NothingUsed as e:
+        done += e.outcomes
+        raise
+    done += scored
+    for one in scored:
+        if one.n_rejected and not one.n_scored:
+            subject = f"{one.model_key}/{one.benchmark}"
+            reasons = context.store.read("reject", stage="score", subject=subject)["reason"]
+            first = f", {reasons[0].as_py()}" if len(reasons) else ""
+            fix = "see table `reject`; take another model or other sentences"
+            problem = f"can score no pair of {one.benchmark}{first}"
+            raise BadInput(f"model {one.model}", problem, fix)

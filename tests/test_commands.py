@@ -1,0 +1,249 @@
+"""A command as a class: all that comes from it, for ours and for one of another package."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plumbline
+from plumbline.pipelines.cli.app import CLASS, ENTRIES, Group
+from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command import registry
+from plumbline.pipelines.command.base import class_of, line_of, made
+from plumbline.pipelines.commands.score import Score
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+from tests.test_plugins import install
+
+#: Commands that are still functions. A name may leave this list; none may come to it.
+FUNCTIONS = """
+pipeline, config, why, constrain, choose, import-scores, train, measure, report, report push,
+figure, table, card, cite, sql, doctor, demo write, fairpair score, fairpair report,
+corpus split, corpus associate, corpus compare, corpus filter, corpus list, corpus status,
+corpus verify, corpus pack, corpus import, corpus words, corpus vocabulary, corpus vet,
+benchmark import, benchmark list, benchmark show, benchmark card, benchmark export, benchmark push,
+benchmark build, benchmark ratings export, benchmark ratings import, benchmark compare,
+intervene run, intervene text, intervene show, disclosure prompts, disclosure probe,
+disclosure tune, disclosure sweep, disclosure compare, reproduce unstereoeval, reproduce fairpair,
+reproduce disclosure, reproduce lists, reproduce pythia, reproduce anatomy, reproduce cause,
+runs list, runs show, runs compare, warehouse check, warehouse compact, warehouse migrate,
+warehouse history, warehouse restore, warehouse forget, warehouse export, warehouse push,
+warehouse pull
+"""
+TIDY = '''
+"""A command of another package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.warehouse.options import STRICT
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Tidy(Command):
+    """Count letters of words.
+
+    Example: plumbline shelf tidy tea rum
+    """
+
+    makes_warehouse = True
+    deployable = True
+
+    words: Annotated[tuple[str, ...], Field(description="Words."), On(positional=True)]
+    times: Annotated[int, Field(ge=1, le=9, description="How often.")] = 1
+    case: Annotated[Literal["upper", "lower"], Field(description="Letters.")] = "lower"
+    loud: Annotated[bool, Field(description="With a mark.")] = True
+
+    def plan(self, store: object) -> Iterator[Row]:
+        yield planned("words", "to count", len(self.words))
+
+    def run(self, context: Context) -> Done:
+        rows = [context.stage(f"count {word}", self.counted, word) for word in self.words]
+        return Done(rows=rows, next="plumbline sql")
+
+    def counted(self, word: str) -> Row:
+        shown = word.upper() if self.case == "upper" else word
+        return {"word": shown + "!" * self.loud, "n_letters": self.times * len(word)}
+'''
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Another package with one command, and an empty working directory."""
+    packages, work = tmp_path / "packages", tmp_path / "work"
+    (packages / "shelf_pack").mkdir(parents=True)
+    work.mkdir()
+    (packages / "shelf_pack/__init__.py").write_text("")
+    (packages / "shelf_pack/tidy.py").write_text(TIDY)
+    entries = "[plumbline.commands]\nshelf tidy = shelf_pack.tidy:Tidy\n"
+    install(packages, "shelf-pack", entries)
+    monkeypatch.syspath_prepend(packages)
+    monkeypatch.chdir(work)
+    for name in ("PLUMBLINE_CONF", "PLUMBLINE_WAREHOUSE"):
+        monkeypatch.delenv(name, raising=False)
+    registry.targets.cache_clear()
+    yield work
+    registry.targets.cache_clear()
+    for name in ("shelf_pack", "shelf_pack.tidy"):
+        sys.modules.pop(name, None)
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    """The rows that `shelf tidy` prints as JSON."""
+    assert main(["shelf", "tidy", *arguments, "--format", "json"]) == 0
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["rows"]
+    return rows
+
+
+def functions(entries: Mapping[str, Group | str], prefix: str = "") -> set[str]:
+    found: set[str] = set()
+    for name, entry in entries.items():
+        if isinstance(entry, Group):
+            found |= functions(entry.entries, f"{prefix}{name} ")
+            found |= {prefix + name} if entry.alone else set()
+        elif entry != CLASS:
+            found.add(prefix + name)
+    return found
+
+
+def test_no_command_becomes_a_function_again() -> None:
+    assert functions(ENTRIES) <= {name.strip() for name in FUNCTIONS.split(",")}
+
+
+def test_a_command_of_another_package_is_in_the_help(
+    shelf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--help"]) == 0
+    assert "shelf" in capsys.readouterr().out and "shelf_pack.tidy" not in sys.modules
+    assert main(["shelf", "--help"]) == 0
+    assert "Count letters of words." in capsys.readouterr().out
+    assert main(["shelf", "tidy", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Example: plumbline shelf tidy tea rum" in said
+    assert "How often. [default: 1]" in said.replace(" │ │", "") and "--no-loud" in said
+
+
+def test_a_value_comes_from_the_strongest_source(
+    shelf: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Command line, --config, environment, settings file, default."""
+    assert ran(capsys, "tea") == [{"word": "tea!", "n_letters": 3}]
+    settings = "[shelf.tidy]\ntimes = 2\ncase = 'upper'\nloud = false\n"
+    (shelf / "plumbline.toml").write_text(settings)
+    assert ran(capsys, "tea") == [{"word": "TEA", "n_letters": 6}]
+    monkeypatch.setenv("PLUMBLINE_SHELF_TIDY_TIMES", "3")
+    assert ran(capsys, "tea") == [{"word": "TEA", "n_letters": 9}]
+    (shelf / "mine.toml").write_text("times = 4\n")
+    assert ran(capsys, "tea", "--config", "mine.toml") == [{"word": "TEA", "n_letters": 12}]
+    given = ("--times", "5", "--loud", "--config", "mine.toml")
+    assert ran(capsys, "tea", *given) == [{"word": "TEA!", "n_letters": 15}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tea", "--times", "0"], "times = 0: should be greater than or equal to 1"),
+        (["tea", "--times", "two"], "'--times': Input should be a valid integer"),
+        (["tea", "--case", "odd"], "'odd' is not one of 'upper', 'lower'"),
+        (["tea", "--tims", "2"], "--times"),
+        ([], "Missing argument 'words'"),
+        (["tea", "--format", "xml"], "--format xml: there is table, json"),
+        (["tea", "--config", "none.toml"], "none.toml"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    shelf: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["shelf", "tidy", *arguments]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert not list(shelf.iterdir()), "nothing is made"
+
+
+def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shelf", "tidy", "tea", "rum", "--times", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "count tea" in said and "Next: plumbline sql" in said
+    store = Store.open(shelf / "out/warehouse")
+    (run,) = store.read("run").to_pylist()
+    assert (run["command"], run["status"]) == ("shelf tidy", "finished")
+    assert json.loads(run["config"])["words"] == ["tea", "rum"]
+    assert main(["runs", "replay", run["run_id"], "--dry-run"]) == 0
+    assert "plumbline shelf tidy tea rum --times 2" in capsys.readouterr().out
+    assert main(["runs", "replay", run["run_id"], "--into", "other", "--format", "json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["rows"] == [{"word": "tea!", "n_letters": 6}, {"word": "rum!", "n_letters": 6}]
+    (copy,) = Store.open(shelf / "other").read("run").to_pylist()
+    assert (copy["command"], copy["config"]) == (run["command"], run["config"])
+    (replay,) = [r for r in store.read("run").to_pylist() if r["command"] == "runs replay"]
+    assert replay["status"] == "finished"
+    assert main(["runs", "replay", replay["run_id"][:8]]) == 2, "two runs of one day"
+
+
+def test_a_dry_run_writes_nothing(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shelf", "tidy", "tea", "--dry-run", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["subject"], row["what"], row["amount"]) == ("words", "to count", 1)
+    assert not list(shelf.iterdir())
+
+
+def test_it_is_a_method_in_python(shelf: Path) -> None:
+    wh = plumbline.open(shelf / "w", "arrow", create=True)
+    assert "shelf_tidy" in dir(wh)
+    rows = wh.shelf_tidy(words=["tea"], case="upper").to_pylist()
+    assert rows == [{"word": "TEA!", "n_letters": 3}]
+    assert wh.run("shelf tidy", words=["tea"]).to_pylist() == [{"word": "tea!", "n_letters": 3}]
+    with pytest.raises(UsageProblem, match="times = 10: should be less than or equal to 9"):
+        wh.shelf_tidy(words=["tea"], times=10)
+    with pytest.raises(UsageProblem, match="key 'tims': is unknown"):
+        wh.shelf_tidy(words=["tea"], tims=1)
+    with pytest.raises(AttributeError, match="no 'shelf_mess'"):
+        wh.shelf_mess()
+
+
+def test_it_is_a_flow_with_typed_parameters(shelf: Path) -> None:
+    from plumbline.pipelines import flows
+
+    flow = flows.shelf_tidy
+    assert (flow.name, set(signature(flow.fn).parameters)) == (
+        "shelf-tidy",
+        {"words", "times", "case", "loud", "warehouse", "config"},
+    )
+    properties = flow.parameters.properties
+    assert properties["times"]["description"] == "How often."
+    assert {"enum": ["upper", "lower"], "type": "string"} in properties["case"]["anyOf"]
+    with pytest.raises(AttributeError, match="no flow 'runs_replay'"):
+        _ = flows.runs_replay
+
+
+def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shelf.parent / "packages/shelf_pack/tidy.py").write_text("Tidy = 3\n")
+    assert main(["shelf", "tidy", "tea"]) == 3
+    assert "command shelf tidy: shelf_pack.tidy:Tidy is no Command" in capsys.readouterr().err
+
+
+def test_a_line_gives_the_command_again() -> None:
+    score = made(Score, {"model": ("a", "b"), "benchmark": ("x",), "per_token": True, "workers": 2})
+    line = line_of(score)
+    assert line == ("plumbline score --benchmark x --model a --model b --workers 2 --per-token")
+
+
+@pytest.mark.parametrize("name", sorted(registry.targets()))
+def test_every_field_is_described_and_every_command_has_an_example(name: str) -> None:
+    from plumbline.pipelines.command.base import parameters
+
+    kind = class_of(name)
+    assert all((one.about and one.about[0].isupper()) or one.about for one in parameters(kind))
+    assert f"Example: plumbline {name}" in (kind.__doc__ or "")
