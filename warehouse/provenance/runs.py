@@ -61,9 +61,9 @@ def recorded(
     """Run a step under a new run id and record it: when it starts, and how it ended.
 
     With ``joins`` steps inside the block on the same warehouse belong to this run and have no row
-    of their own. Yields the run id. An exception is recorded with its first line and re-raised; the status is
-    ``interrupted`` if the same command can resume, otherwise ``failed``. The row of a killed
-    process stays ``running``. Raises ``BadInput`` for a disk that can't be written.
+    of their own. Yields the run id. An exception is recorded with its first line and re-raised; the
+    status is ``interrupted`` if the same command can resume, otherwise ``failed``. The row of a
+    killed process stays ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
