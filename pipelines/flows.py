@@ -344,7 +344,7 @@ def _run(command: Command) -> Any:
 
 
 def _message(done: Done) -> str:
-    return f"wrote {', '.join(done.wrote)}"
+    return f"wrote {', '.join((*done.wrote, *done.files))}"
 
 
 def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:

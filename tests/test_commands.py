@@ -24,7 +24,7 @@ from tests.test_plugins import install
 #: Commands that are still functions. A name may leave this list; none may come to it.
 FUNCTIONS = """
 pipeline, config, why, constrain, choose, import-scores, train, measure, report, report push,
-figure, table, card, cite, sql, doctor, demo write, fairpair score, fairpair report,
+figure, table, card, cite, sql, doctor, demo write,
 corpus split, corpus associate, corpus compare, corpus filter, corpus list, corpus status,
 corpus verify, corpus pack, corpus import, corpus words, corpus vocabulary, corpus vet,
 benchmark import, benchmark list, benchmark show, benchmark card, benchmark export, benchmark push,

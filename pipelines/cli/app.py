@@ -244,8 +244,8 @@ ENTRIES: Mapping[str, Group | str] = {
         "Counterfactual continuations and their sampling noise: do John's and Jane's differ?",
         {
             "run": CLASS,
-            "score": "fairpair:score",
-            "report": "fairpair:report",
+            "score": CLASS,
+            "report": CLASS,
         },
     ),
     "disclosure": Group(

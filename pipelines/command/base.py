@@ -75,7 +75,7 @@ class Done:
     Attributes:
         rows: what came of it, one row for each thing worked on, columns with their units.
         said: lines for people that the rows don't say.
-        wrote: tables, and paths of files; tables in ``warehouse``, by default the command's own.
+        wrote: tables, in ``warehouse`` if that isn't the command's own. files: paths.
         next: the command line that comes next; empty for none.
         query: the view or table rows that it made, with ``params``; Python returns them.
         failed: why the command ends with an error all the same, once this is printed.
@@ -84,6 +84,7 @@ class Done:
     rows: Sequence[Row] = ()
     said: Sequence[str] = ()
     wrote: Sequence[str] = ()
+    files: Sequence[str] = ()
     warehouse: Path | None = None
     next: str = ""
     query: str = ""
@@ -121,6 +122,8 @@ class Command:
     makes_warehouse: ClassVar[bool] = False
     #: There is a flow of it on Prefect: never for what deletes, nor for free SQL.
     deployable: ClassVar[bool] = False
+    #: It is recorded: what reads only, or works on no table, is not.
+    records: ClassVar[bool] = True
     #: What its steps record belongs to its run; else they have runs of their own beside it.
     joins: ClassVar[bool] = True
     #: Inherited fields that are no options of this command.
@@ -276,18 +279,19 @@ def execute_on(store: Store, command: Command, stages: Stages | None = None) -> 
     from plumbline.pipelines.stages import Stages
     from plumbline.warehouse.provenance.runs import recorded
 
-    failed: list[Done] = []
+    stages = stages or Stages()
+    if not command.records:
+        return command.run(Context(store, "", stages))
+    name, values = name_of(type(command)), values_of(command)
+    done: Done | None = None
     try:
-        name, values = name_of(type(command)), values_of(command)
         with recorded(store, name, values, joins=command.joins) as run_id:
-            done = command.run(Context(store, run_id, stages or Stages()))
+            done = command.run(Context(store, run_id, stages))
             if done.failed is not None:
-                failed.append(done)
                 raise done.failed
     except Exception:
-        if failed:
-            return failed[0]
-        raise
+        if done is None or done.failed is None:
+            raise
     return done
 
 

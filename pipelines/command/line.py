@@ -152,7 +152,8 @@ def _show_plan(command: Command, form: str) -> None:
 def show(done: Done, command: Command, form: str) -> None:
     """Print what a command did; raise what made it fail."""
     if form == "json":
-        _print_json({"rows": list(done.rows), "wrote": list(done.wrote), "next": done.next})
+        names = ("rows", "said", "wrote", "files", "next")
+        _print_json({name: getattr(done, name) for name in names})
     else:
         if done.rows:
             _print_rows(done.rows, form)
@@ -160,6 +161,8 @@ def show(done: Done, command: Command, form: str) -> None:
             say(line)
         if done.wrote:
             say(f"Wrote {', '.join(done.wrote)} in {done.warehouse or command.warehouse}")
+        for path in done.files:
+            say(f"Wrote {path}")
         if done.next:
             say(f"Next: {done.next}")
     if done.failed is not None:

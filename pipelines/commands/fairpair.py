@@ -1,9 +1,9 @@
-"""`plumbline fairpair run`: prompts, samples, perturbations, B, V and F."""
+"""`plumbline fairpair run`, `score` and `report`: samples, perturbations, B, V and F."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -126,9 +126,7 @@ class Run(FairPairSpec, Command):
         for target in targets:
             with failures.collected(target.model):
                 audited.append(self.audit(context, target, chosen))
-        pages = []
-        if audited:
-            pages.append(str(context.stage("report", write_report, store, self.out)))
+        page = [context.stage("report", write_report, store, self.out)] if audited else []
         said = list(steps.other_prompts(self.probe_set, rows, self))
         said += [
             line
@@ -138,7 +136,8 @@ class Run(FairPairSpec, Command):
         asked = ("generation_request",) if self.base_url else ()
         return Done(
             said=said,
-            wrote=("probe_prompt", "continuation", *asked, *TABLES, *pages),
+            wrote=("probe_prompt", "continuation", *asked, *TABLES),
+            files=tuple(map(str, page)),
             next=f"open the report, or {_example(store)}",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
             "AND list_contains($keys, model_key) ORDER BY ALL",
@@ -158,16 +157,98 @@ class Run(FairPairSpec, Command):
         context.stage("prompts", steps.write_prompts, store, name, rows, run_id)
         sample = f"sample {target.model}"
         drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
-        whose = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
-        sampled = context.stage("perturb", steps.perturb, store, *whose, self, run_id)
-        for phi in chosen:
-            of = (store, sampled, phi, self, run_id)
-            context.stage(f"score by {phi}", steps.score, *of)
-            context.stage(f"convergence by {phi}", steps.converge, *of)
-            if steps.takes_lengths(phi):
-                context.stage(f"lengths by {phi}", steps.lengths, *of)
-            context.stage(f"calibration by {phi}", steps.calibrate, *of)
+        sampled = measured(context, self, name, drawn, chosen)
         return drawn, sampled
+
+
+#: What is not about sampling, `score` takes too.
+_MEASURING = (
+    *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed", "prices"),
+    "as_published",
+    *("device", "batch_tokens"),  # of classifiers
+)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Score(FairPairSpec, Command):
+    """Measure anew what is in the warehouse: other folds, scoring functions or perturber.
+
+    No sample is drawn. Figures of other folds, texts, scoring functions and perturbers stay.
+
+    Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
+    """
+
+    without = tuple(f.name for f in fields(FairPairSpec) if f.name not in (*_MEASURING, "model"))
+
+    probe_set: Annotated[
+        str,
+        Field(description="Set of prompts; common-sents comes with Plumbline."),
+        On(positional=True),
+    ]
+    model: Annotated[str, Field(description="Only that of these names or keys, by commas.")] = ""
+
+    def run(self, context: Context) -> Done:
+        """Perturb and measure the samples of each model."""
+        store = context.store
+        found = steps.continued(store, self.probe_set, self)
+        rows = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
+        steps.check(self, self.probe_set, rows)
+        chosen = steps.scoring_functions(self, rows)
+        steps.check_classifiers(chosen)
+        said = []
+        for one in found:
+            said.append(f"{self.probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
+            sampled = measured(context, self, self.probe_set, one, chosen)
+            said += figures(store, sampled, chosen, self)
+        where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
+        return Done(
+            said=said,
+            wrote=TABLES,
+            next=f"plumbline fairpair report{where}",
+            query="FROM fairpair_set WHERE probe_set = $probe_set ORDER BY ALL",
+            params={"probe_set": self.probe_set},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Report(Command):
+    """Write the report of all that is measured: one HTML page, and its plots as SVG files.
+
+    Example: plumbline fairpair report --out out/report
+    """
+
+    records = False
+
+    out: Annotated[Path, Field(description="Directory of the report.")] = Path("out/report")
+
+    def run(self, context: Context) -> Done:
+        """The report of the whole warehouse."""
+        if not context.store.read("fairpair_set").num_rows:
+            fix = "run plumbline fairpair run common-sents --model ID_OR_PATH"
+            raise UsageProblem(f"warehouse {self.warehouse}", "has no figures of FairPair", fix)
+        page = write_report(context.store, self.out)
+        return Done(files=(str(page),), next="open it in a browser")
+
+
+def measured(
+    context: Context,
+    options: FairPairSpec,
+    probe_set: str,
+    whose: Drawn | steps.Continued,
+    chosen: Sequence[str],
+) -> Sampled:
+    """Perturb the samples of a model, and measure them by the chosen scoring functions."""
+    store, run_id = context.store, context.run_id
+    keys = (probe_set, whose.model_key, whose.sampling_key)
+    sampled = context.stage("perturb", steps.perturb, store, *keys, options, run_id)
+    for phi in chosen:
+        of = (store, sampled, phi, options, run_id)
+        context.stage(f"score by {phi}", steps.score, *of)
+        context.stage(f"convergence by {phi}", steps.converge, *of)
+        if steps.takes_lengths(phi):
+            context.stage(f"lengths by {phi}", steps.lengths, *of)
+        context.stage(f"calibration by {phi}", steps.calibrate, *of)
+    return sampled
 
 
 def _missing(run: Run, rows: Sequence[Row], store: Store | None, model_key: str) -> Sequence[Draw]:
