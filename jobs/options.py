@@ -72,6 +72,7 @@ class CorpusOptions(RecordOptions):
         int,
         Field(
             ge=1,
+            le=(1 << 63) - 1,
             description="Leave out words counted fewer times in the whole corpus, but for listed "
             "ones. Another one is merged from what was counted, without --replace.",
         ),

@@ -249,12 +249,13 @@ def of_every_command() -> dict[str, str]:
 def of_command(name: str, file: str | Path | None = None) -> dict[str, object]:
     """The table that the settings file has for a command, such as `[corpus.count]`.
 
-    Raises ``UsageProblem`` where there is something else of its name.
+    None where its group is a setting, as of `corpus = "texts.jsonl"`. Raises ``UsageProblem`` where
+    there is something else of its own name.
     """
     file = file or os.environ.get("PLUMBLINE_CONF") or _default_file()
     found: object = _read_toml(file) if file else {}
     for word in name.split():
-        found = found.get(word.replace("-", "_"), {}) if isinstance(found, dict) else found
+        found = found.get(word.replace("-", "_"), {}) if isinstance(found, dict) else {}
     if not isinstance(found, dict):
         raise UsageProblem(f"{file}: {name}", "is no table", f"write [{name.replace(' ', '.')}]")
     return found

@@ -177,16 +177,14 @@ class Warehouse(Generic[Frame]):
         from rich.console import Console
 
         from plumbline.pipelines.command import registry
-        from plumbline.pipelines.command.base import class_of, execute_on, made, parameters
+        from plumbline.pipelines.command.base import class_of, execute_on, made
         from plumbline.pipelines.stages import Stages
 
         if command not in registry.targets():
             there = f"there are {', '.join(registry.targets())}"
             raise UsageProblem(f"command {command!r}", "is unknown", there)
         kind = class_of(command)
-        known = {one.name: one for one in parameters(kind)}
-        given = {n: known[n].value(v) if n in known else v for n, v in options.items()}
-        one = made(kind, {**given, "warehouse": Path(self.store.root)})
+        one = made(kind, {**options, "warehouse": Path(self.store.root)})
         one.check()
         done = execute_on(self.store, one, Stages(Console(quiet=True)))
         if done.failed is not None:

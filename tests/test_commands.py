@@ -172,6 +172,118 @@ def test_what_is_wrong_is_one_line(
     assert not list(shelf.iterdir()), "nothing is made"
 
 
+def test_every_source_is_taken_alike(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list, a text with commas or a single text; a path is a text in TOML and Python."""
+    (shelf / "mine.toml").write_text("words = 'tea'\nwarehouse = 'mine'\n")
+    assert main(["shelf", "tidy", "--config", "mine.toml"]) == 2, "an argument is typed"
+    capsys.readouterr()
+    assert ran(capsys, "rum", "--config", "mine.toml") == [{"word": "rum!", "n_letters": 3}]
+    assert Store.open(shelf / "mine").read("run").num_rows == 1
+    (shelf / "plumbline.toml").write_text("[shelf.tidy]\nwords = 'tea'\n")
+    assert ran(capsys) == [{"word": "tea!", "n_letters": 3}]
+    (shelf / "plumbline.toml").write_text("[shelf.tidy]\nwords = ['tea', 'rum']\n")
+    assert [row["word"] for row in ran(capsys)] == ["tea!", "rum!"]
+    wh = plumbline.open(shelf / "mine", "arrow")
+    assert wh.shelf_tidy(words="tea").num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("tims = 2", "[shelf.tidy]: key 'tims': is unknown"),
+        ("times = [2]", "times = [2]: should be one value"),
+        ("case = ['upper', 'lower']", "should be one value, no list or table"),
+    ],
+)
+def test_a_table_of_the_settings_is_checked(
+    shelf: Path, capsys: pytest.CaptureFixture[str], table: str, message: str
+) -> None:
+    (shelf / "plumbline.toml").write_text(f"[shelf.tidy]\n{table}\n")
+    assert main(["shelf", "tidy", "tea"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_settings_file_is_no_config(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its tables would be left unread where the command line has an option of their name."""
+    (shelf / "mine.toml").write_text("[corpus.count]\nwindow = 9\n")
+    given = ("corpus", "count", "texts.jsonl", "--corpus", "a", "--config", "mine.toml")
+    assert main(given) == 2
+    assert "config mine.toml: corpus: is a table" in capsys.readouterr().err
+
+
+@pytest.fixture
+def texts(shelf: Path) -> Path:
+    """A shard, of which the working directory's name is `texts.jsonl`."""
+    path = shelf / "texts.jsonl"
+    path.write_text('{"text": "She is a nurse and he is a captain."}\n')
+    return path
+
+
+def test_a_dry_run_of_a_count_says_what_is_counted_already(
+    texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["corpus", "count", "texts.jsonl", "--corpus", "a"]
+
+    def planned() -> dict[str, tuple[str, int]]:
+        assert main([*given, "--dry-run", "--format", "json"]) == 0
+        rows = json.loads(capsys.readouterr().out)
+        return {row["subject"]: (row["what"], row["amount"]) for row in rows}
+
+    n_bytes = texts.stat().st_size
+    before = planned()
+    assert before["texts.jsonl"] == ("to count", n_bytes)
+    assert before["a"] == ("bytes to count", n_bytes)
+    assert before["this machine"] == ("processes", 1)
+    assert list(texts.parent.iterdir()) == [texts], "nothing is made"
+    assert main(given) == 0
+    capsys.readouterr()
+    made = sorted(texts.parent.rglob("*"))
+    after = planned()
+    assert after["texts.jsonl"] == ("counted already", n_bytes)
+    assert after["a"] == ("bytes to count", 0)
+    given += ["--window", "5"]
+    assert main([*given, "--dry-run"]) == 2
+    assert "exists with window 10" in capsys.readouterr().err
+    given += ["--replace"]
+    assert planned()["texts.jsonl"] == ("to count", n_bytes), "counted otherwise"
+    assert sorted(texts.parent.rglob("*")) == made
+    given += ["--master", "local[2]"]
+    assert planned()["Spark"] == ("counts", None)
+
+
+def test_a_count_of_nothing_new_says_so(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # The settings of a pipeline, whose `corpus` is no table.
+    (texts.parent / "plumbline.toml").write_text("corpus = 'texts.jsonl'\n")
+    given = ["corpus", "count", "texts.jsonl", "--corpus", "two words"]
+    assert main(given) == 0
+    said = capsys.readouterr().out
+    assert "Wrote word_count" in said and "--corpus 'two words'" in said
+    assert main(given) == 0
+    said = capsys.readouterr().out
+    assert "Up to date" in said and "Wrote" not in said
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--corpus", ""], "corpus: is empty"),
+        (["--corpus", "a", "--min-count", "9" * 20], "min_count = "),
+    ],
+)
+def test_a_count_refuses(
+    texts: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
+) -> None:
+    assert main(["corpus", "count", "texts.jsonl", *given]) == 2
+    assert message in capsys.readouterr().err
+    assert not (texts.parent / "out").exists()
+
+
+def test_a_bucket_is_no_path() -> None:
+    from plumbline.pipelines.commands.runs import Replay
+
+    assert str(made(Replay, {"run_id": "2", "into": "s3://b/w"}).into) == "s3://b/w"
+
+
 def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shelf", "tidy", "tea", "rum", "--times", "2"]) == 0
     said = capsys.readouterr().out
@@ -181,7 +293,9 @@ def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[
     assert (run["command"], run["status"]) == ("shelf tidy", "finished")
     assert json.loads(run["config"])["words"] == ["tea", "rum"]
     assert main(["runs", "replay", run["run_id"], "--dry-run"]) == 0
-    assert "plumbline shelf tidy tea rum --times 2" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "plumbline shelf tidy tea rum --times 2" in said
+    assert "to count" in said, "what the command itself would do"
     assert main(["runs", "replay", run["run_id"], "--into", "other", "--format", "json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["rows"] == [{"word": "tea!", "n_letters": 6}, {"word": "rum!", "n_letters": 6}]
@@ -245,5 +359,5 @@ def test_every_field_is_described_and_every_command_has_an_example(name: str) ->
     from plumbline.pipelines.command.base import parameters
 
     kind = class_of(name)
-    assert all((one.about and one.about[0].isupper()) or one.about for one in parameters(kind))
+    assert [one.name for one in parameters(kind) if not one.about] == []
     assert f"Example: plumbline {name}" in (kind.__doc__ or "")

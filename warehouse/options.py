@@ -41,6 +41,8 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
         if error["type"] == "unexpected_keyword_argument":
             known = ", ".join(field.name for field in fields(kind))
             raise UsageProblem(f"{where}key {name!r}", "is unknown", f"known: {known}") from None
+        if error["type"] in ("too_short", "string_too_short") and not error["input"]:
+            raise UsageProblem(f"{where}{name}", "is empty") from None
         problem = error["msg"].removeprefix("Input ")
         raise UsageProblem(f"{where}{name} = {values.get(name)!r}", problem) from None
     except UsageProblem as e:

@@ -182,7 +182,7 @@ def count_corpus(
     options = request.options()
     config = asdict(request) | {"shards": list(map(str, request.shards))}
     with sole_writer(store, request.corpus):
-        _refuse_other_settings(store, request)
+        refuse_other_settings(store, request)
         with recorded(store, "corpus count", config) as run:
             try:
                 with progress(f"count {request.corpus}", "shards") as update:
@@ -203,13 +203,18 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
     ``memory_bytes`` is the most memory of each process of this machine.
     """
-    # The variables that name Spark's settings, and that spark-submit sets.
-    variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
-    if not (master or any(map(os.environ.get, variables))):
+    if not on_spark(master):
         return LocalEngine(store.work_directory("merge"), memory_bytes)
     from plumbline.jobs.spark.engine import SparkEngine
 
     return SparkEngine(master)
+
+
+def on_spark(master: str | None) -> bool:
+    """Whether a corpus is counted on Spark, see ``engine_of``."""
+    # The variables that name Spark's settings, and that spark-submit sets.
+    variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
+    return bool(master or any(map(os.environ.get, variables)))
 
 
 def check_failed(ledgers: Sequence[Ledger]) -> None:
@@ -223,7 +228,8 @@ def check_failed(ledgers: Sequence[Ledger]) -> None:
         raise kind(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
 
 
-def _refuse_other_settings(store: Store, request: CountRequest) -> None:
+def refuse_other_settings(store: Store, request: CountRequest) -> None:
+    """Raise ``UsageProblem`` where the corpus exists with other settings, without ``replace``."""
     rows = store.read("corpus", corpus=request.corpus).to_pylist()
     if not rows or request.replace:
         return

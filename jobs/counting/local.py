@@ -176,6 +176,11 @@ def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[N
     update(100, 100)
 
 
+def n_processes(shards: Sequence[str]) -> int:
+    """How many processes count these shards, this one among them."""
+    return 1 + max(_n_helpers(shards), 0)
+
+
 def _n_helpers(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:

@@ -66,13 +66,21 @@ class Ledger:
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
-def partials_directory(store: Store, options: CountOptions) -> Path:
+def partials_directory(store: Store, options: CountOptions, *, create: bool = True) -> Path:
     """Directory of the partials counted under these options, by this version of the tokeniser."""
     settings = {**asdict(options), "tokenizer": tokenizer_version(options.language)}
     for name in ("text_field", "decoder", "evidence", "source_field", "language", "order"):
         if settings[name] == CountOptions.__dataclass_fields__[name].default:
             del settings[name]  # as it was named before there was a choice
-    return store.work_directory("count", config_hash(settings))
+    return store.work_directory("count", config_hash(settings), create=create)
+
+
+def is_counted(directory: Path, shard: Path) -> bool:
+    """Whether a shard of this content has been counted; reads it, but where nothing has been.
+
+    Raises ``BadInput`` for one that can't be read.
+    """
+    return directory.is_dir() and (directory / f"{fingerprint(shard)}.json").exists()
 
 
 def partial_files(directory: Path, mark: str, kind: str) -> list[Path]:

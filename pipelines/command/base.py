@@ -35,6 +35,7 @@ from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.text.toml_file import read
 
 if TYPE_CHECKING:
@@ -173,8 +174,10 @@ class Parameter:
         return get_origin(self.kind) is tuple and repeats
 
     def value(self, given: Any) -> Any:
-        """What the class takes for a value of the command line, a variable or the settings."""
-        if get_origin(self.kind) is not tuple or given is None:
+        """What the class takes for a value of the command line, a variable, a file or Python."""
+        if isinstance(given, str) and Path in (self.kind, *get_args(self.kind)):
+            return address(given) or Path(given)
+        if get_origin(self.kind) is not tuple or not isinstance(given, str | list | tuple):
             return given
         if isinstance(given, str):
             given = [given] if self.is_list else map(str.strip, given.split(","))
@@ -203,7 +206,7 @@ def parameters(kind: type[Command]) -> list[Parameter]:
             about = next(m for m in marks if isinstance(m, FieldInfo))
             on = next((m for m in marks if isinstance(m, On)), On())
             default = getattr(kind, one.name, ...)
-            found.append(Parameter(one.name, inner, default, str(about.description), on))
+            found.append(Parameter(one.name, inner, default, about.description or "", on))
     last = inspect.get_annotations(Command)
     return sorted(
         found,
@@ -244,6 +247,16 @@ def has_plan(kind: type[Command]) -> bool:
     return kind.plan is not Command.plan
 
 
+def plan_of(command: Command) -> Iterator[Row]:
+    """The rows of a command's plan. Raises as opening does where its warehouse is missing."""
+    from plumbline.warehouse.storage.store import Store
+
+    there = Store.existing(command.warehouse)
+    if there is None and not command.makes_warehouse:
+        Store.open(command.warehouse, create=False)  # says what is missing
+    yield from command.plan(there)
+
+
 def made(
     kind: type[Made],
     given: Mapping[str, object],
@@ -255,11 +268,17 @@ def made(
     Raises ``UsageProblem`` for a value that the command doesn't take, ``BadInput`` for a file that
     is not TOML; both name the file where that holds it.
     """
+    known = {one.name: one for one in parameters(kind)}
     there = read(config, f"config {config}") if config else {}
-    from_file = {n: tuple(v) if isinstance(v, list) else v for n, v in there.items()}
-    kept = {n: v for n, v in from_file.items() if n not in given}
+    for name, value in there.items():
+        if isinstance(value, dict):
+            fix = "write the options at the top, not in a table"
+            raise UsageProblem(f"config {config}: {name}", "is a table", fix)
+    kept = {n: v for n, v in there.items() if n not in given}
     where = f"config {config}: " if kept else ""
-    return options.make(kind, {**(weaker or {}), **given, **kept}, where)
+    values = {**(weaker or {}), **given, **kept}
+    taken = {n: known[n].value(v) if n in known else v for n, v in values.items()}
+    return options.make(kind, taken, where)
 
 
 def execute(command: Command, stages: Stages | None = None) -> Done:

@@ -25,6 +25,7 @@ from plumbline.pipelines.command.base import (
     line_of,
     made,
     parameters,
+    plan_of,
 )
 from plumbline.pipelines.command.registry import name_of
 from plumbline.warehouse.errors import UsageProblem
@@ -45,7 +46,11 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
     more: dict[str, Any] = {"help": parameter.about, "show_envvar": bool(on.variable)}
     more |= {"envvar": on.variable} if on.variable else {}
     more |= {"metavar": on.metavar} if on.metavar else {}
-    more |= {"parser": lambda text: address(text) or Path(text)} if kind is Path else {}
+    more |= (
+        {"parser": lambda text: address(text) or Path(text)}
+        if Path in (kind, *get_args(kind))
+        else {}
+    )
     if default is not ...:
         more["show_default"] = default not in (None, "", False, [])
     made = typer.Argument(**more) if on.positional else typer.Option(*_names(parameter), **more)
@@ -65,14 +70,13 @@ def _names(parameter: Parameter) -> tuple[str, ...]:
 
 def function_of(kind: type[Command]) -> Callable[..., None]:
     """The function of which Typer makes the command."""
-    known = {p.name: p for p in parameters(kind)}
 
     def run(ctx: typer.Context, **values: Any) -> None:
         given = {name: values.pop(name, None) for name in ("config", "dry_run", "format")}
         if given["format"] not in FORMATS:
             problem = f"there is {', '.join(FORMATS)}"
             raise UsageProblem(f"--format {given['format']}", problem)
-        there = {n: known[n].value(v) for n, v in values.items() if v is not None}
+        there = {n: v for n, v in values.items() if v is not None}
         typed = {n: v for n, v in there.items() if origin(ctx, n) == "command line"}
         command = made(kind, typed, given["config"], there)
         if given["dry_run"]:
@@ -84,7 +88,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         out = CONSOLE if given["format"] == "table" else Console(quiet=True)
         show(execute(command, Stages(out)), command, given["format"])
 
-    signature = map(_declared, known.values())
+    signature = map(_declared, parameters(kind))
     run.__signature__ = inspect.Signature([_CONTEXT, *signature, *_general(kind)])  # type: ignore[attr-defined]
     run.__doc__ = inspect.getdoc(kind)
     run.__name__ = kind.__name__
@@ -104,7 +108,12 @@ def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
         said = "Say what it would take; do and write nothing."
         about.insert(0, ("dry_run", bool, False, said))
     for name, hint, default, text in about:
-        option = typer.Option(f"--{name.replace('_', '-')}", help=text, show_default=bool(default))
+        option = typer.Option(
+            f"--{name.replace('_', '-')}",
+            help=text,
+            show_default=bool(default),
+            show_envvar=False,
+        )
         yield inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -130,21 +139,35 @@ def context_settings(kind: type[Command]) -> dict[str, Any]:
 
     name = name_of(kind)
     variable = "PLUMBLINE_" + name.upper().replace(" ", "_").replace("-", "_")
-    found = settings.of_every_command() | settings.of_command(name)
-    names = {p.name for p in parameters(kind)}
+    known = {p.name: p for p in parameters(kind)}
+    table = settings.of_command(name)
+    for key in table:
+        if key not in known:
+            fix = f"known: {', '.join(known)}"
+            raise UsageProblem(
+                f"settings [{name.replace(' ', '.')}]: key {key!r}", "is unknown", fix
+            )
+    general = {n: v for n, v in settings.of_every_command().items() if n in known}
     return {
-        "default_map": {n: v for n, v in found.items() if n in names},
+        "default_map": general | {n: _as_default(known[n], v) for n, v in table.items()},
         "auto_envvar_prefix": variable,
     }
 
 
-def _show_plan(command: Command, form: str) -> None:
-    from plumbline.warehouse.storage.store import Store
+def _as_default(parameter: Parameter, value: object) -> object:
+    """A value of the settings file as Typer takes it for a default."""
+    if parameter.is_list:
+        return [value] if isinstance(value, str) else value
+    if isinstance(value, list) and get_origin(parameter.kind) is tuple:
+        return ",".join(map(str, value))
+    if isinstance(value, list | dict):
+        problem = "should be one value, no list or table"
+        raise UsageProblem(f"settings: {parameter.name} = {value!r}", problem)
+    return value
 
-    there = Store.existing(command.warehouse)
-    if there is None and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False)  # says what is missing
-    _print_rows(list(command.plan(there)), form)
+
+def _show_plan(command: Command, form: str) -> None:
+    _print_rows(list(plan_of(command)), form)
     if form == "table":
         say(f"Nothing was done or written. Next: {line_of(command)}")
 

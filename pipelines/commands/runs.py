@@ -19,8 +19,10 @@ from plumbline.pipelines.command.base import (
     Row,
     class_of,
     execute,
+    has_plan,
     line_of,
     of_values,
+    plan_of,
     planned,
 )
 from plumbline.pipelines.command.registry import targets
@@ -60,6 +62,8 @@ class Replay(Command):
         assert store is not None, "this command makes no warehouse"
         command = self.command(store)
         yield planned(line_of(command), "command", None)
+        if has_plan(type(command)):
+            yield from plan_of(command)
         yield from differences(history.find(store, self.run_id))
 
     def run(self, context: Context) -> Done:
