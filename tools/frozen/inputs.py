@@ -28,8 +28,8 @@ from tools.frozen import recipe
 #: When the first stored run started: long before any run of today.
 EPOCH = datetime(2020, 1, 1, tzinfo=timezone.utc)
 
-#: Rows by partition and unit.
-Units = dict[tuple[tuple[str, ...], str], list[dict[str, Any]]]
+#: Rows by partition, unit and run.
+Units = dict[tuple[tuple[str, ...], str, str], list[dict[str, Any]]]
 
 
 def make() -> None:
@@ -55,9 +55,10 @@ def make() -> None:
 
 
 _WORDS = (
-    "good sad bad happy quiet clever busy work day house garden lamp letter bridge rain smile team"
-    " plan office hospital kitchen friend story song market train river window road morning"
-).split()
+    *("good", "sad", "bad", "happy", "quiet", "clever", "busy", "work", "day", "house", "garden"),
+    *("lamp", "letter", "bridge", "rain", "smile", "team", "plan", "office", "hospital", "kitchen"),
+    *("friend", "story", "song", "market", "train", "river", "window", "road", "morning"),
+)
 
 
 def _reply(body: dict[str, Any]) -> Say:
@@ -112,7 +113,9 @@ def _published(table: str, runs: set[str]) -> Units:
         rows, start = store.rows_of(table, file), 0
         for unit in file.units:
             if unit.run_id in runs:
-                found[file.partition, unit.name] = rows.slice(start, unit.n_rows).to_pylist()
+                found[file.partition, unit.name, unit.run_id] = rows.slice(
+                    start, unit.n_rows
+                ).to_pylist()
             start += unit.n_rows
     return found
 
@@ -124,7 +127,7 @@ def _keep(stored: dict[str, Units], url: str, runs: set[str]) -> None:
     texts = {run: f"20200101T{k:06d}000000-{k:06x}" for k, run in enumerate(made, 1)}
     texts[url] = recipe.NOBODY
     rows = Store.open("out/warehouse").read("run").filter(pc.field("run_id").isin(made)).to_pylist()
-    _write("run", {((), row["run_id"]): [_fixed(row, made)] for row in rows}, texts)
+    _write("run", {((), row["run_id"], row["run_id"]): [_fixed(row, made)] for row in rows}, texts)
     for table, units in sorted(stored.items()):
         _write(table, units, texts)
 
@@ -138,13 +141,15 @@ def _fixed(row: dict[str, Any], made: list[str]) -> dict[str, Any]:
 
 def _write(table: str, units: Units, texts: dict[str, str]) -> None:
     """Rows as Parquet, with the unit each was published in."""
-    rows = [(texts.get(unit, unit), row) for (_, unit), found in units.items() for row in found]
+    rows = [(unit, run, row) for (_, unit, run), found in units.items() for row in found]
     if not rows:
         return
     fixed = [
-        _renamed(row | {"seconds": 1.0} if "seconds" in row else row, texts) for _, row in rows
+        _renamed(row | {"seconds": 1.0} if "seconds" in row else row, texts) for *_, row in rows
     ]
-    data = cast(TABLES[table], fixed).append_column("unit", [[unit for unit, _ in rows]])
+    data = cast(TABLES[table], fixed)
+    data = data.append_column("unit", [[texts.get(unit, unit) for unit, _, _ in rows]])
+    data = data.append_column("unit_run", [[texts[run] for _, run, _ in rows]])
     pq.write_table(data, recipe.ROWS / f"{table}.parquet", compression="zstd")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-import shutil
+import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tools.frozen.plain import fixer, text_of
 from tools.frozen.rebuild import WAREHOUSE, Printed, run
+from tools.frozen.recipe import expanded
 from tools.frozen.rows import shown_rows
 
-#: Commands that read, beside the queries of `plumbline sql`. Those of a line depend on no other.
+#: Commands that only read, beside the queries of `plumbline sql`. `doctor` is about the machine.
 READING = (
     "",
     "--version",
@@ -36,22 +38,14 @@ READING = (
     "benchmark compare world written",
     "benchmark build other --corpus letters --words lamp,kettle --model scripted --dry-run",
     "choose --model chat --benchmark three --n 2 --dry-run",
-    "why nurse captain --corpus letters",
-    "why nurse captain --corpus letters --format markdown --n 2 --seed 1",
-    "why nurse captain --corpus letters --format json",
-    "why nurse captain --corpus letters --format csv",
     "why unheardof --corpus letters",
-    "corpus compare letters:letters letters:diaries",
-    "disclosure prompts mine --derive neutral.csv --column text",
-    "fairpair report --out fairpair",
-    "report --out report --site site",
-    "table",
     "table models --format markdown",
-    "figure",
-    "card models/closed",
+    "table models --format latex",
+    "table models --format csv",
+    "card closed-swapped",
     "cite",
-    "reproduce fairpair --as GPT2=models/closed",
-    "reproduce disclosure --as LLaMA2-7B=models/closed",
+    "reproduce fairpair --as GPT2=closed",
+    "reproduce disclosure --as 'LLaMA2 7B=closed'",
     "reproduce lists --corpus letters",
     "intervene text straight/*.zst --out changed --dose 0.5",
     "intervene show changed --n 3",
@@ -63,14 +57,18 @@ READING = (
     "warehouse check",
     "warehouse history --limit 3",
     "warehouse compact --dry-run",
-    "warehouse push copy --dry-run",
-    "sql .tables",
+    "sql 'SELECT count(*) FROM pair_count'",
+    "sql 'SELECT count(*) FROM pair_count' --at 1",
     "sql nonsense",
     "sql --init init.sql --relative",
     "scoer",
     "score",
     "why --n x",
 )
+#: Commands that make the whole report to print a part of it.
+READING_SLOWLY = ("table", "figure", "fairpair report --out fairpair")
+#: Pages of models that say the same of others.
+_LIKE_OTHERS = re.compile(r"closed-step-(?!0|140)|exchange-(?!gender-1-0)")
 #: Queries, with options.
 QUERIES = (
     ("SELECT corpus, n_tokens, n_words FROM corpus ORDER BY corpus",),
@@ -81,21 +79,28 @@ QUERIES = (
     ("SELECT nothing FROM corpus",),
     ("FROM seed_verdict WHERE corpus = 'none'",),
 )
-#: Table macros whose parameters have no defaults: what they are given.
-MACROS = {
-    "disclosure_change": "{both}",
-    "disclosure_difference": "{both}",
-    "fairpair_difference": "{both}",
-    "group_preference": "0.65",
-    "group_share": "0.65",
-    "opinion_agreement": "1.0",
-    "perplexity_difference": "{both}",
-    "preference_against": "{both}",
-    "preference_difference": "{both}",
-    "scored_subset": "[0.5, 0.65]",
-    "texts_with": "['she']",
-    "us_curve": "[0.3, 0.65]",
-}
+#: Table macros with what they are given; those that compare two models are in the report.
+MACROS = (
+    "benchmark_difference()",
+    "benchmark_figure()",
+    "benchmark_word()",
+    "corpus_agreement()",
+    "deduplication()",
+    "deduplication_mean()",
+    "disclosure()",
+    "disclosure_prompt()",
+    "disclosure_strategy()",
+    "group_preference(0.65)",
+    "group_share(0.65)",
+    "instruction_sweep()",
+    "opinion_agreement(1.0)",
+    "preference_pairwise()",
+    "scored_subset([0.5, 0.65])",
+    "texts_with('family')",
+    "us_curve([0.3, 0.65])",
+    "us_difference('closed', 'closed-swapped', 'world')",
+    "us_gap('closed', 'world', 'closed-world-straight', 0.65, NULL)",
+)
 
 
 @dataclass
@@ -106,9 +111,10 @@ class Outputs:
 
     @cached_property
     def fix(self) -> Callable[[str], str]:
-        runs = sorted(set(Store.open(WAREHOUSE).read("run")["run_id"].to_pylist()))
-        names = {run: f"RUN-{k:02d}" for k, run in enumerate(runs, 1)}
-        return fixer({run: name for run, name in names.items() if run[:4] != "2020"}, Path())
+        rows = Store.open(WAREHOUSE).read("run").sort_by("run_id").to_pylist()
+        names = {row["run_id"]: f"RUN-{k:02d}" for k, row in enumerate(rows, 1)}
+        commits = {row["git_commit"] for row in rows} - {None, "0" * 40}
+        return fixer({run: name for run, name in names.items() if run[:4] != "2020"}, commits)
 
     def kind(self, name: str) -> dict[str, str]:
         """The files of one of ``KINDS``."""
@@ -122,12 +128,13 @@ class Outputs:
     def views(self) -> dict[str, str]:
         with connect(WAREHOUSE) as connection:
             names = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
-            return {"views.txt": self._relations(connection, sorted(names - TABLES.keys()))}
+            views = [*sorted(names - TABLES.keys()), *MACROS]
+            return {"views.txt": self._relations(connection, views)}
 
     def _relations(self, connection: Any, names: Sequence[str]) -> str:
         found = []
         for name in names:
-            cursor = connection.execute(f'FROM "{name}"')
+            cursor = connection.execute(f"FROM {name}")
             columns = [column[0] for column in cursor.description]
             found.append(shown_rows(name, columns, cursor.fetchall(), self.fix))
         return "\n\n".join(found)
@@ -142,19 +149,32 @@ class Outputs:
         found = [run(_words(line)) for line in READING]
         return {"reading.txt": self.fix("\n\n".join(map(str, found)))}
 
+    def reading_slowly(self) -> dict[str, str]:
+        found = [run(_words(line)) for line in READING_SLOWLY]
+        return {"reading_slowly.txt": self.fix("\n\n".join(map(str, found)))}
+
     def queries(self) -> dict[str, str]:
         asked = [*QUERIES, *((q.query, "--format", "csv") for q in questions())]
         found = [run(["sql", *words]) for words in asked]
-        return {"queries.txt": self.fix("\n\n".join(map(str, found)))}
+        return {"queries.txt": self.fix("\n\n".join(map(_sorted, found)))}
 
     def report(self) -> dict[str, str]:
-        run(["report", "--out", "pages", "--site", "site-pages"])
-        found = {}
-        for top in ("pages", "site-pages"):
-            for path in sorted(Path(top).rglob("*.html")):
-                found[f"{path.with_suffix('')}.txt"] = self.fix(text_of(path.read_text("utf-8")))
-        plots = [self._plot(path) for path in sorted(Path("pages").rglob("*.csv"))]
-        return {**found, "plots.txt": "\n\n".join(plots)}
+        printed = str(run(["report", "--site", "pages"]))
+        found = {"printed.txt": self.fix(printed)}
+        words = []
+        for path in sorted(Path("pages").rglob("*.html")):
+            text = self.fix(text_of(path.read_text("utf-8")))
+            if path.parent.name == "words":
+                words.append(f"## {path}\n{text}")
+            elif not _LIKE_OTHERS.match(path.name):
+                found[f"{path.relative_to('pages').with_suffix('')}.txt"] = text
+        plots = [self._plot(path) for path in sorted(Path("pages").glob("*.csv"))]
+        return {**found, "of-words.txt": "\n\n".join(words), "plots.txt": "\n\n".join(plots)}
+
+    def cards(self) -> dict[str, str]:
+        """Cards of benchmarks, which `benchmark build` wrote."""
+        paths = sorted(Path("out/cards").glob("*/README.md"))
+        return {f"{path.parent.name}.txt": self.fix(path.read_text("utf-8")) for path in paths}
 
     def _plot(self, path: Path) -> str:
         with path.open(encoding="utf-8", newline="") as file:
@@ -163,7 +183,10 @@ class Outputs:
 
 
 #: Kinds of outputs, methods of `Outputs`.
-KINDS = ("building", "tables", "views", "help", "reading", "queries", "report")
+KINDS = (
+    *("building", "cards", "tables", "views", "help", "reading", "reading_slowly", "queries"),
+    "report",
+)
 
 
 def commands() -> Iterator[list[str]]:
@@ -180,9 +203,15 @@ def commands() -> Iterator[list[str]]:
 
 
 def _words(line: str) -> list[str]:
-    from tools.frozen.recipe import expanded
+    return expanded(tuple(shlex.split(line)), {})
 
-    return expanded(tuple(line.split()), {})
+
+def _sorted(printed: Printed) -> str:
+    """With the rows of CSV in one order: questions leave open which of equals is first."""
+    if "csv" not in printed.command:
+        return str(printed)
+    heading, *rows = printed.out.splitlines() or [""]
+    return str(replace(printed, out="\n".join([heading, *sorted(rows)])))
 
 
 def _value(cell: str) -> Any:

@@ -3,54 +3,79 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 from plumbline.warehouse.provenance.runs import package_versions
+from tools.frozen.rows import number
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 #: A run of this warehouse, but for the stored ones, whose names begin with 2020.
 RUN = re.compile(r"\b(?!2020)20\d{6}T\d{12}-[0-9a-f]{6}\b")
 
-_RULES: tuple[tuple[str, str], ...] = (
-    (
-        r"\b(?!2020)20\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\+00:00|Z| UTC)?)?",
-        "TIME",
-    ),
-    (r"\b[\d,]+(?:\.\d+)?(?:e-\d+)? (s|ms|min)\b", r"N \1"),
-    (
-        r"\b[\d,]+(?:\.\d+)? (pairs|rows|steps|documents|texts|prompts|words|tokens|MB)/s\b",
-        r"N \1/s",
-    ),
-    (r"\b[\d,]+(?:\.\d+)? ?(?:bytes|kB|KB|MB|GB|KiB|MiB|GiB|B)\b(?!/)", "SIZE"),
-    (r"\b[0-9a-f]{20}\.parquet\b", "FILE.parquet"),
-    (r"\b(?!0{40})[0-9a-f]{40}\b", "COMMIT"),
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.M), put)
+    for pattern, put in (
+        (
+            r"\b(?!2020)20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
+            r"(?:\+00:00|Z| UTC)?",
+            "TIME",
+        ),
+        (r"TIME ([│|]) *[\d.]+ *", r"TIME \1 N "),
+        (r'("(?:seconds|n_bytes)": )[\d.]+', r"\1N"),
+        (r"\b[\d,]+(?:\.\d+)?(?:e-\d+)? (s|ms|min)\b", r"N \1"),
+        (r"\b[\d,]+(?:\.\d+)? (\w+)/s\b", r"N \1/s"),
+        (r"\b[\d,]+(?:\.\d+)? (?:bytes|kB|KB|MB|GB|KiB|MiB|GiB|B)\b(?! each)", "SIZE"),
+        (r"\b[0-9a-f]{20}\.parquet\b", "FILE.parquet"),
+        # How often a bar is drawn depends on the time.
+        (r"^[^\n:]+: [\d,]+ of [\d,]+ \w+(?:, [^\n]*)?, N s$\n?", ""),
+    )
 )
+_LONG = re.compile(r"(?<![\w.])-?\d+\.\d{9,}(?:e[-+]?\d+)?")
 
 
-def fixer(runs: Mapping[str, str], work: Path) -> Callable[[str], str]:
-    """A function that replaces in a text what isn't the same in every run."""
-    paths = {str(work.resolve()): "WORK", str(REPOSITORY): "REPOSITORY", str(Path.home()): "HOME"}
+def fixer(runs: Mapping[str, str], commits: Collection[str]) -> Callable[[str], str]:
+    """A function that replaces in a text what isn't the same in every run.
+
+    Args:
+        runs: what stands for the name of a run.
+        commits: of the repository, which may be cut to 12 digits.
+    """
+    folders = {
+        str(Path().resolve()): "WORK",
+        str(REPOSITORY): "REPOSITORY",
+        str(Path.home()): "HOME",
+    }
+    paths = {re.compile(rf"{re.escape(path)}(?![\w-])"): name for path, name in folders.items()}
     versions = sorted(set(package_versions().values()), key=len, reverse=True)
     version = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, versions))})(?![\w.])")
 
     def fix(text: str) -> str:
         text = RUN.sub(lambda m: runs.get(m[0], "RUN"), text)
         for path, name in paths.items():
-            text = re.sub(rf"{re.escape(path)}(?![\w-])", name, text)
+            text = path.sub(name, text)
+        for commit in commits:
+            text = text.replace(commit, "COMMIT").replace(commit[:12], "COMMIT")
         for pattern, put in _RULES:
-            text = re.sub(pattern, put, text)
+            text = pattern.sub(put, text)
+        text = _LONG.sub(lambda m: number(float(m[0])), text)
         return version.sub("VERSION", text)
 
-    return fix
+    return cache(fix)
 
 
 #: Elements inside a line of text.
-_INLINE = frozenset("a abbr b br code em i kbd mark q small span strong sub sup time tspan".split())
+_INLINE = frozenset(
+    (
+        *("a", "abbr", "b", "br", "code", "em", "i", "kbd", "mark", "q", "small", "span", "strong"),
+        *("sub", "sup", "time", "tspan"),
+    )
+)
 _SKIPPED = frozenset(("script", "style"))
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+_VOID = frozenset(("base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"))
 
 
 class _Text(HTMLParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from plumbline.warehouse.storage.store import Store
 from tools.frozen import recipe
 
 WAREHOUSE = Path("out/warehouse")
+
+#: Columns of stored rows beside those of the table.
+_OF_UNITS = frozenset(("unit", "unit_run"))
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,21 @@ def run(command: Sequence[str]) -> Printed:
     """Run a command in this process."""
     # ``sql`` writes bytes to the stream below.
     out, err = _Stream(io.BytesIO(), "utf-8"), _Stream(io.BytesIO(), "utf-8")
-    with redirect_stdout(out), redirect_stderr(err):
+    with redirect_stdout(out), redirect_stderr(err), _as_console_script():
         status = main(command)
     return Printed(command, status, out.text(), err.text())
+
+
+@contextmanager
+def _as_console_script() -> Iterator[None]:
+    """Help texts say `plumbline` and not how this process was started."""
+    module, given = sys.modules["__main__"], sys.argv
+    package = module.__package__
+    module.__package__, sys.argv = None, ["plumbline"]
+    try:
+        yield
+    finally:
+        module.__package__, sys.argv = package, given
 
 
 class _Stream(io.TextIOWrapper):
@@ -80,9 +96,8 @@ def _publish(left: dict[str, list[dict[str, Any]]], tables: set[str]) -> None:
         of_unit = itemgetter(*TABLES[table].partitions, "unit")
         for _, rows in groupby(left.pop(table), of_unit):
             found = list(rows)
-            unit = found[0]["unit"]
-            data = [{k: v for k, v in row.items() if k != "unit"} for row in found]
-            store.publish(table, data, unit=unit, run_id=data[0].get("run_id", ""))
+            data = [{k: v for k, v in row.items() if k not in _OF_UNITS} for row in found]
+            store.publish(table, data, unit=found[0]["unit"], run_id=found[0]["unit_run"])
 
 
 @contextmanager

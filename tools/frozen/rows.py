@@ -35,7 +35,10 @@ def shown_rows(
     name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], fix: Callable[[str], str]
 ) -> str:
     """Heading, columns with sums of all rows, and rows."""
-    kinds = [_is_float(row[i] for row in rows) for i in range(len(columns))]
+    kinds = [
+        column not in CIRCUMSTANCES and any(isinstance(row[i], float) for row in rows)
+        for i, column in enumerate(columns)
+    ]
     cells = [
         [_cell(column, value, fix) for column, value in zip(columns, row, strict=True)]
         for row in rows
@@ -54,16 +57,12 @@ def shown_rows(
     return "\n".join(lines)
 
 
-def _is_float(values: Any) -> bool:
-    return any(isinstance(v, float) for v in values)
-
-
 def _cell(column: str, value: Any, fix: Callable[[str], str]) -> str:
     if value is None:
         return "–"
     if column in CIRCUMSTANCES:
         return "*"
-    return fix(_text(value))
+    return fix(_text(value)) if isinstance(value, str) else _text(value)
 
 
 def _text(value: Any) -> str:
