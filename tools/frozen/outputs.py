@@ -113,8 +113,7 @@ class Outputs:
     def fix(self) -> Callable[[str], str]:
         rows = Store.open(WAREHOUSE).read("run").sort_by("run_id").to_pylist()
         names = {row["run_id"]: f"RUN-{k:02d}" for k, row in enumerate(rows, 1)}
-        commits = {row["git_commit"] for row in rows} - {None, "0" * 40}
-        return fixer({run: name for run, name in names.items() if run[:4] != "2020"}, commits)
+        return fixer({run: name for run, name in names.items() if run[:4] != "2020"})
 
     def kind(self, name: str) -> dict[str, str]:
         """The files of one of ``KINDS``."""

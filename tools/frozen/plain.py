@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,6 +25,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "TIME",
         ),
         (r"TIME ([│|]) *[\d.]+ *", r"TIME \1 N "),
+        (r"(│ counted +│ [\d,]+ +│ )[\d.]+ *", r"\1N "),
         (r'("(?:seconds|n_bytes)": )[\d.]+', r"\1N"),
         (r"\b[\d,]+(?:\.\d+)?(?:e-\d+)? (s|ms|min)\b", r"N \1"),
         (r"\b[\d,]+(?:\.\d+)? (\w+)/s\b", r"N \1/s"),
@@ -37,12 +38,10 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _LONG = re.compile(r"(?<![\w.])-?\d+\.\d{9,}(?:e[-+]?\d+)?")
 
 
-def fixer(runs: Mapping[str, str], commits: Collection[str]) -> Callable[[str], str]:
+def fixer(runs: Mapping[str, str]) -> Callable[[str], str]:
     """A function that replaces in a text what isn't the same in every run.
 
-    Args:
-        runs: what stands for the name of a run.
-        commits: of the repository, which may be cut to 12 digits.
+    ``runs`` has what stands for the name of a run.
     """
     folders = {
         str(Path().resolve()): "WORK",
@@ -57,8 +56,6 @@ def fixer(runs: Mapping[str, str], commits: Collection[str]) -> Callable[[str], 
         text = RUN.sub(lambda m: runs.get(m[0], "RUN"), text)
         for path, name in paths.items():
             text = path.sub(name, text)
-        for commit in commits:
-            text = text.replace(commit, "COMMIT").replace(commit[:12], "COMMIT")
         for pattern, put in _RULES:
             text = pattern.sub(put, text)
         text = _LONG.sub(lambda m: number(float(m[0])), text)

@@ -155,6 +155,8 @@ _UNSET = re.compile(r"PLUMBLINE_.*|FORCE_COLOR|CLICOLOR.*|TERM_PROGRAM|LINES|PY_
 _SET = {
     **{"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC", "LC_ALL": "C.UTF-8"},
     **{"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PLUMBLINE_API_KEY": "none"},
+    # Runs record no commit, as in an installed package.
+    "GIT_DIR": os.devnull,
 }
 
 
