@@ -11,9 +11,12 @@ from typing import Any
 #: Rows shown of a longer one: those whose text hashes lowest, so that others don't move them.
 SHOWN = 12
 
-#: Columns that say when or how fast, and sizes of compressed files.
+#: Columns that say when, how fast or from which run, and sizes of compressed files.
 CIRCUMSTANCES = frozenset(
-    ("seconds", "started_at", "ended_at", "vetted_at", "git_commit", "packages", "n_bytes")
+    (
+        *("seconds", "started_at", "ended_at", "vetted_at", "git_commit", "packages"),
+        *("config_hash", "n_bytes"),
+    )
 )
 #: What computing zero leaves.
 _TINY = 1e-12
