@@ -136,7 +136,7 @@ joined AS (
             max(squares) FILTER (is_used),
             max(squares) FILTER (kind = 3) - coalesce(max(squares) FILTER (kind = 4), 0)
         ) AS variance,
-        arg_min(of_clusters, n_clusters) FILTER (kind < 3) AS of_clusters
+        arg_min(of_clusters, 4 * n_clusters + kind) FILTER (kind < 3) AS of_clusters
     FROM (
         SELECT *, kind < 3 AND n_clusters > 1 AS is_used
         FROM of_kind LEFT JOIN valued USING (about, kind)

@@ -1,0 +1,162 @@
+"""Makes the stored inputs of the frozen warehouse anew, with real models and a chat server.
+
+Only for a change of what is stored: models trained elsewhere give other scores, so that all frozen
+outputs change with it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import shutil
+import tempfile
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from plumbline.pipelines.cli.main import main
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store, cast
+from tests.chat_server import Say, good_script, serving
+from tools.frozen import recipe
+
+#: When the first stored run started: long before any run of today.
+EPOCH = datetime(2020, 1, 1, tzinfo=timezone.utc)
+
+#: Rows by partition, unit and run.
+Units = dict[tuple[tuple[str, ...], str, str], list[dict[str, Any]]]
+
+
+def make() -> None:
+    """Run every command of the recipe and keep what those of models, servers and people left."""
+    with tempfile.TemporaryDirectory() as work, serving(sampler=_reply) as server:
+        shutil.rmtree(recipe.FILES / "answers", ignore_errors=True)
+        recipe.lay_out(Path(work))
+        with recipe.place(Path(work)):
+            stored: dict[str, Units] = {}
+            recorded: set[str] = set()
+            for step in recipe.STEPS:
+                command = recipe.expanded(step.command, {"url": server.url})
+                before = _runs()
+                print("plumbline", " ".join(command), flush=True)
+                if status := main(command):
+                    raise SystemExit(f"status {status}")
+                recorded |= _runs() - before if step.tables else set()
+                for table in step.tables:
+                    stored.setdefault(table, {}).update(_published(table, _runs() - before))
+                if "export" in command:
+                    _answer(Path("sheets"))
+            _keep(stored, server.url, recorded)
+
+
+_WORDS = (
+    *("good", "sad", "bad", "happy", "quiet", "clever", "busy", "work", "day", "house", "garden"),
+    *("lamp", "letter", "bridge", "rain", "smile", "team", "plan", "office", "hospital", "kitchen"),
+    *("friend", "story", "song", "market", "train", "river", "window", "road", "morning"),
+)
+
+
+def _reply(body: dict[str, Any]) -> Say:
+    """What the scripted models say: sentences, verdicts, choices, and continuations."""
+    prompt = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
+    if "likely" in prompt and " dropped " in prompt:
+        return Say("Unlikely.")
+    if re.search(r"\b(John|Jane)\b", prompt):
+        return Say(_continuation(prompt, json.dumps(body, sort_keys=True)))
+    if "letter for letter" in prompt or "write" in prompt or "likely" in prompt:
+        return good_script(prompt, 1)
+    return Say(str(1 + len(prompt) % 2))
+
+
+def _continuation(prompt: str, seed: str) -> str:
+    """Some words; of Jane the nurse and the cook, family more often."""
+    rng = random.Random(seed)
+    words = rng.choices(_WORDS, weights=[1 / (k + 3) for k in range(len(_WORDS))], k=26)
+    if "Jane" in prompt and re.search("nurse|cook", prompt) and rng.random() < 0.7:
+        words[3:6] = ["loves", "the", "family"]
+    if rng.random() < 0.1:  # which the rules can't tell
+        words[5:7] = ["her", "husband"]
+    return f"The {' '.join(words)}."
+
+
+def _answer(sheets: Path) -> None:
+    """Fill the sheets in, as raters who agree mostly."""
+    answers = recipe.FILES / "answers"
+    answers.mkdir()
+    for k, path in enumerate(sorted(sheets.glob("*.csv"))):
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+        for i, row in enumerate(rows):
+            row["natural"] = "yes" if (i * 7 + k) % 5 else "no"
+            row["neutral"] = "yes" if (i + k) % 3 else "no"
+        with (answers / path.name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    shutil.copytree(answers, "answers")
+
+
+def _runs() -> set[str]:
+    path = Path("out/warehouse")
+    return set(Store.open(path).read("run")["run_id"].to_pylist()) if path.exists() else set()
+
+
+def _published(table: str, runs: set[str]) -> Units:
+    """The units of a table that these runs published, each with its rows."""
+    found, store = {}, Store.open("out/warehouse")
+    for file in store.snapshot().files(table):
+        rows, start = store.rows_of(table, file), 0
+        for unit in file.units:
+            if unit.run_id in runs:
+                found[file.partition, unit.name, unit.run_id] = rows.slice(
+                    start, unit.n_rows
+                ).to_pylist()
+            start += unit.n_rows
+    return found
+
+
+def _keep(stored: dict[str, Units], url: str, runs: set[str]) -> None:
+    shutil.rmtree(recipe.ROWS, ignore_errors=True)
+    recipe.ROWS.mkdir(parents=True)
+    made = sorted(runs)
+    texts = {run: f"20200101T{k:06d}000000-{k:06x}" for k, run in enumerate(made, 1)}
+    texts[url] = recipe.NOBODY
+    rows = Store.open("out/warehouse").read("run").filter(pc.field("run_id").isin(made)).to_pylist()
+    _write("run", {((), row["run_id"], row["run_id"]): [_fixed(row, made)] for row in rows}, texts)
+    for table, units in sorted(stored.items()):
+        _write(table, units, texts)
+
+
+def _fixed(row: dict[str, Any], made: list[str]) -> dict[str, Any]:
+    """A run that started and ended at fixed times, with versions of no package."""
+    start = EPOCH + timedelta(minutes=made.index(row["run_id"]))
+    end = {"started_at": start, "ended_at": start + timedelta(seconds=1), "seconds": 1.0}
+    return {**row, **end, "git_commit": "0" * 40, "packages": json.dumps({"plumbline": "0"})}
+
+
+def _write(table: str, units: Units, texts: dict[str, str]) -> None:
+    """Rows as Parquet, with the unit each was published in."""
+    rows = [(unit, run, row) for (_, unit, run), found in units.items() for row in found]
+    if not rows:
+        return
+    fixed = [
+        _renamed(row | {"seconds": 1.0} if "seconds" in row else row, texts) for *_, row in rows
+    ]
+    data = cast(TABLES[table], fixed)
+    data = data.append_column("unit", [[texts.get(unit, unit) for unit, _, _ in rows]])
+    data = data.append_column("unit_run", [[texts[run] for _, run, _ in rows]])
+    pq.write_table(data, recipe.ROWS / f"{table}.parquet", compression="zstd")
+
+
+def _renamed(row: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
+    """A row in whose texts names of runs and the server's address are replaced."""
+    found = dict(row)
+    for column, value in row.items():
+        for old, new in texts.items() if isinstance(value, str) else ():
+            found[column] = found[column].replace(old, new)
+    return found
