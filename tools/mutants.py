@@ -40,6 +40,13 @@ ROOMS = ("warehouse", "jobs", "eval_workers", "pipelines", "plumbline")
 ENDINGS = (".py", ".sql")
 #: A fault may make a test run for ever.
 _MOST_SECONDS = 600
+#: A plugin of pytest: examples that fail are not made smaller, which takes minutes.
+_PLUGIN = """
+from hypothesis import Phase, settings
+phases = (Phase.explicit, Phase.reuse, Phase.generate)
+settings.register_profile("mutants", deadline=None, phases=phases)
+"""
+_OPTIONS = ("-p", "seeded", "--hypothesis-profile=mutants", "--hypothesis-seed=0")
 
 
 @dataclass(frozen=True)
@@ -122,9 +129,11 @@ class Copy:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source / name, target, follow_symlinks=False)
         self._report = directory / "report.xml"
+        self._caches.mkdir()
+        (self._caches / "seeded.py").write_text(_PLUGIN, encoding="utf-8")
         self._environment = {
             **os.environ,
-            "PYTHONPATH": str(self.root),
+            "PYTHONPATH": os.pathsep.join(map(str, (self.root, self._caches))),
             "PYTHONDONTWRITEBYTECODE": "1",
             "NUMBA_CACHE_DIR": str(self._caches / "numba"),
             "XDG_CACHE_HOME": str(self._caches),
@@ -151,7 +160,7 @@ class Copy:
         """Run tests. Raises ``BadMutant`` where one can't be collected."""
         self._report.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider"]
-        command += ["-o", "addopts=--strict-markers", "--hypothesis-seed=0", f"--junitxml={self._report}", *tests]
+        command += [*_OPTIONS, f"--junitxml={self._report}", *tests]
         try:
             done = subprocess.run(
                 command,
