@@ -322,6 +322,35 @@ def test_a_connection_keeps_its_state(store: Store) -> None:
     assert found == (N_ROWS,) and len(words(store)) == 1
 
 
+def test_a_merge_leaves_what_was_replaced_while_it_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for unit in "abc":
+        store.publish("word_count", rows(unit), unit=unit, run_id="r")
+    read, other = store.rows_of, Store.open(store.root)
+
+    def replaced(*arguments: Any) -> Any:
+        found = read(*arguments)
+        other.publish("word_count", rows("a", 7), unit="a", run_id="r")
+        return found
+
+    monkeypatch.setattr(store, "rows_of", replaced)
+    compact(store, "r")
+    expected = {row["word"]: row["n_word"] for row in [*rows("a", 7), *rows("b"), *rows("c")]}
+    assert words(store) == expected
+    assert store.read("word_count").num_rows == 3 * N_ROWS
+
+
+def test_restore_empties_tables_that_came_later(store: Store) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    version = store.snapshot().version
+    store.publish("word_count", rows("b"), unit="b", run_id="r")
+    store.publish("word_delta", [DELTA], unit="d", run_id="r")
+    versions.restore(store, version, "r")
+    assert words(store) == {row["word"]: 1 for row in rows("a")}
+    assert not store.read("word_delta").num_rows
+
+
 def test_a_past_state_is_read_by_version_run_and_time_and_restored(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -162,6 +162,38 @@ def test_wilson_interval_equals_scipy(store: Store) -> None:
         assert row["interval"] == "Wilson 95%"
 
 
+def test_the_error_of_a_gap_is_that_of_resampled_pairs(store: Store) -> None:
+    rng, n = np.random.default_rng(2), 600
+    is_within = rng.random(n) < 0.3
+    is_even = rng.random(n) < np.where(is_within, 0.8, 0.5)
+    build(
+        store,
+        [
+            (0.0 if even else 2.0, 0.1 if within else 2.0, False, None)
+            for even, within in zip(is_even, is_within, strict=True)
+        ],
+    )
+    row = by_benchmark(store.root)["b"]["gap", "|max_pmi| <= 0.65"]
+    drawn = rng.integers(0, n, (4000, n))
+    even, within = is_even[drawn], is_within[drawn]
+    gaps = (even & within).sum(axis=1) / within.sum(axis=1) - even.mean(axis=1)
+    assert row["value"] == pytest.approx(is_even[is_within].mean() - is_even.mean(), abs=1e-12)
+    assert row["value_se"] == pytest.approx(gaps.std(), rel=0.05)
+
+
+def test_p_is_two_sided_as_the_interval_is(store: Store) -> None:
+    for n_b in (6, 9, 12):
+        ratios = [2.0] * 14 + [-2.0] * n_b + [0.0] * 10
+        build(store, [(ratio, 0.1, False, None) for ratio in ratios], str(n_b))
+    found = by_benchmark(store.root)
+    for benchmark in found.values():
+        row = benchmark["pd", "all"]
+        low, high = row["value_low"], row["value_high"]
+        error = (high - low) / 2 / stats.t.ppf(0.975, row["df"])
+        p = 2 * stats.t.sf(abs(low + high) / 2 / error, row["df"])
+        assert row["p"] == pytest.approx(p, rel=1e-3)
+
+
 def wilson(p: float, n: float, t: float) -> tuple[float, float]:
     """The two p0 of which p is t standard errors away, as roots of a quadratic equation."""
     roots = np.roots([1 + t**2 / n, -(2 * p + t**2 / n), p**2]).real

@@ -24,6 +24,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.provenance import runs
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.format import newest_version
 from plumbline.warehouse.storage.store import Store, cast
 from tests.conftest import REPOSITORY
@@ -85,6 +86,22 @@ def test_publishing_a_unit_again_replaces_it_alone(store: Store) -> None:
     rows = store.read("word_count", corpus="c").to_pylist()
     assert sorted((r["word"], r["n_word"]) for r in rows) == [("cup", 2), ("tea", 5)]
     assert store.units("word_count", corpus="c") == {"a", "b"}
+
+
+def test_publishing_units_of_a_merged_file_leaves_the_others(store: Store) -> None:
+    units = {"a": {"tea": 1, "cup": 1}, "b": {"pot": 2}, "c": {"milk": 3, "jug": 3, "tray": 3}}
+    for unit, counts in units.items():
+        store.publish("word_count", words("c", **counts), unit=unit, run_id="r")
+    compact(store, "r")
+    assert len(store.snapshot().files("word_count")) == 1
+    for unit in "ba":  # the first leaves a file of two units, the second one of one
+        units[unit] = {f"new-{unit}": 9}
+        store.publish("word_count", words("c", **units[unit]), unit=unit, run_id="r")
+        rows = store.read("word_count", corpus="c").to_pylist()
+        expected = {word: n for counts in units.values() for word, n in counts.items()}
+        assert {r["word"]: r["n_word"] for r in rows} == expected
+        assert len(rows) == len(expected)
+        assert store.units("word_count", corpus="c") == set(units)
 
 
 def test_replacing_a_partition_leaves_the_others(store: Store) -> None:

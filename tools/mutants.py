@@ -1,0 +1,251 @@
+"""Apply seeded faults one at a time and run the tests that are known to notice them.
+
+A developer's tool. `tests/mutants.toml` lists the faults. Each is a text that occurs once in the
+product and what replaces it, so that a fault follows its text when a file is moved or renamed.
+Every fault is applied in a copy of the working tree, never in the tree itself: first the named
+tests must pass there as it is, then at least one of them must fail for each fault.
+
+    python -m tools.mutants
+    python -m tools.mutants --only pairs-reach
+    python -m tools.mutants --only pairs-reach --tests tests/test_count_kernel.py
+
+With `--tests` other tests run than those that the list names, and those that fail are printed: it
+finds the tests to name for a new fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+LIST = REPOSITORY / "tests" / "mutants.toml"
+#: Directories of the product, and the kinds of files in them that faults are seeded in.
+ROOMS = ("warehouse", "jobs", "eval_workers", "pipelines", "plumbline")
+ENDINGS = (".py", ".sql")
+#: A fault may make a test run for ever.
+_MOST_SECONDS = 600
+#: A plugin of pytest: examples that fail are not made smaller, which takes minutes.
+_PLUGIN = """
+from hypothesis import Phase, settings
+phases = (Phase.explicit, Phase.reuse, Phase.generate)
+settings.register_profile("mutants", deadline=None, phases=phases)
+"""
+_OPTIONS = ("-p", "seeded", "--hypothesis-profile=mutants", "--hypothesis-seed=0")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A seeded fault: what it breaks, the text that it replaces, and the tests that notice it.
+
+    ``file`` is where the text was when this was written, for a reader only: it is searched for in
+    the whole product.
+    """
+
+    id: str
+    group: str
+    breaks: str
+    file: str
+    find: str
+    replace: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of tests: how many ran, those that didn't pass, with why, and the skipped."""
+
+    n: int
+    failed: Mapping[str, str]
+    skipped: tuple[str, ...]
+
+
+class BadMutant(Exception):
+    """A fault whose text isn't found exactly once, or whose tests can't be run."""
+
+
+def read(path: Path = LIST) -> list[Mutant]:
+    """The listed faults, in their order."""
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
+    return [Mutant(**{**one, "tests": tuple(one["tests"])}) for one in listed]
+
+
+def tree(root: Path) -> list[Path]:
+    """Files of a working tree that git knows or would add, relative to it."""
+    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    found = subprocess.run(listing, cwd=root, check=True, capture_output=True).stdout
+    names = sorted({Path(name) for name in found.decode().split("\0") if name})
+    return [name for name in names if os.path.lexists(root / name)]
+
+
+def product(root: Path) -> dict[Path, str]:
+    """The text of every file that faults are seeded in, by its path in the tree."""
+    files = (path for room in ROOMS for path in (root / room).rglob("*") if path.suffix in ENDINGS)
+    real = (path for path in files if path.is_file() and not path.is_symlink())
+    return {path.relative_to(root): path.read_text(encoding="utf-8") for path in real}
+
+
+def place(mutant: Mutant, texts: Mapping[Path, str]) -> Path:
+    """The file that holds a fault's text. Raises ``BadMutant`` unless it is there exactly once."""
+    holding = {name: n for name, text in texts.items() if (n := text.count(mutant.find))}
+    if sum(holding.values()) != 1:
+        where = ", ".join(f"{name} ({n})" for name, n in holding.items()) or "no file"
+        raise BadMutant(f"{mutant.id}: its text must be found once in the product, is in {where}")
+    return next(iter(holding))
+
+
+def mutated(mutant: Mutant, text: str) -> str:
+    """The text of a file with the fault in it."""
+    return text.replace(mutant.find, mutant.replace)
+
+
+class Copy:
+    """A copy of a working tree in which tests run, with caches of its own.
+
+    Compiled Python is recognised by its source's hash, since a fault may change neither a file's
+    size nor, within a second, its time. Kernels are cached by the hash of their sources.
+    """
+
+    def __init__(self, source: Path, directory: Path) -> None:
+        self.root = directory / "tree"
+        self._caches = directory / "caches"
+        for name in tree(source):
+            target = self.root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, target, follow_symlinks=False)
+        self._report = directory / "report.xml"
+        self._caches.mkdir()
+        (self._caches / "seeded.py").write_text(_PLUGIN, encoding="utf-8")
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, (self.root, self._caches))),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CACHE_DIR": str(self._caches / "numba"),
+            "XDG_CACHE_HOME": str(self._caches),
+        }
+        data = source.parent / "shared" / "data"  # where tests of the tree itself look for it
+        if data.is_dir():
+            self._environment.setdefault("PLUMBLINE_DATA", str(data))
+        compiling = (sys.executable, "-m", "compileall", "-q", "--invalidation-mode")
+        rooms = [name for name in (*ROOMS, "tests") if (self.root / name).is_dir()]
+        subprocess.run([*compiling, "checked-hash", *rooms], cwd=self.root, check=True)
+
+    @contextmanager
+    def applied(self, mutant: Mutant) -> Iterator[None]:
+        """The copy has the fault for the block. Raises ``BadMutant`` as ``place`` does."""
+        file = self.root / place(mutant, product(self.root))
+        before = file.read_bytes()
+        file.write_text(mutated(mutant, before.decode()), encoding="utf-8")
+        try:
+            yield
+        finally:
+            file.write_bytes(before)
+
+    def run(self, tests: Sequence[str]) -> Outcome:
+        """Run tests. Raises ``BadMutant`` where one can't be collected."""
+        self._report.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider"]
+        command += [*_OPTIONS, f"--junitxml={self._report}", *tests]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.root,
+                env=self._environment,
+                timeout=_MOST_SECONDS,
+                capture_output=True,
+                text=True,
+            )
+        except subprocess.TimeoutExpired:
+            return Outcome(len(tests), {"timeout": f"not done after {_MOST_SECONDS} s"}, ())
+        if done.returncode not in (0, 1):
+            last = "\n".join((done.stdout + done.stderr).splitlines()[-8:])
+            raise BadMutant(f"pytest ended with status {done.returncode}:\n{last}")
+        return _outcome(self._report)
+
+
+def _outcome(report: Path) -> Outcome:
+    failed, skipped, n = {}, [], 0
+    for case in ElementTree.parse(report).iter("testcase"):
+        n += 1
+        name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        for child in case:
+            if child.tag in ("failure", "error"):
+                failed[name] = (child.get("message") or "").strip()
+            elif child.tag == "skipped":
+                skipped.append(name)
+    return Outcome(n, failed, tuple(skipped))
+
+
+def sound(copy: Copy, mutants: Iterable[Mutant]) -> None:
+    """Raise ``BadMutant`` unless all named tests run and pass without a fault."""
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    found = copy.run(tests)
+    if bad := [*found.failed, *found.skipped]:
+        raise BadMutant(f"fail or are skipped without a fault: {', '.join(bad)}")
+
+
+def _named(failed: Mapping[str, str], tests: Iterable[str]) -> list[str]:
+    """Those of some tests of which a case failed."""
+    return [
+        test
+        for test in tests
+        if any(name == test or name.startswith(f"{test}[") for name in failed)
+    ]
+
+
+def _line(mutant: Mutant, found: Outcome, seconds: float) -> str:
+    if not found.failed:
+        return f"{mutant.id:<32} SURVIVED {seconds:5.0f} s  {mutant.breaks}"
+    why = next(iter(found.failed.values())).splitlines() or [""]
+    n = len(_named(found.failed, mutant.tests))
+    by = f"{n} of {len(mutant.tests)}"
+    return f"{mutant.id:<32} killed by {by} {seconds:5.0f} s  {why[0][:110]}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tool; the status is 1 if a fault survives."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", metavar="ID", help="faults, by default all")
+    parser.add_argument("--tests", nargs="+", help="run these instead of those that are named")
+    options = parser.parse_args(arguments)
+    mutants = [m for m in read() if not options.only or m.id in options.only]
+    if unknown := set(options.only or ()) - {m.id for m in mutants}:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    survived = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+        copy = Copy(REPOSITORY, Path(directory))
+        if not options.tests:
+            sound(copy, mutants)
+        for mutant in mutants:
+            started = time.monotonic()
+            with copy.applied(mutant):
+                found = copy.run(options.tests or mutant.tests)
+            print(_line(mutant, found, time.monotonic() - started), flush=True)
+            if options.tests:
+                print("".join(f"    {name}\n" for name in found.failed), end="", flush=True)
+            if not found.failed:
+                survived.append(mutant.id)
+    print(f"{len(mutants) - len(survived)} of {len(mutants)} killed")
+    return bool(survived)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BadMutant as e:
+        sys.exit(f"mutants: {e}")
