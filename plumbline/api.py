@@ -183,6 +183,8 @@ class Warehouse(Generic[Frame]):
         if command not in registry.targets():
             there = f"there are {', '.join(registry.targets())}"
             raise UsageProblem(f"command {command!r}", "is unknown", there)
+        if "warehouse" in options:
+            raise UsageProblem("warehouse", "is the open one", "open the other one")
         kind = class_of(command)
         one = made(kind, {**options, "warehouse": Path(self.store.root)})
         one.check()

@@ -306,6 +306,13 @@ def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[
     assert main(["runs", "replay", replay["run_id"][:8]]) == 2, "two runs of one day"
 
 
+def test_the_next_command_is_on_the_same_warehouse(
+    shelf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["shelf", "tidy", "tea", "--warehouse", "two words"]) == 0
+    assert "Next: plumbline sql --warehouse 'two words'\n" in capsys.readouterr().out
+
+
 def test_a_dry_run_writes_nothing(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shelf", "tidy", "tea", "--dry-run", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -323,6 +330,8 @@ def test_it_is_a_method_in_python(shelf: Path) -> None:
         wh.shelf_tidy(words=["tea"], times=10)
     with pytest.raises(UsageProblem, match="key 'tims': is unknown"):
         wh.shelf_tidy(words=["tea"], tims=1)
+    with pytest.raises(UsageProblem, match="warehouse: is the open one"):
+        wh.shelf_tidy(words=["tea"], warehouse="other")
     with pytest.raises(AttributeError, match="no 'shelf_mess'"):
         wh.shelf_mess()
 

@@ -68,7 +68,7 @@ class FairPairOptions(FigureOptions):
     Raises ``UsageProblem`` for values out of range.
     """
 
-    n: Annotated[int, Field(ge=2, description="Samples of each prompt and side.")] = 100
+    n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
     temperature: Annotated[float, Field(description="Temperature of sampling.")] = 1.0
     top_p: Annotated[float, Field(description="Nucleus of sampling.")] = 0.9
     max_new_tokens: Annotated[int, Field(description="Tokens of a sample.")] = 128

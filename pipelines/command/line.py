@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -28,6 +29,7 @@ from plumbline.pipelines.command.base import (
     plan_of,
 )
 from plumbline.pipelines.command.registry import name_of
+from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.text.output import say
@@ -187,9 +189,17 @@ def show(done: Done, command: Command, form: str) -> None:
         for path in done.files:
             say(f"Wrote {path}")
         if done.next:
-            say(f"Next: {done.next}")
+            say(f"Next: {_next(done, command)}")
     if done.failed is not None:
         raise done.failed
+
+
+def _next(done: Done, command: Command) -> str:
+    """The command that comes next, on the same warehouse."""
+    where = done.warehouse or command.warehouse
+    is_elsewhere = where != DEFAULT_WAREHOUSE and done.next.startswith("plumbline ")
+    is_elsewhere = is_elsewhere and "--warehouse" not in done.next
+    return done.next + (f" --warehouse {shlex.quote(str(where))}" if is_elsewhere else "")
 
 
 def _print_rows(rows: Sequence[Row], form: str) -> None:

@@ -88,6 +88,8 @@ class Run(FairPairSpec, Command):
         from plumbline.eval_workers.backends import open_backend
         from plumbline.eval_workers.chat.client import find_key
 
+        if self.out.exists() and not self.out.is_dir():
+            raise UsageProblem(f"--out {self.out}", "is a file", "give a directory for the report")
         targets, rows = self.targets(), self.prompt_rows(Store.existing(self.warehouse))
         if self.base_url:
             find_key(self.base_url)

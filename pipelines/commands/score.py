@@ -60,7 +60,9 @@ class Score(ModelOptions, Command):
     ] = None
     workers: Annotated[
         int,
-        Field(ge=1, description="Processes on this machine; each has its own GPUs or cores."),
+        Field(
+            ge=1, le=1024, description="Processes on this machine; each has its own GPUs or cores."
+        ),
     ] = 1
 
     def __post_init__(self) -> None:
@@ -99,7 +101,7 @@ class Score(ModelOptions, Command):
         rejects = ["reject"] if any(one.n_rejected for one in done) else []
         return Done(
             rows=[asdict(one) for one in done],
-            wrote=("pair_score", *rejects),
+            wrote=(*(["pair_score"] if any(one.n_new for one in done) else []), *rejects),
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
             "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
