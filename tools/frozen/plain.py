@@ -31,8 +31,6 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b[\d,]+(?:\.\d+)? (\w+)/s\b", r"N \1/s"),
         (r"\b[\d,]+(?:\.\d+)? (?:bytes|kB|KB|MB|GB|KiB|MiB|GiB|B)\b(?! each)", "SIZE"),
         (r"\b[0-9a-f]{20}\.parquet\b", "FILE.parquet"),
-        # How often a bar is drawn depends on the time.
-        (r"^[^\n:]+: [\d,]+ of [\d,]+ \w+(?:, [^\n]*)?, N s$\n?", ""),
     )
 )
 _LONG = re.compile(r"(?<![\w.])-?\d+\.\d{9,}(?:e[-+]?\d+)?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -20,6 +21,9 @@ from plumbline.warehouse.storage.store import Store
 from tools.frozen import recipe
 
 WAREHOUSE = Path("out/warehouse")
+
+#: How often a bar is drawn depends on the time.
+_PROGRESS = re.compile(r"^[^\n:]+: [\d,]+ of [\d,]+ \w+(?:, [^\n]*)?, [\d.]+ s$\n?", re.M)
 
 #: Columns of stored rows beside those of the table.
 _OF_UNITS = frozenset(("unit", "unit_run"))
@@ -47,7 +51,7 @@ def run(command: Sequence[str]) -> Printed:
     out, err = _Stream(io.BytesIO(), "utf-8"), _Stream(io.BytesIO(), "utf-8")
     with redirect_stdout(out), redirect_stderr(err), _as_console_script():
         status = main(command)
-    return Printed(command, status, out.text(), err.text())
+    return Printed(command, status, out.text(), _PROGRESS.sub("", err.text()))
 
 
 @contextmanager
