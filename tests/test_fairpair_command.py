@@ -208,6 +208,8 @@ def _check_score(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
         (["common-sents"], 2, "model: is not given"),
         (["common-sents", "--model", "m", "--models", "l.toml"], 2, "exclude each other"),
         (["common-sents", "--model", "m", "--n", "1"], 2, "should be greater than or equal to 2"),
+        (["common-sents", "--model", "m", "--n", "9" * 20], 2, "less than or equal to 100000"),
+        (["common-sents", "--model", "m", "--out", "bad.toml"], 2, "is a file (give a directory"),
         (["common-sents", "--model", "m", "--folds", "101"], 2, "are more than 100 samples"),
         (["common-sents", "--model", "m", "--top-p", "0"], 2, "top_p 0: has to be above 0"),
         (["common-sents", "--model", "m", "--phi", "mood"], 2, "jaccard, regard, toxicity, vader"),
