@@ -23,7 +23,7 @@ def differences(kind: str, texts: Mapping[str, str]) -> str:
         path.relative_to(folder).as_posix(): path.read_text("utf-8")
         for path in folder.rglob("*.txt")
     }
-    found = []
+    found: list[str] = []
     for name in sorted({*before, *texts}):
         old, new = before.get(name, "").splitlines(), texts.get(name, "").splitlines()
         new = _with_old_digits(old, new)
