@@ -210,7 +210,7 @@ def test_stopped_nothing_is_left_behind(
         assert not list((store.root / "_work").rglob("*.claim"))
     else:
         assert run["status"] == "running"
-    assert '"n_workers": 2' in run["config"]
+    assert '"workers": 2' in run["config"]
 
 
 def test_each_worker_has_its_devices_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
