@@ -188,7 +188,7 @@ class Warehouse(Generic[Frame]):
         kind = class_of(command)
         one = made(kind, {**options, "warehouse": Path(self.store.root)})
         one.check()
-        done = execute_on(self.store, one, Stages(Console(quiet=True)))
+        done = execute_on(self.store, one, Stages(Console(quiet=True, markup=False)))
         if done.failed is not None:
             raise done.failed
         return done

@@ -270,8 +270,9 @@ def test_no_evidence(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture
     assert not list(store.root.glob("_work/count/*/*.tokens.parquet"))
     # Asked for afterwards, without --replace: the settings of the counts are the same.
     arguments = ["corpus", "count", str(tmp_path / "a.jsonl"), "--corpus", "c"]
-    assert main([*arguments, "--warehouse", str(store.root)]) == 0
-    assert "c: counted: 1 shards" in capsys.readouterr().out
+    assert main([*arguments, "--warehouse", str(store.root), "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["changed"] and row["n_shards"] == 1
     assert kept(store, "c") == [[(1, None, ["she", "drinks", "tea"])]]
 
 

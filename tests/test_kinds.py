@@ -208,7 +208,7 @@ def test_the_command_scores_masked_models_and_names_the_measure(
     options = ["--pll", pll, "--per-token"]
     assert main([*given, *options, "--dry-run"]) == 0
     assert main([*given, *options]) == 0
-    assert f"measure: PLL {pll}" in capsys.readouterr().out
+    assert f"PLL {pll}" in capsys.readouterr().out
     scored = {row["pair_id"]: row for row in store.read("pair_score").to_pylist()}
     for pair_id, pair in enumerate(PAIRS[1::-1], 1):
         both = (pair, pair[::-1])

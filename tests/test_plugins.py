@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Protocol
@@ -152,15 +151,3 @@ def test_an_unknown_name_lists_those_that_exist(strangers: Path) -> None:
         CODE.load("mint")
     closed = Registry("list", "plumbline.warehouse.wordlists", ".toml")
     assert "herbs" not in closed.names()
-
-
-def test_commands_without_parts_read_no_metadata() -> None:
-    """Reading that of all packages takes longer than these commands may."""
-    code = (
-        "import sys, plumbline.warehouse.plugins\n"
-        "from plumbline.pipelines.cli.main import main\n"
-        "assert main(['--help']) == 0\n"
-        "assert 'importlib.metadata' not in sys.modules\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]

@@ -76,7 +76,7 @@ def test_what_writes_a_corpus_is_told_of_who_does(
             assert said in line, name
         with sole_writer(store, "d"):  # another corpus is free
             pass
-    assert store.read("run").num_rows == 0
+    assert {row["status"] for row in store.read("run").to_pylist()} <= {"failed"}
     with pytest.raises(UsageProblem, match="no corpus is in the warehouse"):
         associate(store, "c")  # a killed one holds nothing
 

@@ -87,7 +87,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
             return
         from plumbline.pipelines.stages import CONSOLE, Stages
 
-        out = CONSOLE if given["format"] == "table" else Console(quiet=True)
+        out = CONSOLE if given["format"] == "table" else Console(quiet=True, markup=False)
         show(execute(command, Stages(out)), command, given["format"])
 
     signature = map(_declared, parameters(kind))
