@@ -167,7 +167,7 @@ sys.exit(main(sys.argv[1:]))
         )
 
     done = run()
-    assert done.returncode == 0 and "n_shards" in done.stdout, done.stderr
+    assert done.returncode == 0 and " c      │        3 │" in done.stdout, done.stderr
     done = run("--master", "local[2]")
     assert done.returncode == 4 and "pip install 'plumbline[spark]'" in done.stderr, done.stderr
 

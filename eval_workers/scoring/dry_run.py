@@ -132,18 +132,5 @@ def _time(model: Prospect, task: Task, n_tokens: int) -> Iterator[Row]:
     )
 
 
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> duration(0.21), duration(75), duration(600), duration(90_000)
-    ('0.2 s', '75 s', '10 min', '25.0 h')
-    """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def _gb(n_bytes: int) -> float:
     return round(n_bytes / 1e9, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.backends.base import LOG_LIKELIHOOD, texts_hash
@@ -15,7 +15,6 @@ from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.base import Backend, Identity, TextScore
@@ -71,23 +70,6 @@ def score_benchmarks(
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
     return run_steps(store, model, options, steps, run_id, n_workers=n_workers, say=say)
-
-
-def score_recorded(
-    store: Store,
-    model: str,
-    benchmarks: Sequence[str],
-    options: ModelOptions,
-    *,
-    n_workers: int = 1,
-    say: Callable[[str], None] = print,
-) -> list[Scored]:
-    """The same under a run of its own, recorded with its options."""
-    config = {"model": model, "benchmarks": benchmarks, **asdict(options), "n_workers": n_workers}
-    with recorded(store, "score", config) as run_id:
-        return score_benchmarks(
-            store, model, benchmarks, options, run_id, n_workers=n_workers, say=say
-        )
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
