@@ -132,7 +132,7 @@ def test_a_command_of_another_package_is_in_the_help(
     assert main(["shelf", "tidy", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Example: plumbline shelf tidy tea rum" in said
-    assert "How often. [default: 1]" in said.replace(" │ │", "") and "--no-loud" in said
+    assert "How often. (1 to 9) [default: 1]" in said.replace(" │ │", "") and "--no-loud" in said
 
 
 def test_a_value_comes_from_the_strongest_source(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.pipelines.requests.failures import Failures
+from plumbline.pipelines.command.failures import Failures
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 
 _BAD = BadInput("model a", "is damaged")

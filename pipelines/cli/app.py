@@ -54,26 +54,31 @@ class Commands(Mapping[str, Any]):
     def __init__(self, entries: Mapping[str, Group | str], prefix: str = "") -> None:
         names = [n.removeprefix(prefix) for n in registry.targets() if n.startswith(prefix)]
         groups = {n.partition(" ")[0]: Group(_OTHERS, {}) for n in names if " " in n}
-        classes = {n: CLASS for n in names if " " not in n}
+        classes = {n: CLASS for n in names if " " not in n and n not in groups}
         self.entries: Mapping[str, Group | str] = {**entries, **classes} | {
             name: group for name, group in groups.items() if name not in entries
         }
         self._prefix = prefix
+        self._old = {n.removeprefix(prefix) for n in registry.OLD if n.startswith(prefix)}
 
     def help(self, name: str) -> str:
         """The line of a command or group in the help of its group."""
         entry = self.entries[name]
-        if entry == CLASS:
+        if entry == CLASS or self._prefix + name in registry.targets():
             return registry.summary(self._prefix + name)
         if isinstance(entry, Group):
             return summary(entry.alone) if entry.alone else entry.help
         return summary(entry)
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self.entries and registry.current(self._prefix + name) in registry.targets():
+            return _of_class(registry.current(self._prefix + name))
+        if name not in self.entries and any(old.startswith(f"{name} ") for old in self._old):
+            return LazyGroup(name=name, commands=Commands({}, f"{self._prefix}{name} "))
         entry = self.entries[name]
         if entry == CLASS:
             return _of_class(self._prefix + name)
-        if isinstance(entry, Group) and entry.alone:
+        if isinstance(entry, Group) and (entry.alone or self._prefix + name in registry.targets()):
             inside = Commands(entry.entries, f"{self._prefix}{name} ")
 
             class Both(LazyGroup):
@@ -81,10 +86,12 @@ class Commands(Mapping[str, Any]):
                     super().__init__(**{**attributes, "commands": inside})
 
             both = typer.Typer(name=name, cls=Both, add_completion=False, rich_markup_mode="rich")
-            function = _function(entry.alone)
-            both.callback(invoke_without_command=True, context_settings=_settings(function))(
-                function
-            )
+            if entry.alone:
+                function = _function(entry.alone)
+                settings = _settings(function)
+            else:
+                function, settings = _class_function(self._prefix + name)
+            both.callback(invoke_without_command=True, context_settings=settings)(function)
             return typer.main.get_command(both)
         if isinstance(entry, Group):
             return LazyGroup(
@@ -108,14 +115,19 @@ class Commands(Mapping[str, Any]):
 
 def _of_class(name: str) -> Any:
     """The command that a class is."""
+    function, settings = _class_function(name)
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    app.command(name.split()[-1], context_settings=settings)(function)
+    return typer.main.get_command(app)
+
+
+def _class_function(name: str) -> tuple[Any, dict[str, Any]]:
+    """A class's function and what gives it its defaults."""
     from plumbline.pipelines.command import line
     from plumbline.pipelines.command.base import class_of
 
     kind = class_of(name)
-    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    settings = line.context_settings(kind)
-    app.command(name.split()[-1], context_settings=settings)(line.function_of(kind))
-    return typer.main.get_command(app)
+    return line.function_of(kind), line.context_settings(kind)
 
 
 def _function(target: str) -> Any:

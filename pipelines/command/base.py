@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
@@ -31,7 +32,6 @@ from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 
 from plumbline.pipelines.command.registry import name_of, targets
-from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from plumbline.pipelines.stages import Stages
     from plumbline.warehouse.storage.store import Store
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+#: Where results go unless a command or the settings say otherwise.
+DEFAULT_WAREHOUSE = Path("out/warehouse")
+#: A bound beyond this is no bound that anybody needs to know.
+_MANY = 1_000_000_000
 Row = Mapping[str, Any]
 Made = TypeVar("Made", bound="Command")
 _Result = TypeVar("_Result")
@@ -56,12 +61,14 @@ class On:
         repeated: a tuple's option is given once for each value, not once with commas.
         variable: an environment variable of its own, beside that of the command and field.
         metavar: what stands for its value in the help.
+        name: its option's name, where the field has another: `--from` is no name of a field.
     """
 
     positional: bool = False
     repeated: bool = False
     variable: str = ""
     metavar: str = ""
+    name: str = ""
 
 
 def planned(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
@@ -96,10 +103,16 @@ class Done:
 class Context:
     """What a running command works with: its store, its recorded run, and stages of work."""
 
-    def __init__(self, store: Store, run_id: str, stages: Stages) -> None:
-        self.store = store
+    def __init__(self, store: Store | None, run_id: str, stages: Stages) -> None:
+        self._store = store
         self.run_id = run_id
         self.stages = stages
+
+    @property
+    def store(self) -> Store:
+        """The command's warehouse, open."""
+        assert self._store is not None, "the command's class says that it opens no warehouse"
+        return self._store
 
     def stage(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
         """The result of a stage, which is announced and timed; a task under Prefect."""
@@ -121,6 +134,8 @@ class Command:
 
     #: The warehouse is made where there is none.
     makes_warehouse: ClassVar[bool] = False
+    #: Its warehouse is opened before it runs, and must be there unless it is made.
+    opens_warehouse: ClassVar[bool] = True
     #: There is a flow of it on Prefect: never for what deletes, nor for free SQL.
     deployable: ClassVar[bool] = False
     #: It is recorded: what reads only, or works on no table, is not.
@@ -165,7 +180,7 @@ class Parameter:
     @property
     def option(self) -> str:
         """Its name on the command line."""
-        return f"--{self.name.replace('_', '-')}"
+        return f"--{self.on.name or self.name.replace('_', '-')}"
 
     @property
     def is_list(self) -> bool:
@@ -203,10 +218,11 @@ def parameters(kind: type[Command]) -> list[Parameter]:
     for one in fields(kind):
         if one.name not in kind.without:
             inner, *marks = get_args(hints[one.name])
-            about = next(m for m in marks if isinstance(m, FieldInfo))
-            on = next((m for m in marks if isinstance(m, On)), On())
+            described = [m.description for m in marks if isinstance(m, FieldInfo) and m.description]
+            on = next((m for m in reversed(marks) if isinstance(m, On)), On())
             default = getattr(kind, one.name, ...)
-            found.append(Parameter(one.name, inner, default, about.description or "", on))
+            about = " ".join(filter(None, (described[-1], bounds(marks))))
+            found.append(Parameter(one.name, inner, default, about, on))
     last = inspect.get_annotations(Command)
     return sorted(
         found,
@@ -217,6 +233,25 @@ def parameters(kind: type[Command]) -> list[Parameter]:
             p.name not in own,
         ),
     )
+
+
+def bounds(marks: Sequence[object]) -> str:
+    """The bounds of a number, for people; those beyond what a machine's integers hold are none.
+
+    >>> bounds([Field(ge=1, le=9)]), bounds([Field(gt=0)]), bounds([Field(ge=1, le=2**63 - 1)])
+    ('(1 to 9)', '(more than 0)', '(at least 1)')
+    """
+    known: dict[str, Any] = {}
+    for mark in marks:
+        for bound in mark.metadata if isinstance(mark, FieldInfo) else ():
+            known |= {n: getattr(bound, n) for n in ("ge", "gt", "le", "lt") if hasattr(bound, n)}
+    if known.get("le", 0) > _MANY:
+        del known["le"]
+    if {"ge", "le"} <= known.keys():
+        return f"({known['ge']:,} to {known['le']:,})"
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    said = [f"{words[name]} {value:,}" for name, value in known.items()]
+    return f"({', '.join(said)})" if said else ""
 
 
 def line_of(command: Command) -> str:
@@ -251,8 +286,8 @@ def plan_of(command: Command) -> Iterator[Row]:
     """The rows of a command's plan. Raises as opening does where its warehouse is missing."""
     from plumbline.warehouse.storage.store import Store
 
-    there = Store.existing(command.warehouse)
-    if there is None and not command.makes_warehouse:
+    there = Store.existing(command.warehouse) if command.opens_warehouse else None
+    if there is None and command.opens_warehouse and not command.makes_warehouse:
         Store.open(command.warehouse, create=False)  # says what is missing
     yield from command.plan(there)
 
@@ -278,6 +313,9 @@ def made(
     where = f"config {config}: " if kept else ""
     values = {**(weaker or {}), **given, **kept}
     taken = {n: known[n].value(v) if n in known else v for n, v in values.items()}
+    for name, value in taken.items():
+        if not str(value).isprintable() and _LONE_SURROGATE.search(str(value)):
+            raise UsageProblem(f"{where}{name} {value!r}", "is not Unicode")
     return options.make(kind, taken, where)
 
 
@@ -289,17 +327,19 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
     from plumbline.warehouse.storage.store import Store
 
     command.check()
-    store = Store.open(command.warehouse, create=command.makes_warehouse)
+    store = None
+    if command.opens_warehouse:
+        store = Store.open(command.warehouse, create=command.makes_warehouse)
     return execute_on(store, command, stages)
 
 
-def execute_on(store: Store, command: Command, stages: Stages | None = None) -> Done:
-    """As ``execute``, on an open store."""
+def execute_on(store: Store | None, command: Command, stages: Stages | None = None) -> Done:
+    """As ``execute``, on an open store; ``None`` for a command that opens none."""
     from plumbline.pipelines.stages import Stages
     from plumbline.warehouse.provenance.runs import recorded
 
     stages = stages or Stages()
-    if not command.records:
+    if store is None or not command.records:
         return command.run(Context(store, "", stages))
     name, values = name_of(type(command)), values_of(command)
     done: Done | None = None

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from plumbline.pipelines.command.base import (
+    DEFAULT_WAREHOUSE,
     Command,
     Done,
     Parameter,
@@ -29,11 +30,12 @@ from plumbline.pipelines.command.base import (
     plan_of,
 )
 from plumbline.pipelines.command.registry import name_of
-from plumbline.pipelines.requests import DEFAULT_WAREHOUSE
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.text.output import say
 
+#: Options of every command that has none of its own by this name.
+_GENERAL = ("config", "dry_run", "format")
 #: How results are written.
 FORMATS = ("table", "json")
 
@@ -74,8 +76,11 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
     """The function of which Typer makes the command."""
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        given = {name: values.pop(name, None) for name in ("config", "dry_run", "format")}
-        if given["format"] not in FORMATS:
+        if ctx.invoked_subcommand is not None:  # of a group that is a command, too
+            return
+        own = {p.name for p in parameters(kind)}
+        given = {n: None if n in own else values.pop(n, None) for n in _GENERAL}
+        if given["format"] not in (None, *FORMATS):
             problem = f"there is {', '.join(FORMATS)}"
             raise UsageProblem(f"--format {given['format']}", problem)
         there = {n: v for n, v in values.items() if v is not None}
@@ -83,12 +88,12 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         command = made(kind, typed, given["config"], there)
         if given["dry_run"]:
             command.check()
-            _show_plan(command, given["format"])
+            _show_plan(command, given["format"] or "table")
             return
         from plumbline.pipelines.stages import CONSOLE, Stages
 
-        out = CONSOLE if given["format"] == "table" else Console(quiet=True, markup=False)
-        show(execute(command, Stages(out)), command, given["format"])
+        out = Console(quiet=True, markup=False) if given["format"] in FORMATS[1:] else CONSOLE
+        show(execute(command, Stages(out)), command, given["format"] or "table")
 
     signature = map(_declared, parameters(kind))
     run.__signature__ = inspect.Signature([_CONTEXT, *signature, *_general(kind)])  # type: ignore[attr-defined]
@@ -109,7 +114,10 @@ def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
     if has_plan(kind):
         said = "Say what it would take; do and write nothing."
         about.insert(0, ("dry_run", bool, False, said))
+    own = {p.name for p in parameters(kind)}
     for name, hint, default, text in about:
+        if name in own:  # such as `why --format markdown`
+            continue
         option = typer.Option(
             f"--{name.replace('_', '-')}",
             help=text,

@@ -17,7 +17,23 @@ from plumbline.warehouse.plugins import Registry
 
 _PACKAGE = "plumbline.pipelines.commands"
 #: A class with its docstring, as ours and others' are written; parsing all modules takes longer.
-_CLASS = re.compile(r'^class ([A-Z]\w*)\([^)]*Command\):\n    """(.*?)(?:\n\n|""")', re.M | re.S)
+_CLASS = re.compile(
+    r'^class ([A-Z]\w*)\([^)]*\bCommand,?\s*\):\n    """(.*?)(?:\n\n|""")', re.M | re.S
+)
+#: What commands were called before, for this version.
+OLD: dict[str, str] = {
+    "config": "pipeline config",
+    "constrain": "benchmark constrain",
+    "benchmark ratings export": "benchmark export-ratings",
+    "benchmark ratings import": "benchmark import-ratings",
+    "choose": "score choose",
+    "import-scores": "score import",
+    "demo write": "corpus demo",
+    "figure": "report figure",
+    "table": "report table",
+    "card": "report card",
+    "cite": "report cite",
+}
 _THEIRS = Registry("command", _PACKAGE, " ", "plumbline.commands")
 
 
@@ -42,6 +58,15 @@ def kind_name(stem: str, kind: str) -> str:
     words = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind).strip("-")
     group = stem.replace("_", "-")
     return group if words == group else f"{group} {words}"
+
+
+def current(name: str) -> str:
+    """Today's name of a command that may be called by an older one.
+
+    >>> current("demo write"), current("score")
+    ('corpus demo', 'score')
+    """
+    return OLD.get(name, name)
 
 
 @cache

@@ -32,10 +32,10 @@ from plumbline.pipelines.command.base import (
     Row,
     planned,
 )
+from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
-from plumbline.pipelines.requests.failures import Failures
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of

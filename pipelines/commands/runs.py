@@ -25,7 +25,7 @@ from plumbline.pipelines.command.base import (
     plan_of,
     planned,
 )
-from plumbline.pipelines.command.registry import targets
+from plumbline.pipelines.command.registry import current, targets
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.provenance import history
@@ -51,11 +51,12 @@ class Replay(Command):
     def command(self, store: Store) -> Command:
         """The recorded command. Raises ``UsageProblem`` for a run that can't be replayed."""
         row = history.find(store, self.run_id)
-        if row["command"] not in targets():
+        name = current(row["command"])
+        if name not in targets():
             known = f"these can be: {', '.join(targets())}"
             raise UsageProblem(f"run {row['run_id']}", f"is of `{row['command']}`", known)
         where = self.into or self.warehouse
-        return of_values(class_of(row["command"]), row["config"], where)
+        return of_values(class_of(name), row["config"], where)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The command line, and what it would take."""

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
-from plumbline.pipelines.requests.failures import Failures
+from plumbline.pipelines.command.failures import Failures
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.text.output import say

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-#: Where results go unless a command or the settings say otherwise.
-DEFAULT_WAREHOUSE = Path("out/warehouse")
+from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE as DEFAULT_WAREHOUSE
 
 
 def command_path(path: Path, default: Path, option: str) -> str:

@@ -18,8 +18,8 @@ from plumbline.eval_workers.disclosure.prompt_sets import (
 )
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.requests.failures import Failures
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
